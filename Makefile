@@ -1,0 +1,31 @@
+# Needs Python 3.11 or newer, make, a linker and coreutils. Choose the interpreter with PYTHON=/path/to/python3.
+SHELL = /bin/sh
+BIN = .venv/bin
+EXAMPLE = examples/opencl/rmsnorm
+
+.PHONY: help demo test preflight clean
+
+help:
+	@echo 'make demo       tune the example kernel on the CPU, through OpenCL'
+	@echo 'make test       lint, types, import contract, tests'
+	@echo 'make preflight  what this machine still lacks, and the command that adds it'
+	@echo 'make clean      remove .venv, caches and build outputs; runs stay'
+
+demo:
+	@sh scripts/setup.sh opencl
+	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --template $(EXAMPLE)/template.cl --seed 1
+
+test:
+	@sh scripts/setup.sh dev,opencl
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest
+
+preflight:
+	@sh scripts/preflight.sh
+
+clean:
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf src/tunesmith/__pycache__ src/tunesmith/*/__pycache__ tests/__pycache__ tests/*/__pycache__

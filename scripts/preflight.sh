@@ -1,0 +1,170 @@
+# Checks what this machine must bring, and prints the one command that adds what is missing.
+#
+# Run by hand (`sh scripts/preflight.sh`) or sourced by setup.sh, for which it sets
+#   python   an interpreter, 3.11 or newer, that can make a virtual environment; .venv's own if that is sound
+#   opencl   "opencl" where that extra can be installed, else empty
+# Leans on POSIX sh and coreutils alone: no grep, sed, awk or find.
+
+pocl=no
+opencl=opencl
+missing=
+packages=
+advice=
+
+say() { printf '%s\n' "$*" >&2; }
+has() { command -v "$1" >/dev/null 2>&1; }
+ask() { "$@" </dev/null 2>/dev/null; }
+
+lacks() { missing="$missing
+  - $1"; }
+
+version_of() { ask "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'; }
+is_recent() { ask "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; }
+makes_venvs() { ask "$1" -c 'import ensurepip, venv'; }
+
+# Sound: it starts, has pip, and was made for this folder. After a move or a copy its scripts would point
+# at the old place; after an upgrade of the system's Python its packages would be out of sight.
+venv_is_sound() {
+    [ -x .venv/bin/python ] && is_recent .venv/bin/python && ask .venv/bin/python -c '
+import os, pip, sys
+made = [line.strip() for line in open(os.path.join(sys.prefix, "pyvenv.cfg")) if line.startswith("command")]
+sys.exit(not all(line.endswith(os.path.realpath(sys.prefix)) for line in made))'
+}
+
+find_python() {
+    python= without_venv= too_old=
+    if venv_is_sound; then
+        if [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$(version_of .venv/bin/python)" ]; then
+            python=.venv/bin/python
+            return
+        fi
+    fi
+    if [ -n "${PYTHON:-}" ]; then set -- "$PYTHON"; else set -- python3.13 python3.12 python3.11 python3; fi
+    for name do
+        path=$(command -v "$name") || continue
+        version=$(version_of "$path") || continue # a launcher with nothing behind it
+        if ! is_recent "$path"; then
+            too_old="$path is $version"
+        elif ! makes_venvs "$path"; then
+            without_venv=${without_venv:-$path}
+        else
+            python=$path
+            return
+        fi
+    done
+}
+
+find_manager() {
+    for manager in apt-get dnf microdnf pacman apk zypper brew; do
+        if has "$manager"; then return; fi
+    done
+    manager=
+}
+
+python_package() {
+    case $manager in
+        apt-get)
+            for version in 3.13 3.12 3.11; do
+                if has apt-cache && [ -n "$(ask apt-cache pkgnames "python$version-venv")" ]; then
+                    echo "python$version-venv"
+                    return
+                fi
+            done
+            if ! apt_knows_packages; then echo python3-venv; fi ;;
+        dnf | microdnf) echo python3.12 ;;
+        pacman) echo python ;;
+        apk) echo python3 ;;
+        zypper) echo python312 ;;
+        brew) echo python@3.13 ;;
+    esac
+}
+
+apt_knows_packages() {
+    for list in /var/lib/apt/lists/*Packages*; do
+        if [ -e "$list" ]; then return 0; fi
+    done
+    return 1
+}
+
+install_command() {
+    sudo=
+    if [ "$(id -u)" -ne 0 ]; then sudo='sudo '; fi
+    case $manager in
+        apt-get)
+            if ! apt_knows_packages; then printf '%s' "${sudo}apt-get update && "; fi
+            echo "${sudo}apt-get install -y$packages" ;;
+        pacman) echo "${sudo}pacman -S --needed$packages" ;;
+        apk) echo "${sudo}apk add$packages" ;;
+        brew) echo "brew install$packages" ;;
+        *) echo "$sudo$manager install -y$packages" ;;
+    esac
+}
+
+check_python() {
+    find_python
+    if [ -n "$python" ]; then return; fi
+    if [ -n "$without_venv" ]; then
+        lacks "the modules venv and ensurepip of $without_venv"
+        if [ "$manager" = apt-get ]; then
+            packages="$packages python$(version_of "$without_venv")-venv"
+        else
+            advice="Name a complete Python 3.11 or newer: make PYTHON=/path/to/python3"
+        fi
+        return
+    fi
+    if [ -n "${PYTHON:-}" ]; then
+        lacks "Python 3.11 or newer (PYTHON=$PYTHON: ${too_old:-does not run})"
+        advice="Name another interpreter with PYTHON=/path/to/python3, or leave PYTHON out."
+        return
+    fi
+    lacks "Python 3.11 or newer (${too_old:-no python3 on PATH})"
+    package=$(python_package)
+    if [ -n "$package" ]; then
+        packages="$packages $package"
+    else
+        advice="Install Python 3.11 or newer from https://www.python.org/downloads/, then make PYTHON=/path/to/python3"
+    fi
+}
+
+check_platform() {
+    system=$(uname -s) machine=$(uname -m) libc=
+    if [ "$system" = Linux ] && [ -n "$python" ]; then
+        case $(ask "$python" -c 'import os; print(os.confstr("CS_GNU_LIBC_VERSION"))') in
+            glibc*) libc=glibc ;;
+            *) libc=musl opencl= ;; # where pyopencl, too, would have to be compiled
+        esac
+    fi
+    if [ "$system $machine" = "Linux x86_64" ] && [ "$libc" != musl ]; then pocl=yes; fi
+}
+
+# PoCL compiles a kernel with its own Clang and links it with the system's ld: without one it aborts.
+check_linker() {
+    if [ "$pocl" = no ] || has ld; then return; fi
+    lacks "a linker, ld (PoCL, the OpenCL device on the CPU, links every kernel with it)"
+    packages="$packages binutils"
+}
+
+find_manager
+check_python
+check_platform
+check_linker
+
+if [ -n "$missing" ]; then
+    say "preflight: this machine lacks$missing"
+    if [ -n "$packages" ] && [ -n "$manager" ]; then
+        say "Install what is missing:"
+        say "  $(install_command)"
+    elif [ -n "$packages" ]; then
+        say "Install with this system's package manager:$packages"
+    fi
+    if [ -n "$advice" ]; then say "$advice"; fi
+    exit 1
+fi
+
+say "preflight: Python $(version_of "$python") ($python)"
+if [ "$pocl" = no ]; then
+    say "preflight: PoCL, the OpenCL device on the CPU, has wheels for Linux x86_64 (glibc) only; this is" \
+        "$system $machine${libc:+ ($libc)}. 'make test' works and skips the OpenCL tests; 'make demo' needs another" \
+        "OpenCL platform: a GPU driver's, or PoCL from your package manager."
+    if [ -z "$opencl" ]; then say "preflight: pyopencl needs a C compiler here and is left out of .venv."; fi
+fi

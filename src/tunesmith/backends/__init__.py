@@ -1,0 +1,1 @@
+"""Backends, one a file, all behind `core.ports.Backend`."""

@@ -1,0 +1,260 @@
+"""A simulated device: kernels are a few lines of TOML that say what they compute, cost and do wrong.
+
+    // /// fake
+    // args  = ["out", "x", "rows", "d"]     names of the arguments, so that expressions can use the scalars
+    // op    = "scale"                       out = 2 * x; "copy" and "increment" (in place) are there too
+    // time  = "100 + rows * d // BLOCK"     nanoseconds; macros defined in the source are names too
+    // fault = "3 if BLOCK == 64 else 0"     one of FAULTS
+    // ///
+
+Crashes and hangs are real ones, so that everything above a backend is tested without a device.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tunesmith.core.device import Device, Limits, Resources
+from tunesmith.core.digest import digest_of
+from tunesmith.core.errors import BadInput
+from tunesmith.core.expr import Expr, Undefined, parse
+from tunesmith.core.messages import Unit
+from tunesmith.core.ports import (
+    Binary,
+    BuildFailed,
+    Call,
+    Executable,
+    LaunchFailed,
+    Memory,
+    OutOfMemory,
+    Pointer,
+    Scalar,
+    Session,
+)
+
+FAULTS = (
+    "none",
+    "build",
+    "wrong",
+    "abort",
+    "segfault",
+    "hang",
+    "unstable",
+    "past_end",
+    "print",
+    "garbage",
+    "idle",
+)
+_BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
+_DEFINE = re.compile(r"^#define (\w+) (-?\d+)\s*$", re.MULTILINE)
+PRINTED = 4 << 20
+
+
+@dataclass(frozen=True)
+class FakeKernel:
+    args: tuple[str, ...]
+    op: str
+    time: Expr
+    fault: Expr
+    shared: int
+    macros: Mapping[str, int]
+
+    @staticmethod
+    def read(unit: Unit) -> FakeKernel:
+        block = _BLOCK.search(unit.source)
+        if block is None:
+            raise BuildFailed(f"{unit.path}: no '// /// fake' block")
+        try:
+            table = tomllib.loads("".join(line[3:] + "\n" for line in block.group(1).splitlines()))
+            # The first definition wins: the prologue of a rendered template stands before its defaults.
+            macros: dict[str, int] = {}
+            for name, value in _DEFINE.findall(unit.source):
+                macros.setdefault(name, int(value))
+            kernel = FakeKernel(
+                args=tuple(table["args"]),
+                op=str(table.get("op", "scale")),
+                time=parse(table.get("time", 1000)),
+                fault=parse(table.get("fault", 0)),
+                shared=int(table.get("shared", 0)),
+                macros=macros,
+            )
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, BadInput) as error:
+            raise BuildFailed(f"{unit.path}: bad fake block: {error}") from error
+        if kernel.fault_with({}) == "build":
+            raise BuildFailed(f"{unit.path}:1: error: this kernel was written not to compile")
+        return kernel
+
+    def fault_with(self, scalars: Mapping[str, int]) -> str:
+        try:
+            return FAULTS[self.fault.evaluate({**scalars, **self.macros})]
+        except Undefined:
+            return "none"  # depends on sizes that only a launch knows
+
+    def seconds(self, scalars: Mapping[str, int]) -> float:
+        return max(1, self.time.evaluate({**scalars, **self.macros})) * 1e-9
+
+
+class FakeBackend:
+    name = "fake"
+    languages: tuple[str, ...] = ("fake",)
+
+    def devices(self) -> tuple[Device, ...]:
+        limits = Limits(
+            max_threads=1024,
+            max_block=(1024, 1024, 64),
+            max_grid=(1 << 31, 65535, 65535),
+            shared=48 << 10,
+            sms=16,
+            warp=32,
+            llc=1 << 18,
+            memory=1 << 28,
+            max_allocation=1 << 27,
+            alignment=16,
+            pin_bandwidth=1e14,
+        )
+        return (Device("fake", "0", "simulated device", "fake", "1", "simulated", limits),)
+
+    def build(self, unit: Unit, device: Device) -> Binary:
+        kernel = FakeKernel.read(unit)
+        code = repr(
+            (kernel.args, kernel.op, kernel.time.text, kernel.fault.text, sorted(kernel.macros.items()))
+        )
+        resources = Resources(registers=32, shared=kernel.shared, spills=0, max_threads=1024)
+        return Binary(unit.source.encode(), digest_of(code), resources)
+
+    def open(self, device: Device) -> Session:
+        return FakeSession(device)
+
+
+@dataclass
+class FakeMemory:
+    data: bytearray
+    nbytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nbytes = len(self.data)
+
+
+@dataclass(frozen=True)
+class FakeExecutable:
+    entries: tuple[str, ...]
+    kernel: FakeKernel
+
+
+class FakeSession:
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._allocated = 0
+
+    def load(self, unit: Unit, binary: bytes) -> Executable:
+        return FakeExecutable(unit.entries, FakeKernel.read(unit))
+
+    def allocate(self, nbytes: int) -> Memory:
+        if (
+            nbytes > self._device.limits.max_allocation
+            or self._allocated + nbytes > self._device.limits.memory
+        ):
+            raise OutOfMemory(f"{nbytes} bytes wanted, {self._device.limits.memory - self._allocated} free")
+        self._allocated += nbytes
+        return FakeMemory(bytearray(nbytes))
+
+    def release(self, memory: Memory) -> None:
+        self._allocated -= memory.nbytes
+
+    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
+        assert isinstance(memory, FakeMemory)
+        memory.data[offset : offset + len(data)] = data
+
+    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
+        assert isinstance(memory, FakeMemory)
+        return bytes(memory.data[offset : offset + nbytes])
+
+    def run(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            execute(call)
+
+    def chain(self, calls: Sequence[Call]) -> float:
+        # Time is computed, not spent, so that tests of a long run take no longer than its arithmetic.
+        for call in calls[:1]:
+            execute(call)
+        costs: dict[tuple[int, tuple[tuple[str, int], ...]], float] = {}
+        total = 0.0
+        for call in calls:
+            key = (id(call.executable), tuple(scalars(call).items()))
+            if key not in costs:
+                costs[key] = self.call_seconds(call)
+            total += costs[key]
+        return total
+
+    def call_seconds(self, call: Call) -> float:
+        assert isinstance(call.executable, FakeExecutable)
+        return call.executable.kernel.seconds(scalars(call))
+
+    def throttled(self) -> bool | None:
+        return None
+
+
+def scalars(call: Call) -> dict[str, int]:
+    assert isinstance(call.executable, FakeExecutable)
+    named = zip(call.executable.kernel.args, call.args, strict=False)
+    return {name: int(arg.value) for name, arg in named if isinstance(arg, Scalar)}
+
+
+def execute(call: Call) -> None:
+    assert isinstance(call.executable, FakeExecutable)
+    kernel = call.executable.kernel
+    if len(kernel.args) != len(call.args):
+        raise LaunchFailed(f"the kernel takes {len(kernel.args)} arguments, {len(call.args)} are given")
+    fault = kernel.fault_with(scalars(call))
+    _misbehave(fault)
+    pointers = [arg for arg in call.args if isinstance(arg, Pointer)]
+    if not pointers or fault == "idle" or math.prod(call.grid) < 1:
+        return
+    out = pointers[0]
+    if kernel.op == "increment":
+        result = _floats(out) + np.float32(1)
+    else:
+        factor = {"scale": 2.0, "copy": 1.0}.get(kernel.op)
+        if factor is None:
+            raise LaunchFailed(f"unknown operation {kernel.op!r}")
+        result = _floats(pointers[1]) * np.float32(factor)
+    if fault == "wrong":
+        result[-1] += np.float32(1)
+    if fault == "unstable":
+        result[-1] += np.float32(int.from_bytes(os.urandom(2), "little") / 1e9)
+    payload = os.urandom(out.nbytes) if fault == "garbage" else result.tobytes()
+    assert isinstance(out.memory, FakeMemory)
+    out.memory.data[out.offset : out.offset + len(payload)] = payload
+    if fault == "past_end":
+        out.memory.data[out.offset + out.nbytes : out.offset + out.nbytes + 4] = b"oops"
+
+
+def _floats(pointer: Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    assert isinstance(pointer.memory, FakeMemory)
+    count = pointer.nbytes // 4
+    return (
+        np.frombuffer(bytes(pointer.memory.data), dtype=np.uint8)[pointer.offset :][: count * 4]
+        .view(np.float32)
+        .copy()
+    )
+
+
+def _misbehave(fault: str) -> None:
+    if fault == "abort":
+        os.abort()
+    if fault == "segfault":
+        import ctypes
+
+        ctypes.string_at(0)
+    if fault == "print":
+        os.write(1, b"hello from a kernel\n" * (PRINTED // 20))
+    while fault == "hang":
+        time.sleep(60)

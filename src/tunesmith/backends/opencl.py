@@ -1,0 +1,281 @@
+"""OpenCL through pyopencl: PoCL on the CPU by default, any platform and device by choice."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
+
+from tunesmith.core.device import Device, Limits, Resources
+from tunesmith.core.digest import digest_of
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.messages import Unit
+from tunesmith.core.ports import (
+    Binary,
+    BuildFailed,
+    Call,
+    Executable,
+    LaunchFailed,
+    Memory,
+    OutOfMemory,
+    Pointer,
+    Scalar,
+    Session,
+    Unsupported,
+)
+
+# The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
+CPU_BYTES_PER_CYCLE = 192
+MAX_GRID = (1 << 31) - 1
+_TEMPORARY = re.compile(r"\S*tempfile_\w+\.cl")
+
+
+@cache
+def _cl() -> Any:
+    import pyopencl
+
+    return pyopencl
+
+
+class OpenCLBackend:
+    name = "opencl"
+    languages: tuple[str, ...] = ("opencl",)
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(_describe(p, i, d, j) for i, p in enumerate(_platforms()) for j, d in _devices(p))
+
+    def build(self, unit: Unit, device: Device) -> Binary:
+        cl = _cl()
+        context, handle = _context(device.id)
+        # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
+        program = cl._cl._Program(context, unit.source)
+        try:
+            program._build(" ".join(unit.flags).encode(), [handle])
+        except cl.Error as error:
+            log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
+            raise BuildFailed(_TEMPORARY.sub(unit.path, log) or str(error)) from error
+        log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
+        kernels = _kernels(program, unit)
+        data = bytes(program.get_info(cl.program_info.BINARIES)[0])
+        digest = _code_digest(data, device, unit, kernels, handle)
+        return Binary(data, digest, _resources(kernels, handle), _TEMPORARY.sub(unit.path, log))
+
+    def open(self, device: Device) -> Session:
+        return _Session(device)
+
+
+class _Executable:
+    def __init__(self, program: Any, entries: tuple[str, ...]) -> None:
+        self.entries = entries
+        self.kernels = {entry: _cl().Kernel(program, entry) for entry in entries}
+
+
+class _Memory:
+    """A buffer and the sub-buffers handed to kernels; OpenCL has no pointer arithmetic on the host."""
+
+    def __init__(self, buffer: Any, nbytes: int) -> None:
+        self.buffer = buffer
+        self.nbytes = nbytes
+        self._regions: dict[tuple[int, int], Any] = {}
+
+    def region(self, offset: int, nbytes: int) -> Any:
+        key = (offset, nbytes)
+        if key not in self._regions:
+            self._regions[key] = self.buffer.get_sub_region(offset, nbytes)
+        return self._regions[key]
+
+    def release(self) -> None:
+        for region in self._regions.values():
+            region.release()
+        self._regions.clear()
+        self.buffer.release()
+
+
+class _Session:
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._context, self._handle = _context(device.id)
+        self._queue = _cl().CommandQueue(self._context)
+        self._allocated = 0
+
+    def load(self, unit: Unit, binary: bytes) -> Executable:
+        cl = _cl()
+        try:
+            program = cl._cl._Program(self._context, [self._handle], [binary])
+            program._build(b"", [self._handle])
+            return _Executable(program, unit.entries)
+        except cl.Error as error:
+            raise LaunchFailed(f"the driver refuses the binary: {error}") from error
+
+    def allocate(self, nbytes: int) -> Memory:
+        cl = _cl()
+        limits = self._device.limits
+        # Checked here because a CPU driver promises memory it may not have.
+        if nbytes > limits.max_allocation or self._allocated + nbytes > limits.memory:
+            raise OutOfMemory(
+                f"{nbytes} bytes wanted with {self._allocated} of {limits.memory} in use; "
+                f"the largest single array may have {limits.max_allocation}"
+            )
+        try:
+            buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, nbytes)
+        except cl.Error as error:
+            raise OutOfMemory(str(error)) from error
+        self._allocated += nbytes
+        return _Memory(buffer, nbytes)
+
+    def release(self, memory: Memory) -> None:
+        assert isinstance(memory, _Memory)
+        memory.release()
+        self._allocated -= memory.nbytes
+
+    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
+        assert isinstance(memory, _Memory)
+        if len(data):
+            with_offset = {"dst_offset": offset, "is_blocking": True}
+            self._guarded(lambda: _cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
+
+    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
+        assert isinstance(memory, _Memory)
+        target = bytearray(nbytes)
+        if nbytes:
+            with_offset = {"src_offset": offset, "is_blocking": True}
+            self._guarded(lambda: _cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
+        return bytes(target)
+
+    def run(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            self._guarded(partial(self._enqueue, call, None))
+        self._guarded(self._queue.finish)
+
+    def chain(self, calls: Sequence[Call]) -> float:
+        cl = _cl()
+        # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
+        gate = cl.UserEvent(self._context)
+        try:
+            for number, call in enumerate(calls):
+                self._guarded(partial(self._enqueue, call, [gate] if number == 0 else None))
+            self._queue.flush()
+        finally:
+            start = time.perf_counter()
+            gate.set_status(cl.command_execution_status.COMPLETE)
+        self._guarded(self._queue.finish)
+        return time.perf_counter() - start
+
+    def throttled(self) -> bool | None:
+        return None
+
+    def _enqueue(self, call: Call, wait_for: list[Any] | None) -> None:
+        assert isinstance(call.executable, _Executable)
+        if call.shared:
+            raise Unsupported("OpenCL has no launch-time shared memory: use an argument of role 'local'")
+        kernel = call.executable.kernels[call.entry]
+        if kernel.num_args != len(call.args):
+            raise LaunchFailed(f"{call.entry} takes {kernel.num_args} arguments, {len(call.args)} are given")
+        for index, arg in enumerate(call.args):
+            kernel.set_arg(index, _argument(arg))
+        dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
+        total = tuple(g * b for g, b in zip(call.grid, call.block, strict=True))[:dims]
+        _cl().enqueue_nd_range_kernel(self._queue, kernel, total, call.block[:dims], wait_for=wait_for)
+
+    def _guarded(self, action: Any) -> None:
+        cl = _cl()
+        try:
+            action()
+        except cl.MemoryError as error:
+            raise OutOfMemory(str(error)) from error
+        except cl.Error as error:
+            raise LaunchFailed(str(error)) from error
+
+
+def _argument(arg: object) -> Any:
+    if isinstance(arg, Pointer):
+        assert isinstance(arg.memory, _Memory)
+        return arg.memory.region(arg.offset, arg.nbytes)
+    if isinstance(arg, Scalar):
+        return element_type(arg.type).numpy.type(arg.value)
+    return _cl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
+
+
+def _platforms() -> list[Any]:
+    cl = _cl()
+    try:
+        return list(cl.get_platforms())
+    except cl.Error:
+        return []  # the loader reports "no platform" as an error
+
+
+def _devices(platform: Any) -> list[tuple[int, Any]]:
+    cl = _cl()
+    try:
+        return list(enumerate(platform.get_devices()))
+    except cl.Error:
+        return []
+
+
+@cache
+def _context(device_id: str) -> tuple[Any, Any]:
+    platform, _, number = device_id.partition(":")
+    handle = dict(_devices(_platforms()[int(platform)]))[int(number)]
+    return _cl().Context([handle]), handle
+
+
+def _describe(platform: Any, i: int, device: Any, j: int) -> Device:
+    cl = _cl()
+    is_cpu = bool(device.type & cl.device_type.CPU)
+    is_pocl = "portable computing language" in platform.name.lower()
+    sizes = [*device.max_work_item_sizes, 1, 1][:3]
+    cycles = device.max_clock_frequency * 1e6 * device.max_compute_units
+    return Device(
+        backend="opencl",
+        id=f"{i}:{j}",
+        name=device.name.strip(),
+        platform=platform.name.strip(),
+        driver=f"{platform.version.strip()}; {device.driver_version.strip()}",
+        kind="cpu" if is_cpu else "gpu",
+        limits=Limits(
+            max_threads=device.max_work_group_size,
+            max_block=(sizes[0], sizes[1], sizes[2]),
+            max_grid=(MAX_GRID, MAX_GRID, MAX_GRID),
+            shared=device.local_mem_size,
+            sms=device.max_compute_units,
+            warp=1 if is_cpu else 32,
+            llc=device.global_mem_cache_size,
+            memory=device.global_mem_size,
+            max_allocation=device.max_mem_alloc_size,
+            alignment=max(1, device.mem_base_addr_align // 8),
+            pin_bandwidth=CPU_BYTES_PER_CYCLE * cycles if is_cpu and cycles else None,
+        ),
+        finishes_compiling_at_launch=is_pocl,
+    )
+
+
+def _kernels(program: Any, unit: Unit) -> list[Any]:
+    cl = _cl()
+    try:
+        return [cl.Kernel(program, entry) for entry in unit.entries]
+    except cl.Error as error:
+        names = program.get_info(cl.program_info.KERNEL_NAMES).replace(";", ", ")
+        raise BuildFailed(
+            f"{unit.path} has no kernel called {' or '.join(map(repr, unit.entries))}; "
+            f"it defines {names or 'none'}"
+        ) from error
+
+
+def _resources(kernels: list[Any], handle: Any) -> Resources:
+    info = _cl().kernel_work_group_info
+    return Resources(
+        shared=max(k.get_work_group_info(info.LOCAL_MEM_SIZE, handle) for k in kernels),
+        private=max(k.get_work_group_info(info.PRIVATE_MEM_SIZE, handle) for k in kernels),
+        max_threads=min(k.get_work_group_info(info.WORK_GROUP_SIZE, handle) for k in kernels),
+    )
+
+
+def _code_digest(data: bytes, device: Device, unit: Unit, kernels: list[Any], handle: Any) -> str:
+    """Equal for equal code. PoCL puts temporary paths into everything but the machine code itself, and a
+    required work-group size into none of it."""
+    start = data.find(b"\x7fELF") if device.finishes_compiling_at_launch else -1
+    which = _cl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+    required = [list(k.get_work_group_info(which, handle)) for k in kernels]
+    return digest_of(data[start:] if start >= 0 else data, repr((unit.entries, required)))

@@ -1,0 +1,101 @@
+"""Files, flags and environment resolved once, into one RunConfig. Nobody else reads the environment."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from tunesmith.core.errors import BadInput
+
+FILE = "tunesmith.toml"
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything a command may need to know, fully set."""
+
+    backend: str | None = None  # None: by the kernel's language
+    device: str | None = None
+    search: str = "default"
+    evals: int | None = None
+    time: float | None = None
+    seed: int = 0
+    cache: bool = True
+    runs: str = "tunesmith-runs"
+    cache_dir: str = ""
+    builders: int = 0  # 0: one for each core
+
+    @property
+    def cache_file(self) -> Path:
+        return Path(self.cache_dir) / "results.sqlite"
+
+
+_TYPES = {f.name: f.type for f in fields(RunConfig)}
+
+
+def resolve(
+    flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> RunConfig:
+    """Flags win over the environment, that over `tunesmith.toml` in the current folder, then defaults."""
+    environment = os.environ if environment is None else environment
+    home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", ".")) / ".cache")
+    config = RunConfig(cache_dir=str(Path(home) / "tunesmith"), builders=os.cpu_count() or 1)
+    config = replace(config, **_from_file((folder or Path.cwd()) / FILE))
+    for name in _TYPES:
+        text = environment.get(f"TUNESMITH_{name.upper()}")
+        if text:
+            config = replace(config, **{name: _from_text(name, text)})
+    given = {name: value for name, value in flags.items() if value is not None}
+    return replace(config, **given)
+
+
+def worker_environment(scratch: Path) -> dict[str, str]:
+    """What a worker sees: everything it may write by itself lands in the run's scratch folder."""
+    return {
+        **os.environ,
+        "TMPDIR": str(scratch),
+        "XDG_CACHE_HOME": str(scratch),
+        "POCL_CACHE_DIR": str(scratch / "pocl"),
+        # PoCL links kernels against libraries that only a compiler's installation has, and uses nothing of them.
+        "LIBRARY_PATH": os.pathsep.join(filter(None, [os.environ.get("LIBRARY_PATH"), str(scratch / "lib")])),
+        "PYOPENCL_NO_CACHE": "1",
+    }
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"cannot be read: {error}", where=str(path)) from error
+    for name, value in table.items():
+        if name not in _TYPES:
+            raise BadInput(f"unknown key {name!r}; known are {', '.join(_TYPES)}", where=str(path))
+        kind = _kind(name)
+        if isinstance(value, bool) != (kind is bool) or not isinstance(
+            value, (int, float) if kind is float else kind
+        ):
+            raise BadInput(f"{name} = {value!r} is not a {kind.__name__}", where=str(path))
+    return table
+
+
+def _from_text(name: str, text: str) -> Any:
+    kind = _kind(name)
+    if kind is bool:
+        return text.lower() not in ("0", "no", "false", "off")
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise BadInput(
+            f"the environment says TUNESMITH_{name.upper()}={text!r}, not a {kind.__name__}"
+        ) from error
+
+
+def _kind(name: str) -> type:
+    text = str(_TYPES[name]).removesuffix(" | None")
+    return {"str": str, "int": int, "float": float, "bool": bool}[text]

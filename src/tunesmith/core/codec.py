@@ -1,0 +1,83 @@
+"""Core values to JSON and back, checked on the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from tunesmith.core.errors import TunesmithError
+from tunesmith.core.events import EVENT_TYPES, Recorded
+from tunesmith.core.expr import Expr, parse
+
+T = TypeVar("T")
+
+
+class Malformed(TunesmithError):
+    """Bytes that are not what they should be: a damaged journal or a worker that speaks nonsense."""
+
+
+def _to_plain(value: object) -> object:
+    if isinstance(value, Expr):
+        return value.text
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def _from_plain(kind: type, value: object) -> object:
+    if kind is Expr and isinstance(value, (str, int)):
+        return parse(value)
+    raise TypeError(f"no {kind.__name__} from {value!r}")
+
+
+def encode(value: object) -> bytes:
+    return msgspec.json.encode(value, enc_hook=_to_plain)
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind, dec_hook=_from_plain)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"not a {kind.__name__}: {error}") from error
+
+
+def encode_tagged(value: object) -> bytes:
+    """A value of a union, with its type's name beside it."""
+    return encode({"type": type(value).__name__, "value": value})
+
+
+class _Tagged(msgspec.Struct):
+    type: str
+    value: msgspec.Raw
+
+
+def decode_tagged(data: bytes, types: Mapping[str, type[T]]) -> T:
+    tagged = decode(data, _Tagged)
+    if tagged.type not in types:
+        raise Malformed(f"unknown message {tagged.type!r}")
+    return decode(bytes(tagged.value), types[tagged.type])
+
+
+class _Line(msgspec.Struct):
+    number: int
+    at: float
+    type: str
+    event: msgspec.Raw
+
+
+def encode_record(record: Recorded) -> bytes:
+    line: dict[str, Any] = {
+        "number": record.number,
+        "at": round(record.at, 3),
+        "type": type(record.event).__name__,
+        "event": record.event,
+    }
+    return encode(line)
+
+
+def decode_record(data: bytes) -> Recorded:
+    line = decode(data, _Line)
+    kind = EVENT_TYPES.get(line.type)
+    if kind is None:
+        raise Malformed(f"unknown event {line.type!r}")
+    return Recorded(line.number, line.at, decode(bytes(line.event), kind))

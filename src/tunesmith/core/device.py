@@ -1,0 +1,73 @@
+"""A device and its limits, and what a compiler says a built kernel uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from tunesmith.core.digest import digest_of
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Hardware limits. Expressions see the integers among them as `device.<name>`."""
+
+    max_threads: int  # per block
+    max_block: tuple[int, int, int]
+    max_grid: tuple[int, int, int]
+    shared: int  # bytes of shared / local memory per block
+    sms: int  # multiprocessors / compute units
+    warp: int
+    llc: int  # bytes of last-level cache; 0 when unknown
+    memory: int
+    max_allocation: int
+    alignment: int  # bytes; every buffer a caller can hand over starts at a multiple of it
+    pin_bandwidth: float | None = None  # bytes per second that no kernel can exceed
+
+    def names(self) -> dict[str, int]:
+        return {f"device.{f.name}": v for f in fields(self) if type(v := getattr(self, f.name)) is int}
+
+
+# What expressions may mention before any device is chosen.
+DEVICE_NAMES = tuple(f"device.{f.name}" for f in fields(Limits) if f.type == "int")
+
+
+@dataclass(frozen=True)
+class Device:
+    backend: str
+    id: str
+    name: str
+    platform: str
+    driver: str
+    kind: Literal["cpu", "gpu", "simulated"]
+    limits: Limits
+    finishes_compiling_at_launch: bool = False
+
+    @property
+    def key(self) -> str:
+        """Identity for caches: the same chip behind the same driver."""
+        return digest_of(self.backend, self.platform, self.name, self.driver)
+
+    @property
+    def is_host(self) -> bool:
+        """Kernels run on the cores that builds would use, so the two must take turns."""
+        return self.kind == "cpu"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one built kernel uses; None means the compiler did not say."""
+
+    registers: int | None = None
+    shared: int | None = None
+    spills: int | None = None
+    private: int | None = None
+    occupancy: int | None = None  # per cent
+    blocks_per_sm: int | None = None
+    max_threads: int | None = None  # largest block this kernel can be launched with
+
+    def names(self) -> dict[str, int]:
+        return {f"resources.{f.name}": v for f in fields(self) if (v := getattr(self, f.name)) is not None}
+
+
+RESOURCE_NAMES = tuple(f"resources.{f.name}" for f in fields(Resources))

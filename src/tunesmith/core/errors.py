@@ -1,0 +1,47 @@
+"""What Tunesmith raises, as one small tree.
+
+    TunesmithError          exit 1   our fault, or a broken machine
+    ├── BadInput            exit 2   a file, flag or folder the user can mend
+    ├── KernelWrong         exit 3   the kernel is wrong before we touch it
+    ├── WaitingForModel     exit 4   a model's reply has not arrived yet
+    └── DeviceMissing       exit 5   the device a run needs is not here
+
+A candidate kernel that fails is a `Result`, never an exception.
+"""
+
+from __future__ import annotations
+
+
+class TunesmithError(Exception):
+    """Base of everything shown to the user as a message instead of a traceback.
+
+    `message` says the rule and the value got; `hint` says the next step; `where` names the file and,
+    when known, the line ("problem.toml:12").
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None, where: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class BadInput(TunesmithError):
+    exit_code = 2
+
+
+class KernelWrong(TunesmithError):
+    exit_code = 3
+
+
+class WaitingForModel(TunesmithError):
+    exit_code = 4
+
+
+class DeviceMissing(TunesmithError):
+    exit_code = 5

@@ -1,0 +1,183 @@
+"""What the lab and its workers say to each other. Arrays and binaries travel beside a message, as blobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunesmith.core.device import Device, Resources
+from tunesmith.core.plan import Plan
+from tunesmith.core.problem import PythonFunction
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is compiled: only device code, never anything that runs on the host."""
+
+    path: str
+    source: str
+    language: str
+    flags: tuple[str, ...]
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How a case's inputs are made; the same draw gives the same arrays in every process."""
+
+    distribution: str
+    seed: int
+    inputs: PythonFunction | None = None
+
+
+@dataclass(frozen=True)
+class TimingPolicy:
+    """How long and how often; part of every cached result's key."""
+
+    rounds: int
+    min_rounds: int
+    chain_seconds: float  # a sample is a serial chain of launches at least this long
+    max_seconds: float
+    rotation: float = 3.0  # cold workloads cycle through this many last-level caches
+    give_up: float | None = None  # one sample is enough for a launch slower than this many seconds
+
+
+# -- requests ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ListDevices:
+    """Reply: Devices."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Reply: Built with the binary as blob 0, or Failed."""
+
+    unit: Unit
+    device: Device
+
+
+@dataclass(frozen=True)
+class Load:
+    """Blob 0 is the binary; afterwards it is known by its code digest. Reply: Done or Failed."""
+
+    unit: Unit
+    code_digest: str
+    device: Device
+
+
+@dataclass(frozen=True)
+class RunCase:
+    """Run twice from the same inputs into differently poisoned outputs. Reply: Ran; blobs: outputs."""
+
+    code_digest: str
+    plan: Plan
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class Contender:
+    code_digest: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class TimeRuns:
+    """Time contenders in alternation at one workload. Reply: Timed."""
+
+    contenders: tuple[Contender, ...]
+    draw: Draw
+    policy: TimingPolicy
+    warm: bool
+
+
+@dataclass(frozen=True)
+class Refer:
+    """Draw the inputs and compute the reference in float64. Reply: Expected; blobs: float64 outputs."""
+
+    reference: PythonFunction | None
+    plan: Plan
+    draw: Draw
+    rows: tuple[int, ...]  # the items of `independent` to compute; empty: all of them
+    independent: str | None
+    independent_arrays: tuple[str, ...]  # arrays whose first axis is that size
+
+
+Request = ListDevices | Build | Load | RunCase | TimeRuns | Refer
+REQUEST_TYPES: dict[str, type[Request]] = {
+    t.__name__: t for t in (ListDevices, Build, Load, RunCase, TimeRuns, Refer)
+}
+
+
+# -- replies ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Devices:
+    devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True)
+class Built:
+    code_digest: str
+    resources: Resources
+    log: str
+
+
+@dataclass(frozen=True)
+class Done:
+    pass
+
+
+@dataclass(frozen=True)
+class BufferReport:
+    """What one buffer looked like after the runs; digests are judged outside the worker."""
+
+    name: str
+    guard_digest: str
+    payload_digest: str
+    second_digest: str
+    damage: str = ""  # where a guard was hit, in words: a hint, not a verdict
+
+
+@dataclass(frozen=True)
+class Ran:
+    buffers: tuple[BufferReport, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Timed:
+    """samples[i][r]: seconds per launch of contender i in round r."""
+
+    samples: tuple[tuple[float, ...], ...]
+    discarded: int = 0  # rounds thrown away because the clock throttled
+
+
+@dataclass(frozen=True)
+class ExpectedArray:
+    """One blob of an Expected: float64, or int64 / uint64 where integers are compared exactly."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Expected:
+    input_digests: tuple[tuple[str, str], ...]
+    arrays: tuple[ExpectedArray, ...]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The request could not be carried out, through no fault of the worker."""
+
+    what: str  # build | memory | launch | reference | inputs | unsupported
+    message: str
+
+
+Reply = Devices | Built | Done | Ran | Timed | Expected | Failed
+REPLY_TYPES: dict[str, type[Reply]] = {
+    t.__name__: t for t in (Devices, Built, Done, Ran, Timed, Expected, Failed)
+}

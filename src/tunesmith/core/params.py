@@ -1,0 +1,86 @@
+"""A parameter with its finite domain, and a configuration: one value for each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tunesmith.core.errors import BadInput
+from tunesmith.core.expr import LIMIT, is_name
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameter values in the order the parameters are declared; equal only in the same order."""
+
+    items: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, values: Mapping[str, int]) -> Config:
+        return cls(tuple(values.items()))
+
+    def __getitem__(self, name: str) -> int:
+        for key, value in self.items:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.items)
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(self.items)
+
+    def replace(self, name: str, value: int) -> Config:
+        self[name]  # a name that is not there is an error, not an addition
+        return Config(tuple((key, value if key == name else old) for key, old in self.items))
+
+
+@dataclass(frozen=True)
+class Param:
+    """`values` in the declared order: neighbours are adjacent in it, unless the parameter is categorical."""
+
+    name: str
+    values: tuple[int, ...]
+    categorical: bool = False
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise BadInput(
+                f"a parameter is named by letters, digits and underscores, got {self.name!r}",
+                hint="choose a name that can be a C macro and is no word of the expression language",
+            )
+        if not self.values:
+            raise BadInput(f"parameter {self.name} has no values", hint=f"write {self.name} = [1, 2, 4]")
+        for value in self.values:
+            if type(value) is not int or abs(value) > LIMIT:
+                raise BadInput(
+                    f"parameter {self.name} has the value {value!r}: values are integers up to 2**62",
+                    hint="number the choices, 0 and 1 for off and on",
+                )
+        repeated = sorted({value for value in self.values if self.values.count(value) > 1})
+        if repeated:
+            raise BadInput(
+                f"parameter {self.name} lists {', '.join(map(str, repeated))} more than once",
+                hint="list every value once",
+            )
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        """Where each value stands in the declared order."""
+        return {value: position for position, value in enumerate(self.values)}
+
+    def neighbours(self, value: int) -> tuple[int, ...]:
+        position = self.position(value)
+        if self.categorical:
+            return self.values[:position] + self.values[position + 1 :]
+        return self.values[max(position - 1, 0) : position] + self.values[position + 1 : position + 2]
+
+    def position(self, value: int) -> int:
+        if value not in self.positions:
+            raise BadInput(
+                f"{self.name}={value} is not in its domain: allowed are {', '.join(map(str, self.values))}",
+                hint="choose one of them, or add the value to the template's [params]",
+            )
+        return self.positions[value]

@@ -1,0 +1,175 @@
+"""The ports: what the loop needs from searchers, labs, planners and journals, and the lab from backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tunesmith.core.device import Device, Resources
+from tunesmith.core.events import Baseline, Decided, Event, Recorded, Verified
+from tunesmith.core.messages import Unit
+from tunesmith.core.outcome import Outcome, Timing, Trial
+from tunesmith.core.space import Config, ConfigSet, Space
+from tunesmith.core.state import State
+from tunesmith.core.template import Template
+
+# -- backends ---------------------------------------------------------------------------------------
+
+
+class BuildFailed(Exception):
+    """The compiler's words; a verdict about the source, not about us."""
+
+
+class OutOfMemory(Exception):
+    """The device has no room for an allocation."""
+
+
+class LaunchFailed(Exception):
+    """The driver refused or aborted a launch; the session may be unusable afterwards."""
+
+
+class Unsupported(Exception):
+    """This backend has no such feature; says which."""
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A device binary. `code_digest` is equal for equal code, whatever path or time the compiler put in."""
+
+    data: bytes
+    code_digest: str
+    resources: Resources
+    log: str = ""
+
+
+class Executable(Protocol):
+    @property
+    def entries(self) -> tuple[str, ...]: ...
+
+
+class Memory(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Pointer:
+    memory: Memory
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Scalar:
+    type: str
+    value: float | int
+
+
+@dataclass(frozen=True)
+class LocalBytes:
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """One launch with everything bound."""
+
+    executable: Executable
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    args: tuple[Pointer | Scalar | LocalBytes, ...]
+
+
+class Session(Protocol):
+    """An open device in this process. Calls are serial; `run` and `chain` return when the device is idle."""
+
+    def load(self, unit: Unit, binary: bytes) -> Executable: ...
+    def allocate(self, nbytes: int) -> Memory: ...
+    def release(self, memory: Memory) -> None: ...
+    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None: ...
+    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes: ...
+    def run(self, calls: Sequence[Call]) -> None: ...
+    def chain(self, calls: Sequence[Call]) -> float:
+        """Seconds from the start of the first call to the end of the last, the calls queued beforehand."""
+        ...
+
+    def throttled(self) -> bool | None:
+        """Whether the clock is being held down right now; None where the device does not say."""
+        ...
+
+
+class Backend(Protocol):
+    """A way to build and run kernels. `build` needs the device's description, not the device."""
+
+    name: str
+    languages: tuple[str, ...]
+
+    def devices(self) -> tuple[Device, ...]: ...
+    def build(self, unit: Unit, device: Device) -> Binary: ...
+    def open(self, device: Device) -> Session: ...
+
+
+# -- the loop's partners ----------------------------------------------------------------------------
+
+
+class Lab(Protocol):
+    """Experiments. Outcomes come back in the order the trials were submitted, so that a run's decisions
+    depend on its measurements alone and never on which process happened to be faster."""
+
+    def baseline(self) -> Baseline: ...
+    def admit(self, template: Template) -> None: ...
+    def submit(self, trial: Trial) -> None: ...
+    def collect(self) -> Outcome: ...
+    def verify(self, trial: Trial) -> Verified: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """All a searcher may see. `tried` pairs a configuration with its log speed-up, None where it failed."""
+
+    space: Space
+    configs: ConfigSet
+    default: Config
+    tried: tuple[tuple[Config, float | None], ...]
+    in_flight: tuple[Config, ...]
+    budget_left: int | None
+    seed: int
+
+    @property
+    def seen(self) -> frozenset[Config]:
+        return frozenset((*(config for config, _ in self.tried), *self.in_flight))
+
+
+class Searcher(Protocol):
+    name: str
+
+    def ask(self, view: SearchView, n: int) -> list[Config]:
+        """Up to n configurations never tried before; fewer or none when nothing is left to try."""
+        ...
+
+
+class Planner(Protocol):
+    def decide(self, state: State) -> Decided: ...
+
+
+class Journal(Protocol):
+    def read(self) -> Iterator[Recorded]: ...
+    def append(self, event: Event) -> Recorded: ...
+
+
+class ResultCache(Protocol):
+    """Timings of earlier runs, by result key."""
+
+    def get(self, key: str) -> Timing | None: ...
+    def put(self, key: str, timing: Timing) -> None: ...
+
+
+class Listener(Protocol):
+    """Whoever shows progress."""
+
+    def event(self, record: Recorded, state: State) -> None: ...
+    def note(self, text: str) -> None: ...

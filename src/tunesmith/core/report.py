@@ -1,0 +1,158 @@
+"""The report of a run: one value folded from its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunesmith.core.choose import Choice, Yardstick, timing_of, verified_choice
+from tunesmith.core.outcome import Status
+from tunesmith.core.problem import Problem
+from tunesmith.core.state import State
+from tunesmith.core.stats import geometric_mean, median
+
+
+@dataclass(frozen=True)
+class WorkloadReport:
+    name: str
+    sizes: dict[str, int]
+    weight: float
+    baseline_us: float
+    tuned_us: float
+    speedup: float
+    interval: tuple[float, float]
+    config: dict[str, int] | None  # None: the original stays
+
+
+@dataclass(frozen=True)
+class Failure:
+    config: dict[str, int]
+    status: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Report:
+    problem: str
+    backend: str
+    device: str
+    driver: str
+    finished: bool
+    reason: str
+    judged_by: str
+    workloads: tuple[WorkloadReport, ...]
+    geometric_mean: float | None
+    general: dict[str, int] | None
+    evaluations: dict[str, int]
+    space: dict[str, int]
+    verified_cases: int
+    failures: tuple[Failure, ...]
+    digests: dict[str, str]
+    versions: dict[str, str]
+    search: str
+    seed: int
+    seconds: float
+    tuned: tuple[str, ...] = ()
+
+
+def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) -> Report:
+    assert state.started is not None
+    choice = verified_choice(problem, state) if state.baseline else Choice(None, ())
+    workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
+    mean = None
+    if workloads and state.stopped:
+        mean = geometric_mean([w.speedup for w in workloads], [w.weight for w in workloads])
+    started = state.started
+    return Report(
+        problem=started.problem,
+        backend=started.backend,
+        device=started.device.name,
+        driver=started.device.driver,
+        finished=state.stopped is not None,
+        reason=state.stopped.reason if state.stopped else "not finished",
+        judged_by=_judged_by(state),
+        workloads=workloads,
+        geometric_mean=mean,
+        general=choice.general.as_dict() if choice.general else None,
+        evaluations={status.value: n for status in Status if (n := state.statuses()[status.value])},
+        space=_space(state),
+        verified_cases=sum(v.cases for v in state.verified),
+        failures=_failures(state),
+        digests=_digests(problem, state),
+        versions=dict(started.versions),
+        search=started.settings.search,
+        seed=started.settings.seed,
+        seconds=state.elapsed,
+        tuned=files,
+    )
+
+
+def interval_text(w: WorkloadReport) -> str:
+    return f"{w.interval[0]:.2f} to {w.interval[1]:.2f}" if w.config is not None else "the original stays"
+
+
+def config_text(config: dict[str, int] | None) -> str:
+    return " ".join(f"{k}={v}" for k, v in config.items()) if config is not None else "original"
+
+
+def _workload(problem: Problem, state: State, choice: Choice, index: int) -> WorkloadReport:
+    workload, pick = problem.workloads[index], choice.picks[index]
+    assert state.baseline is not None
+    baseline = state.baseline.outcome.result(workload.name)
+    assert baseline is not None and baseline.timing is not None
+    before = after = baseline.timing.seconds
+    proven = timing_of(state, pick.config, workload.name) if pick.config else None
+    if proven is not None and proven.timing is not None:
+        before, after = median(proven.timing.paired), proven.timing.seconds
+    return WorkloadReport(
+        name=workload.name,
+        sizes=workload.as_dict(),
+        weight=workload.weight,
+        baseline_us=before * 1e6,
+        tuned_us=after * 1e6,
+        speedup=pick.speedup.value,
+        interval=(pick.speedup.low, pick.speedup.high),
+        config=pick.config.as_dict() if pick.config else None,
+    )
+
+
+def _judged_by(state: State) -> str:
+    if state.baseline is None:
+        return "not judged yet"
+    by_reference = state.baseline.judged_by == "reference"
+    return (
+        "right by the float64 reference" if by_reference else "matches the original (there is no reference)"
+    )
+
+
+def _space(state: State) -> dict[str, int]:
+    admitted = state.admitted
+    return {"combinations": admitted.combinations, "feasible": admitted.feasible} if admitted else {}
+
+
+def _failures(state: State) -> tuple[Failure, ...]:
+    found = []
+    for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
+        bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
+        if bad and outcome.trial.config is not None:
+            found.append(Failure(outcome.trial.config.as_dict(), bad[0].status.value, bad[0].detail))
+    return tuple(found)
+
+
+def _digests(problem: Problem, state: State) -> dict[str, str]:
+    digests = {"problem": problem.digest}
+    if state.baseline:
+        digests["original source"] = state.baseline.outcome.source_digest
+        digests["original binary"] = state.baseline.outcome.code_digest
+    if state.admitted:
+        digests["template"] = state.admitted.template
+    for v in state.verified:
+        digests[f"source of {v.outcome.trial.config}"] = v.outcome.source_digest
+        digests[f"binary of {v.outcome.trial.config}"] = v.outcome.code_digest
+    return digests
+
+
+def best_so_far(state: State) -> float | None:
+    """The best geometric mean seen by short measurements; what the progress line shows."""
+    yardstick = Yardstick(state)
+    found = [geometric_mean(s.values()) for o in state.searched() if (s := yardstick.speedups(o))]
+    return max(found) if found else None

@@ -1,0 +1,158 @@
+"""A template: one source whose performance choices are macros, and the variants it renders to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tunesmith.core.codec import encode
+from tunesmith.core.digest import digest_of
+from tunesmith.core.expr import Expr, parse
+from tunesmith.core.problem import Argument, Launch, Problem
+from tunesmith.core.space import Config, Space
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One concrete kernel: the whole text that is compiled, and how it is launched.
+
+    `domain` holds the conditions over sizes, `device.*` and `resources.*` under which it may run.
+    """
+
+    path: str
+    source: str
+    language: str
+    flags: tuple[str, ...]
+    launches: tuple[Launch, ...]
+    arguments: tuple[Argument, ...]
+    domain: tuple[Expr, ...] = ()
+    config: Config | None = None  # None: the original
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of(self.source, self.language, repr(self.flags), encode(self.launches))
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))
+
+    def argument(self, name: str) -> Argument:
+        return next(a for a in self.arguments if a.name == name)
+
+    def allows(self, names: Mapping[str, int]) -> bool:
+        """Whether it may run there; conditions on names not known yet are left for later."""
+        return all(c.holds(names) for c in self.domain if c.names <= names.keys())
+
+
+@dataclass(frozen=True)
+class Template:
+    path: str
+    source: str
+    language: str
+    space: Space
+    default: Config
+    launches: tuple[Launch, ...]
+    flags: tuple[str, ...] = ()  # "{NAME}" inserts a parameter's value
+    defines: tuple[tuple[str, Expr], ...] = ()  # the only way a size reaches a build
+    workspace: tuple[Argument, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of(self.source)
+
+    def bakes_sizes(self, config: Config) -> bool:
+        """Whether a build of this configuration serves one size only."""
+        return any(e.bind(config.as_dict()).names for _, e in self.defines)
+
+    def render(self, problem: Problem, config: Config, sizes: Mapping[str, int] | None = None) -> Variant:
+        """The kernel for `config`; `sizes` are needed where the template bakes sizes into the build."""
+        values = config.as_dict()
+        macros: dict[str, int] = dict(values)
+        domain = [c.expr.bind(values) for c in self.space.constraints if c.kind == "require"]
+        for name, expr in self.defines:
+            bound = expr.bind(values)
+            macros[name] = bound.evaluate(sizes or {})
+            if bound.names:
+                domain.append(parse(f"({bound.text}) == {macros[name]}"))
+        insert = {name: str(value) for name, value in macros.items()}
+        flags = (*problem.kernel.flags, *(_insert(flag, insert) for flag in self.flags))
+        launches = tuple(bind_launch(launch, values, insert) for launch in self.launches)
+        defines = _defines((*problem.kernel.defines, *macros.items()))
+        # The line marker keeps the compiler speaking in the author's line numbers.
+        head = f'{_header(problem.name, config, launches, flags)}{defines}#line 1 "{plain_name(self.path)}"\n'
+        return Variant(
+            path=self.path,
+            source=head + self.source,
+            language=self.language,
+            flags=flags,
+            launches=launches,
+            arguments=(*problem.arguments, *(_bind_workspace(a, values) for a in self.workspace)),
+            domain=tuple(expr for expr in domain if expr.names or not expr.holds({})),
+            config=config,
+        )
+
+
+def original(problem: Problem, sizes: Mapping[str, int] | None = None) -> Variant:
+    """The kernel as it is, launched as it is launched today."""
+    kernel = problem.kernel
+    prologue = _defines(kernel.defines)
+    marker = f'#line 1 "{plain_name(kernel.path)}"\n' if prologue else ""
+    insert = {name: str(value) for name, value in (sizes or {}).items()}
+    return Variant(
+        path=kernel.path,
+        source=f"{prologue}{marker}{kernel.text}",
+        language=kernel.language,
+        flags=kernel.flags,
+        launches=tuple(bind_launch(launch, {}, insert) for launch in problem.launches),
+        arguments=problem.arguments,
+    )
+
+
+def _defines(macros: Iterable[tuple[str, object]]) -> str:
+    return "".join(f"#define {name} {value}\n" for name, value in macros)
+
+
+def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
+    return replace(
+        launch,
+        entry=_insert(launch.entry, insert),
+        grid=tuple(e.bind(values) for e in launch.grid),
+        block=tuple(e.bind(values) for e in launch.block),
+        cluster=tuple(e.bind(values) for e in launch.cluster),
+        shared=launch.shared.bind(values) if launch.shared is not None else None,
+    )
+
+
+def plain_name(path: str) -> str:
+    """A file's name as it may stand in a source: no folder, no character with a meaning."""
+    return re.sub(r"[^\w.+-]", "_", path.replace("\\", "/").rsplit("/", 1)[-1])
+
+
+def describe_launch(launch: Launch) -> str:
+    shape = (
+        f"grid ({', '.join(e.text for e in launch.grid)}), block ({', '.join(e.text for e in launch.block)})"
+    )
+    shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
+    return f"{launch.entry}: {shape}{shared}; arguments {', '.join(launch.args)}"
+
+
+def _header(name: str, config: Config, launches: tuple[Launch, ...], flags: tuple[str, ...]) -> str:
+    """How to use the file, in the file: what is compiled and timed is, to the byte, what is delivered."""
+    lines = [f"{name}, tuned by Tunesmith: {config}"]
+    lines += [f"launch {describe_launch(launch)}" for launch in launches]
+    if flags:
+        lines.append(f"build with {' '.join(flags)}")
+    # A backslash at the end of a line would swallow the next one.
+    return "".join(f"// {line.rstrip(chr(92))}\n" for text in lines for line in text.splitlines())
+
+
+def _bind_workspace(argument: Argument, values: Mapping[str, int]) -> Argument:
+    return replace(argument, shape=tuple(e.bind(values) for e in argument.shape))
+
+
+def _insert(text: str, values: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda m: values.get(m.group(1), m.group(0)), text)

@@ -1,0 +1,50 @@
+"""The report as the user keeps it: JSON for programs, Markdown for people."""
+
+from __future__ import annotations
+
+from tunesmith.core.codec import encode
+from tunesmith.core.report import Report, config_text, interval_text
+
+
+def report_json(report: Report) -> bytes:
+    return encode(report) + b"\n"
+
+
+def report_markdown(report: Report, story: str = "") -> str:
+    lines = [f"# {report.problem}", ""]
+    lines += [f"{report.device} ({report.driver}), {report.judged_by}.", ""]
+    lines += ["| workload | sizes | before | after | speed-up | 95 % interval | configuration |"]
+    lines += ["|---|---|---:|---:|---:|---|---|"]
+    for w in report.workloads:
+        sizes = " ".join(f"{k}={v}" for k, v in w.sizes.items())
+        lines.append(
+            f"| {w.name} | {sizes} | {w.baseline_us:.1f} µs | {w.tuned_us:.1f} µs | {w.speedup:.2f}× "
+            f"| {interval_text(w)} | {config_text(w.config)} |"
+        )
+    lines.append("")
+    if report.geometric_mean is not None:
+        general = config_text(report.general)
+        lines.append(f"Geometric mean {report.geometric_mean:.2f}×. General configuration: {general}.")
+    counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
+    lines.append(
+        f"{sum(report.evaluations.values())} evaluations ({counts}) "
+        f"of {report.space.get('feasible', 0)} feasible configurations, "
+        f"{report.space.get('combinations', 0)} combinations; {report.reason}. "
+        f"Verified on {report.verified_cases} fresh cases. {report.seconds:.1f} s."
+    )
+    if story:
+        lines += ["", story]
+    if report.failures:
+        lines += ["", "## What did not work", "", "| configuration | status | why |", "|---|---|---|"]
+        lines += [f"| {config_text(f.config)} | {f.status} | {_cell(f.detail)} |" for f in report.failures]
+    lines += ["", "## Digests and versions", ""]
+    lines += [f"- {name}: `{value}`" for name, value in (*report.digests.items(), *report.versions.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Compiler and kernel output is not ours: one line, nothing that Markdown or HTML would act upon."""
+    line = " ".join(text.split())[:300]
+    for bad, good in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("`", "&#96;")):
+        line = line.replace(bad, good)
+    return line

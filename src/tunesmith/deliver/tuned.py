@@ -1,0 +1,144 @@
+"""The tuned kernels: one self-contained source per winner, the original, and a dispatch by size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunesmith.core.choose import Choice
+from tunesmith.core.codec import encode
+from tunesmith.core.device import Device
+from tunesmith.core.problem import Contract, Launch, Problem
+from tunesmith.core.space import Config
+from tunesmith.core.template import Template, Variant, original, plain_name
+
+
+@dataclass(frozen=True)
+class DispatchLaunch:
+    entry: str
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+    shared: str | None
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DispatchEntry:
+    """The first entry whose condition holds serves the call; conditions are expressions over the sizes."""
+
+    when: str
+    file: str
+    digest: str
+    config: dict[str, int] | None
+    flags: tuple[str, ...]
+    launches: tuple[DispatchLaunch, ...]
+    workspace: tuple[dict[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    problem: str
+    language: str
+    device: str
+    entries: tuple[DispatchEntry, ...]
+
+
+def tuned_files(problem: Problem, template: Template, device: Device, choice: Choice) -> dict[str, bytes]:
+    """Everything below `tuned/`, by name."""
+    suffix = _suffix(problem.kernel.path)
+    stem = plain_name(problem.name)
+    files: dict[str, bytes] = {}
+    entries: list[DispatchEntry] = []
+    names = _names(problem, template, choice, stem, suffix)
+    for pick in choice.picks:
+        sizes = problem.workload(pick.workload).as_dict()
+        if (
+            pick.config is not None
+            and pick.config == choice.general
+            and not template.bakes_sizes(pick.config)
+        ):
+            continue  # served by the general entry
+        if pick.config is None and choice.general is None:
+            continue  # served by the original at the end
+        when = " and ".join(f"{name} == {value}" for name, value in sizes.items())
+        if pick.config is None:
+            entries.append(_entry(when, f"original{suffix}", original(problem, sizes)))
+            continue
+        variant = template.render(problem, pick.config, sizes)
+        name = names[(pick.config, variant.digest)]
+        files[name] = variant.source.encode()
+        entries.append(_entry(when, name, variant))
+    if choice.general is not None and not template.bakes_sizes(choice.general):
+        variant = template.render(problem, choice.general)
+        name = names[(choice.general, variant.digest)]
+        files[name] = variant.source.encode()
+        entries.append(_entry(_domain(problem.contract, variant, device), name, variant))
+    files[f"original{suffix}"] = original(problem).source.encode()
+    entries.append(_entry("1", f"original{suffix}", original(problem)))
+    dispatch = Dispatch(problem.name, problem.kernel.language, device.name, tuple(entries))
+    files["dispatch.json"] = encode(dispatch) + b"\n"
+    return files
+
+
+def _names(
+    problem: Problem, template: Template, choice: Choice, stem: str, suffix: str
+) -> dict[tuple[Config, str], str]:
+    names: dict[tuple[Config, str], str] = {}
+    if choice.general is not None and not template.bakes_sizes(choice.general):
+        variant = template.render(problem, choice.general)
+        names[(choice.general, variant.digest)] = f"{stem}-general{suffix}"
+    for pick in choice.picks:
+        if pick.config is None:
+            continue
+        variant = template.render(problem, pick.config, problem.workload(pick.workload).as_dict())
+        names.setdefault((pick.config, variant.digest), f"{stem}-{plain_name(pick.workload)}{suffix}")
+    return names
+
+
+def _domain(contract: Contract, variant: Variant, device: Device) -> str:
+    """Contract and requirements in one condition; device limits are numbers by now."""
+    parts = []
+    for rule in contract.sizes:
+        if rule.one_of:
+            parts.append(f"{rule.name} in ({', '.join(map(str, rule.one_of))},)")
+            continue
+        parts.append(f"{rule.min} <= {rule.name} <= {rule.max}")
+        if rule.multiple_of != 1:
+            parts.append(f"{rule.name} % {rule.multiple_of} == 0")
+    parts += [f"({c.expr.text})" for c in contract.require]
+    for condition in variant.domain:
+        bound = condition.bind(device.limits.names())
+        if bound.names and not any(name.startswith("resources.") for name in bound.names):
+            parts.append(f"({bound.text})")
+    return " and ".join(parts)
+
+
+def _entry(when: str, file: str, variant: Variant) -> DispatchEntry:
+    workspace = tuple(
+        {"name": a.name, "type": a.type, "shape": ", ".join(e.text for e in a.shape)}
+        for a in variant.arguments
+        if a.role == "workspace"
+    )
+    return DispatchEntry(
+        when=when,
+        file=file,
+        digest=variant.digest,
+        config=variant.config.as_dict() if variant.config else None,
+        flags=variant.flags,
+        launches=tuple(_launch(launch) for launch in variant.launches),
+        workspace=workspace,
+    )
+
+
+def _launch(launch: Launch) -> DispatchLaunch:
+    return DispatchLaunch(
+        launch.entry,
+        tuple(e.text for e in launch.grid),
+        tuple(e.text for e in launch.block),
+        launch.shared.text if launch.shared is not None else None,
+        launch.args,
+    )
+
+
+def _suffix(path: str) -> str:
+    name = plain_name(path)
+    return "." + name.rsplit(".", 1)[1] if "." in name else ""

@@ -1,0 +1,1 @@
+"""The built-in roles: what Tunesmith knows about kernels without asking any model."""

@@ -1,0 +1,1 @@
+"""Experiments: workers and deadlines, inputs and oracle, timing, verification."""

@@ -1,0 +1,154 @@
+"""The bench: what a worker does with a request. Runs where kernels run, so it reports and never judges."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunesmith.core import messages as m
+from tunesmith.core.device import Device
+from tunesmith.core.digest import digest_of
+from tunesmith.core.plan import BufferPlan
+from tunesmith.core.ports import (
+    Backend,
+    BuildFailed,
+    Executable,
+    LaunchFailed,
+    Memory,
+    OutOfMemory,
+    Pointer,
+    Session,
+    Unsupported,
+)
+from tunesmith.lab import guards, reference
+from tunesmith.lab.calls import bind_calls, initial_payload
+from tunesmith.lab.python_code import UserCodeFailed
+from tunesmith.lab.timing import Stopwatch
+
+Answer = tuple[m.Reply, tuple[bytes, ...]]
+
+
+@dataclass(frozen=True)
+class _Guarded:
+    plan: BufferPlan
+    memory: Memory
+    layout: guards.GuardedLayout
+
+    @property
+    def pointer(self) -> Pointer:
+        return Pointer(self.memory, self.layout.offset, max(self.layout.nbytes, 1))
+
+
+class Bench:
+    """One backend, one open device, the executables loaded so far."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._session: Session | None = None
+        self._device: Device | None = None
+        self._executables: dict[str, Executable] = {}
+        self._stopwatch: Stopwatch | None = None
+
+    def handle(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
+        try:
+            match request:
+                case m.ListDevices():
+                    return m.Devices(self._backend.devices()), ()
+                case m.Build():
+                    binary = self._backend.build(request.unit, request.device)
+                    return m.Built(binary.code_digest, binary.resources, binary.log), (binary.data,)
+                case m.Load():
+                    self._load(request, blobs[0])
+                    return m.Done(), ()
+                case m.RunCase():
+                    return self._run_case(request)
+                case m.TimeRuns():
+                    return self._time(request), ()
+                case m.Refer():
+                    return reference.compute(request)
+        except BuildFailed as error:
+            return m.Failed("build", str(error)), ()
+        except OutOfMemory as error:
+            return m.Failed("memory", str(error)), ()
+        except MemoryError:
+            return m.Failed("memory", "the host has no memory left for the inputs"), ()
+        except LaunchFailed as error:
+            return m.Failed("launch", str(error)), ()
+        except Unsupported as error:
+            return m.Failed("unsupported", str(error)), ()
+        except UserCodeFailed as error:
+            return m.Failed("user", str(error)), ()
+
+    def _load(self, request: m.Load, binary: bytes) -> None:
+        if self._session is None or self._device != request.device:
+            self._session, self._device = self._backend.open(request.device), request.device
+            self._executables.clear()
+            self._stopwatch = Stopwatch(self._session, request.device)
+        self._executables[request.code_digest] = self._session.load(request.unit, binary)
+
+    def _time(self, request: m.TimeRuns) -> m.Timed:
+        assert self._stopwatch is not None, "nothing has been loaded"
+        executables = [self._executables[c.code_digest] for c in request.contenders]
+        return self._stopwatch.time(request, executables)
+
+    def _run_case(self, request: m.RunCase) -> Answer:
+        session, device = self._session, self._device
+        assert session is not None and device is not None, "nothing has been loaded"
+        plan = request.plan
+        inputs = {name: array.tobytes() for name, array in reference.draw_inputs(plan, request.draw).items()}
+        buffers: list[_Guarded] = []
+        try:
+            for item in plan.buffers:
+                layout = guards.guarded(item.nbytes, max(item.align, device.limits.alignment))
+                memory = session.allocate(layout.total)
+                buffers.append(_Guarded(item, memory, layout))
+                after = layout.total - layout.offset - layout.nbytes
+                session.write(memory, 0, guards.fill(guards.PATTERN, layout.offset))
+                session.write(memory, layout.offset + layout.nbytes, guards.fill(guards.PATTERN, after))
+                if item.name in inputs and item.nbytes:
+                    session.write(memory, layout.offset, inputs[item.name])
+            executable = self._executables[request.code_digest]
+            calls = bind_calls(plan, executable, {b.plan.name: b.pointer for b in buffers})
+
+            _prepare(session, buffers, inputs, guards.PATTERN)
+            session.run(calls)
+            first = {b.plan.name: _payload(session, b) for b in buffers if b.plan.role in ("output", "inout")}
+            _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
+            start = time.perf_counter()
+            session.run(calls)
+            seconds = time.perf_counter() - start
+            reports = tuple(_report(session, b, first) for b in buffers)
+        finally:
+            for b in buffers:
+                session.release(b.memory)
+        return m.Ran(reports, seconds), tuple(first[b.name] for b in plan.compared())
+
+
+def _prepare(session: Session, buffers: list[_Guarded], inputs: dict[str, bytes], pattern: bytes) -> None:
+    for b in buffers:
+        if not b.plan.nbytes or b.plan.role == "input":
+            continue
+        payload = inputs.get(b.plan.name)
+        if payload is None:
+            payload = initial_payload(b.plan, pattern)
+        session.write(b.memory, b.layout.offset, payload)
+
+
+def _payload(session: Session, b: _Guarded) -> bytes:
+    return session.read(b.memory, b.layout.offset, b.layout.nbytes) if b.layout.nbytes else b""
+
+
+def _report(session: Session, b: _Guarded, first: dict[str, bytes]) -> m.BufferReport:
+    before = session.read(b.memory, 0, b.layout.offset)
+    end = b.layout.offset + b.layout.nbytes
+    after = session.read(b.memory, end, b.layout.total - end)
+    now = digest_of(_payload(session, b))
+    payload = first.get(b.plan.name)
+    return m.BufferReport(
+        name=b.plan.name,
+        guard_digest=guards.zones_digest(before, after),
+        payload_digest=digest_of(payload) if payload is not None else now,
+        second_digest=now,
+        damage=guards.damage(before, after),
+    )

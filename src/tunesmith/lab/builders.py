@@ -1,0 +1,93 @@
+"""Builds, in parallel and once each: a pool of workers that only compile."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tunesmith.core.device import Device, Resources
+from tunesmith.core.messages import Build, Built, Failed, Unit
+from tunesmith.core.outcome import Status
+from tunesmith.core.template import Variant
+from tunesmith.lab.oracle import Verdict
+from tunesmith.lab.policies import BUILD_SECONDS
+from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+
+
+@dataclass(frozen=True)
+class BuiltCode:
+    unit: Unit
+    binary: bytes
+    code_digest: str
+    resources: Resources
+    seconds: float
+
+
+def unit_of(variant: Variant) -> Unit:
+    return Unit(variant.path, variant.source, variant.language, variant.flags, variant.entries)
+
+
+class Builders:
+    """`start` returns at once; equal units share one build."""
+
+    def __init__(self, spawn: Callable[[], WorkerProcess], device: Device, count: int) -> None:
+        self._spawn = spawn
+        self._device = device
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="build")
+        self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
+        self._workers: list[WorkerProcess] = []
+        self._builds: dict[Unit, Future[BuiltCode | Verdict]] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def start(self, variant: Variant) -> Future[BuiltCode | Verdict]:
+        unit = unit_of(variant)
+        with self._lock:
+            if unit not in self._builds:
+                self._builds[unit] = self._threads.submit(self._build, unit)
+            return self._builds[unit]
+
+    def forget(self) -> None:
+        """Drop every finished build and every worker, so that the next build starts from nothing."""
+        with self._lock:
+            self._builds.clear()
+        for worker in self._workers:
+            worker.kill()
+
+    def close(self) -> None:
+        self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in list(self._workers):
+            worker.kill()
+        self._threads.shutdown(wait=True)
+        for worker in list(self._workers):
+            worker.kill()
+
+    def _build(self, unit: Unit) -> BuiltCode | Verdict:
+        worker = self._take()
+        start = time.perf_counter()
+        try:
+            reply, blobs = worker.request(Build(unit, self._device), deadline=BUILD_SECONDS)
+        except WorkerTimedOut:
+            return Verdict(Status.BUILD_FAILED, f"the compiler took more than {BUILD_SECONDS:.0f} s")
+        except (WorkerDied, OSError, ValueError) as error:
+            return Verdict(Status.BUILD_FAILED, f"the compiler crashed: {error}")
+        finally:
+            self._idle.put(worker)
+        if isinstance(reply, Failed):
+            return Verdict(Status.BUILD_FAILED, reply.message)
+        assert isinstance(reply, Built)
+        return BuiltCode(unit, blobs[0], reply.code_digest, reply.resources, time.perf_counter() - start)
+
+    def _take(self) -> WorkerProcess:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            worker = self._spawn()
+            with self._lock:
+                self._workers.append(worker)
+            return worker

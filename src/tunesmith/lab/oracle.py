@@ -1,0 +1,264 @@
+"""The oracle: what each case should give, and whether what came back is right. Lives outside every worker."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.core.cases import Case
+from tunesmith.core.compare import ErrorStats, error_stats, judge, judge_against_original
+from tunesmith.core.digest import digest_of
+from tunesmith.core.draws import logical
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.errors import BadInput
+from tunesmith.core.messages import Draw, Expected, Failed, Ran, Refer
+from tunesmith.core.outcome import Status
+from tunesmith.core.plan import BufferPlan, Plan
+from tunesmith.core.problem import Problem
+from tunesmith.lab import guards
+from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+
+REFERENCE_SECONDS = 120.0
+SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
+SAMPLED_ROWS = 48
+KEPT_BYTES = 1 << 29
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    status: Status
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.OK
+
+
+RIGHT = Verdict(Status.OK)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a worker reported of one case: digests, and the bytes of the outputs after the first run."""
+
+    report: Ran
+    outputs: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    inputs: dict[str, str]  # digests of the memory that must not change
+    arrays: dict[str, Array]  # the reference, in float64 or exact integers; empty with no reference
+    rows: NDArray[np.intp] | None  # the sampled ones; None: all
+    sampled: frozenset[str]  # arrays the rows apply to
+    original: dict[str, Array]  # what the original gave; kept where others are compared with it
+    errors: dict[str, ErrorStats]  # the original's own error
+    seconds: float  # what one run of the original took
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in (*self.arrays.values(), *self.original.values()))
+
+
+def draw_of(problem: Problem, case: Case) -> Draw:
+    return Draw(case.distribution, case.seed, problem.inputs)
+
+
+class Oracle:
+    """`run_original` runs the original on a case, so that its own error can be measured."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        alignment: int,
+        worker: WorkerProcess,
+        run_original: Callable[[Case], tuple[Plan, Run | Verdict]],
+    ) -> None:
+        self._problem = problem
+        self._alignment = alignment
+        self._worker = worker
+        self._run_original = run_original
+        self._known: OrderedDict[Case, Expectation | Verdict] = OrderedDict()
+
+    @property
+    def has_reference(self) -> bool:
+        return self._problem.accuracy.reference is not None
+
+    def expectation(self, case: Case) -> Expectation | Verdict:
+        """What the case should give; a Verdict when the original itself fails on it."""
+        if case not in self._known:
+            self._known[case] = self._establish(case)
+            kept = [e.nbytes for e in self._known.values() if isinstance(e, Expectation)]
+            while sum(kept) > KEPT_BYTES and len(self._known) > 1:
+                self._known.popitem(last=False)
+                kept = [e.nbytes for e in self._known.values() if isinstance(e, Expectation)]
+        self._known.move_to_end(case)
+        return self._known[case]
+
+    def judge(self, case: Case, plan: Plan, run: Run) -> Verdict:
+        expected = self.expectation(case)
+        if isinstance(expected, Verdict):
+            return expected
+        where = "at " + ", ".join(f"{n}={v}" for n, v in case.sizes) + f" ({case.distribution})"
+        verdict = self._integrity(plan, run, expected)
+        if not verdict.ok:
+            return Verdict(verdict.status, f"{where}: {verdict.detail}")
+        for buffer, data in zip(plan.compared(), run.outputs, strict=True):
+            reason = self._compare(buffer, as_array(buffer, data), expected)
+            if reason:
+                return Verdict(Status.WRONG, f"{where}: {reason}")
+        return RIGHT
+
+    def _establish(self, case: Case) -> Expectation | Verdict:
+        plan, run = self._run_original(case)
+        if isinstance(run, Verdict):
+            return run
+        rows = self._rows(plan, case.seed)
+        sampled = frozenset(self._row_arrays()) if rows is not None else frozenset()
+        arrays, inputs = self._refer(case, plan, rows, sampled)
+        outputs = {b.name: as_array(b, d) for b, d in zip(plan.compared(), run.outputs, strict=True)}
+        bare = Expectation(inputs, {}, rows, sampled, {}, {}, run.report.seconds)
+        verdict = self._integrity(plan, run, bare)
+        if not verdict.ok:
+            return verdict
+        errors: dict[str, ErrorStats] = {}
+        for buffer in plan.compared():
+            if buffer.name not in arrays:
+                continue
+            got = self._sampled(buffer, outputs[buffer.name], bare)
+            reason = judge(buffer, got, arrays[buffer.name], None)
+            if reason and not self._problem.accuracy.baseline_may_fail:
+                return Verdict(Status.WRONG, reason)
+            errors[buffer.name] = error_stats(got, arrays[buffer.name])
+        keep = outputs if rows is not None or not arrays else {}
+        return Expectation(inputs, arrays, rows, sampled, keep, errors, run.report.seconds)
+
+    def _integrity(self, plan: Plan, run: Run, expected: Expectation) -> Verdict:
+        """Everything but the values: guards, inputs, elements never written, two runs alike."""
+        reports = {r.name: r for r in run.report.buffers}
+        outputs = dict(zip((b.name for b in plan.compared()), run.outputs, strict=True))
+        for buffer in plan.buffers:
+            report = reports.get(buffer.name)
+            if report is None:
+                return Verdict(Status.CRASHED, f"the worker said nothing about {buffer.name}")
+            layout = guards.guarded(buffer.nbytes, max(buffer.align, self._alignment))
+            if report.guard_digest != guards.intact_digest(layout):
+                damage = report.damage or "the guard zone changed"
+                return Verdict(Status.WRONG, f"it writes outside {buffer.name}: {damage}")
+        for buffer in plan.buffers:
+            report = reports[buffer.name]
+            if buffer.role == "input" and report.second_digest != expected.inputs.get(buffer.name):
+                return Verdict(Status.WRONG, f"it changes the input {buffer.name}")
+        for buffer in plan.compared():
+            data = outputs[buffer.name]
+            if len(data) != buffer.nbytes or reports[buffer.name].payload_digest != digest_of(data):
+                return Verdict(Status.CRASHED, f"the worker garbled {buffer.name}")
+            if gaps_damaged(buffer, data):
+                return Verdict(Status.WRONG, f"it writes between the rows of {buffer.name}")
+            if reports[buffer.name].second_digest == reports[buffer.name].payload_digest:
+                continue
+            unwritten = count_poisoned(buffer, data)
+            if unwritten:
+                return Verdict(
+                    Status.WRONG, f"{unwritten} of {buffer.count} elements of {buffer.name} are never written"
+                )
+            if self._problem.accuracy.deterministic:
+                return Verdict(Status.UNSTABLE, f"two runs on the same inputs give different {buffer.name}")
+        return RIGHT
+
+    def _compare(self, buffer: BufferPlan, got: Array, expected: Expectation) -> str | None:
+        if buffer.name in expected.arrays:
+            reason = judge(
+                buffer,
+                self._sampled(buffer, got, expected),
+                expected.arrays[buffer.name],
+                expected.errors.get(buffer.name),
+            )
+            if reason:
+                return reason
+        if buffer.name in expected.original:
+            return judge_against_original(buffer, got, expected.original[buffer.name])
+        return None
+
+    def _sampled(self, buffer: BufferPlan, array: Array, expected: Expectation) -> Array:
+        return (
+            array[expected.rows] if buffer.name in expected.sampled and expected.rows is not None else array
+        )
+
+    def _row_arrays(self) -> list[str]:
+        size = self._problem.accuracy.independent
+        return [a.name for a in self._problem.arguments if a.is_array and a.shape and a.shape[0].text == size]
+
+    def _rows(self, plan: Plan, seed: int) -> NDArray[np.intp] | None:
+        size = self._problem.accuracy.independent
+        if size is None or not self.has_reference or max(b.count for b in plan.buffers) <= SAMPLED_ABOVE:
+            return None
+        total = dict(plan.sizes)[size]
+        if total <= SAMPLED_ROWS:
+            return None
+        inner = np.random.default_rng(seed).choice(total, SAMPLED_ROWS, replace=False)
+        return np.unique(np.concatenate([[0, total - 1], inner])).astype(np.intp)
+
+    def _refer(
+        self, case: Case, plan: Plan, rows: NDArray[np.intp] | None, sampled: frozenset[str]
+    ) -> tuple[dict[str, Array], dict[str, str]]:
+        accuracy = self._problem.accuracy
+        request = Refer(
+            accuracy.reference,
+            plan,
+            draw_of(self._problem, case),
+            tuple(rows.tolist()) if rows is not None else (),
+            accuracy.independent,
+            tuple(sorted(sampled)),
+        )
+        path = accuracy.reference.path if accuracy.reference else "the inputs"
+        try:
+            reply, blobs = self._worker.request(request, deadline=REFERENCE_SECONDS)
+        except WorkerTimedOut as error:
+            raise BadInput(
+                f"{path} took more than {REFERENCE_SECONDS:.0f} s on {dict(case.sizes)}"
+            ) from error
+        except WorkerDied as error:
+            raise BadInput(f"{path} ended its process on {dict(case.sizes)}: {error}") from error
+        if isinstance(reply, Failed):
+            raise BadInput(reply.message, hint="mend the function named in problem.toml")
+        assert isinstance(reply, Expected)
+        arrays = {
+            spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
+            for spec, blob in zip(reply.arrays, blobs, strict=True)
+        }
+        return arrays, dict(reply.input_digests)
+
+
+def as_array(buffer: BufferPlan, data: bytes) -> Array:
+    return logical(np.frombuffer(data, dtype=element_type(buffer.type).numpy), buffer)
+
+
+def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
+    """Elements that still hold exactly what an output is poisoned with before the first run."""
+    if buffer.role != "output" or buffer.init is not None:
+        return 0
+    word = np.dtype(f"u{buffer.itemsize}")
+    cycle = np.frombuffer(guards.fill(guards.PATTERN, 8), dtype=word)
+    view = logical(np.frombuffer(data, dtype=word), buffer)
+    return int(np.count_nonzero(view == np.resize(cycle, buffer.shape)))
+
+
+def gaps_damaged(buffer: BufferPlan, data: bytes) -> bool:
+    """Whether the memory between strided elements of an output changed."""
+    if buffer.role != "output" or buffer.extent == buffer.count:
+        return False
+    word = np.dtype(f"u{buffer.itemsize}")
+    changed = np.frombuffer(data, dtype=word) != np.frombuffer(
+        guards.fill(guards.PATTERN, len(data)), dtype=word
+    )
+    view = np.lib.stride_tricks.as_strided(changed, buffer.shape, buffer.strides)
+    view[...] = False
+    return bool(changed.any())

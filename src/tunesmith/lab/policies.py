@@ -1,0 +1,24 @@
+"""How long to measure: one table, so that two figures under the same policy can be compared."""
+
+from __future__ import annotations
+
+from tunesmith.core.device import Device
+from tunesmith.core.messages import TimingPolicy
+
+BASELINE = TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.02, max_seconds=1.5)
+SHORT = TimingPolicy(rounds=5, min_rounds=3, chain_seconds=0.01, max_seconds=0.4)
+LONG = TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.5)
+VERIFY = TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.02, max_seconds=3.0)
+
+BUILD_SECONDS = 120.0
+ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
+GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
+
+
+def launch_deadline(original_seconds: float, device: Device, build_seconds: float) -> float:
+    """What a candidate may take for one launch: 100 × the original, a second at least.
+
+    Drivers that finish compiling at the first launch get time for that as well, in proportion to the build.
+    """
+    allowance = 3.0 + 10.0 * build_seconds if device.finishes_compiling_at_launch else 0.0
+    return max(1.0, 100.0 * original_seconds) + allowance

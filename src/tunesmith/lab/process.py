@@ -1,0 +1,159 @@
+"""A worker process seen from outside: requests with deadlines, and its whole group killed when one passes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged
+from tunesmith.core.errors import TunesmithError
+from tunesmith.core.frames import frame_parts, read_frame
+from tunesmith.core.messages import REPLY_TYPES, Failed, Reply, Request
+
+STDERR_KEPT = 1 << 16
+START_SECONDS = 60.0
+
+
+class WorkerDied(Exception):
+    """The process ended, or spoke nonsense, while a request was open."""
+
+
+class WorkerTimedOut(Exception):
+    """The deadline passed; the process group has been killed."""
+
+
+class WorkerProcess:
+    """Started by a command on first use, so that the same protocol reaches a device anywhere."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._command = list(command)
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr = bytearray()
+        self._drain: threading.Thread | None = None
+        self.generation = 0  # counts starts, so that callers know when a worker has forgotten everything
+
+    def request(
+        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float
+    ) -> tuple[Reply, tuple[bytes, ...]]:
+        """Send one request and wait for its reply, `deadline` seconds at most."""
+        if self._process is None:
+            self._start()
+        end = time.monotonic() + deadline
+        try:
+            for part in frame_parts(encode_tagged(request), blobs, deadline):
+                self._write(part, end)
+            frame = read_frame(lambda n: self._read(n, end))
+            if frame is None:
+                raise WorkerDied(self._post_mortem())
+            reply = decode_tagged(frame.json, REPLY_TYPES)
+        except (WorkerTimedOut, KeyboardInterrupt):
+            self.kill()
+            raise
+        except (BrokenPipeError, Malformed) as error:
+            raise WorkerDied(self._post_mortem()) from error
+        if isinstance(reply, Failed) and reply.what == "internal":
+            raise TunesmithError(f"a worker failed inside Tunesmith: {reply.message}")
+        return reply, frame.blobs
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def ensure_started(self) -> None:
+        if not self.alive:
+            self.kill()
+            self._start()
+
+    def kill(self) -> None:
+        """End the process and everything it started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if self._drain:
+            self._drain.join(timeout=5)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _start(self) -> None:
+        self._stderr.clear()
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._environment,
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        os.set_blocking(self._process.stdin.fileno(), False)
+        os.set_blocking(self._process.stdout.fileno(), False)
+        stderr = self._process.stderr.fileno()
+        self._drain = threading.Thread(target=self._drain_stderr, args=(stderr,), daemon=True)
+        self._drain.start()
+        self.generation += 1
+
+    def _drain_stderr(self, descriptor: int) -> None:
+        """Keep the last words, drop the rest: a kernel may print without end."""
+        while True:
+            try:
+                data = os.read(descriptor, 1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            self._stderr += data
+            del self._stderr[:-STDERR_KEPT]
+
+    def _write(self, data: bytes, end: float) -> None:
+        assert self._process and self._process.stdin
+        descriptor = self._process.stdin.fileno()
+        view = memoryview(data)
+        while view:
+            _, ready, _ = select.select([], [descriptor], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                raise WorkerTimedOut("the worker did not take the request in time")
+            with contextlib.suppress(BlockingIOError):
+                view = view[os.write(descriptor, view[: 1 << 20]) :]
+
+    def _read(self, size: int, end: float) -> bytes:
+        assert self._process and self._process.stdout
+        descriptor = self._process.stdout.fileno()
+        data = bytearray()
+        while len(data) < size:
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                raise WorkerTimedOut("the deadline passed")
+            try:
+                chunk = os.read(descriptor, min(size - len(data), 1 << 20))
+            except BlockingIOError:
+                continue
+            if not chunk:
+                break
+            data += chunk
+        return bytes(data)
+
+    def _post_mortem(self) -> str:
+        """How it ended, in words, with the last it printed."""
+        process = self._process
+        assert process is not None
+        try:
+            code = process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            code = 0
+        self.kill()
+        last_words = self._stderr.decode(errors="replace").strip().splitlines()[-8:]
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        return "; ".join([how, *(line.strip()[:300] for line in last_words)])

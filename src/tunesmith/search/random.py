@@ -1,0 +1,39 @@
+"""Configurations drawn at random from the feasible ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tunesmith.core.ports import SearchView
+from tunesmith.core.space import Config
+
+TRIES = 64  # misses in a row before looking through everything that is left
+
+
+class Random:
+    name = "random"
+
+    def ask(self, view: SearchView, n: int) -> list[Config]:
+        return draw(view, n, np.random.default_rng(view.seed), set(view.seen))
+
+
+def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) -> list[Config]:
+    """Up to n unseen configurations; adds them to `seen`."""
+    found: list[Config] = []
+    total = len(view.configs)
+    misses = 0
+    while len(found) < n and misses < TRIES and total:
+        config = view.configs[int(rng.integers(total))]
+        if config in seen:
+            misses += 1
+            continue
+        misses = 0
+        seen.add(config)
+        found.append(config)
+    if len(found) < n:
+        # Almost everything has been tried: list what is left, which is cheap by then.
+        left = [c for c in view.configs if c not in seen]
+        for i in rng.permutation(len(left))[: n - len(found)]:
+            seen.add(left[int(i)])
+            found.append(left[int(i)])
+    return found

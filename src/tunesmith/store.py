@@ -1,0 +1,268 @@
+"""Runs on disk: the journal, files by digest, one lock; and the user's cache of results in SQLite."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tunesmith.core.codec import Malformed, decode, decode_record, encode, encode_record
+from tunesmith.core.digest import digest_of
+from tunesmith.core.errors import BadInput
+from tunesmith.core.events import Event, Recorded
+from tunesmith.core.outcome import Timing
+
+JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
+
+
+@contextlib.contextmanager
+def explained(action: str, path: Path) -> Iterator[None]:
+    """Turn what a disk can do to us into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        hint = "choose another folder with --out"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = "free some room on that disk, then: tunesmith resume"
+        elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            hint = "make the folder writable, or choose another one with --out"
+        raise BadInput(f"cannot {action}: {error.strerror or error}", where=str(path), hint=hint) from error
+
+
+class RunFolder:
+    """One run's folder, held by one process at a time. Nothing in it names an absolute path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    @staticmethod
+    def create(path: Path) -> RunFolder:
+        if (path / JOURNAL).exists():
+            raise BadInput(
+                "this folder already holds a run",
+                where=str(path),
+                hint=f"go on with it: tunesmith resume {path}; or choose another one with --out",
+            )
+        with explained("create the run folder", path):
+            (path / OBJECTS).mkdir(parents=True, exist_ok=True)
+        folder = RunFolder(path)
+        folder.lock()
+        return folder
+
+    @staticmethod
+    def open(path: Path) -> RunFolder:
+        if not (path / JOURNAL).is_file():
+            raise BadInput("this is not a run folder: it has no journal.jsonl", where=str(path))
+        return RunFolder(path)
+
+    def lock(self) -> None:
+        with explained("lock the run folder", self.path):
+            descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise BadInput(
+                "another process is working in this run folder",
+                where=str(self.path),
+                hint="wait for it to end, or start a new run with --out",
+            ) from error
+        self._lock = descriptor
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def put(self, data: bytes) -> str:
+        digest = digest_of(data)
+        target = self.path / OBJECTS / digest
+        if not target.exists():
+            self._write(target, data)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        try:
+            data = (self.path / OBJECTS / digest).read_bytes()
+        except OSError as error:
+            raise BadInput(
+                f"the run folder has lost the file {digest[:12]}…: {error.strerror}", where=str(self.path)
+            ) from error
+        if digest_of(data) != digest:
+            raise BadInput(
+                f"the file {digest[:12]}… in the run folder has been changed", where=str(self.path)
+            )
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        self._write(self.path / name, data)
+
+    def replace_folder(self, name: str, files: dict[str, bytes]) -> None:
+        """Write a folder of files beside the journal, all of it or nothing."""
+        target, fresh = self.path / name, self.path / f"{name}.new"
+        with explained("write the results", target):
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            for file, data in files.items():
+                self._write(fresh / file, data)
+            shutil.rmtree(target, ignore_errors=True)
+            fresh.rename(target)
+
+    def fresh_scratch(self) -> Path:
+        """A folder for what may be lost; whatever an earlier process left there goes."""
+        scratch = self.path / SCRATCH
+        with explained("make a scratch folder", scratch):
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+        return scratch.resolve()
+
+    def remove_scratch(self) -> None:
+        shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
+
+    def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
+        return FileJournal(self.path / JOURNAL, clock)
+
+    def _write(self, target: Path, data: bytes) -> None:
+        with explained("write", target):
+            partial = target.with_name(target.name + ".part")
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+
+
+class FileJournal:
+    """Append-only lines of JSON, each on disk before anyone acts on it; a torn last line is dropped."""
+
+    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._clock = clock
+        self._start = clock()
+        self._number = 0
+        self._elapsed = 0.0
+        self._descriptor: int | None = None
+
+    def read(self) -> Iterator[Recorded]:
+        records = list(self._records())
+        self._number = len(records)
+        self._elapsed = records[-1].at if records else 0.0
+        self._start = self._clock()
+        return iter(records)
+
+    def append(self, event: Event) -> Recorded:
+        if self._descriptor is None:
+            self._descriptor = self._open_after_last_whole_line()
+        record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
+        with explained("write the journal", self._path):
+            data = encode_record(record) + b"\n"
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
+        self._number += 1
+        return record
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _records(self) -> Iterator[Recorded]:
+        if not self._path.exists():
+            return
+        with explained("read the journal", self._path):
+            lines = self._path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines[:-1]):  # what follows the last newline is torn or empty
+            try:
+                record = decode_record(line)
+            except Malformed as error:
+                raise BadInput(
+                    f"the journal is damaged: {error}",
+                    where=f"{self._path}:{number + 1}",
+                    hint="restore the folder from a copy, or start a new run",
+                ) from error
+            if record.number != number:
+                raise BadInput(f"the journal is damaged: event {record.number} stands in place {number}")
+            yield record
+
+    def _open_after_last_whole_line(self) -> int:
+        with explained("open the journal", self._path):
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            data = self._path.read_bytes()
+            os.ftruncate(descriptor, data.rfind(b"\n") + 1)
+            os.lseek(descriptor, 0, os.SEEK_END)
+        return descriptor
+
+
+class SqliteCache:
+    """Timings of earlier runs, shared by all runs of this user. Losing it costs time, never truth."""
+
+    def __init__(self, path: Path, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._connection: sqlite3.Connection | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=10, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, timing BLOB NOT NULL)"
+            )
+        except (OSError, sqlite3.Error) as error:
+            self._give_up(error)
+
+    def get(self, key: str) -> Timing | None:
+        row = self._execute("SELECT timing FROM results WHERE key = ?", (key,))
+        if not row:
+            return None
+        try:
+            return decode(bytes(row[0][0]), Timing)
+        except Malformed:
+            return None  # written by another version: as good as absent
+
+    def put(self, key: str, timing: Timing) -> None:
+        self._execute("INSERT OR REPLACE INTO results VALUES (?, ?)", (key, encode(timing)))
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _execute(self, sql: str, values: tuple[object, ...]) -> list[tuple[bytes]]:
+        if self._connection is None:
+            return []
+        try:
+            return list(self._connection.execute(sql, values))
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return []
+
+    def _give_up(self, error: Exception) -> None:
+        self._note(f"going on without the result cache: {error}")
+        self.close()
+
+
+def next_run_folder(root: Path, problem: str) -> Path:
+    """The first free `<problem>-<n>` below the root."""
+    taken = [_number(p.name, problem) for p in root.glob(f"{problem}-*")] if root.is_dir() else []
+    return root / f"{problem}-{max([0, *taken]) + 1}"
+
+
+def newest_run(root: Path) -> Path:
+    runs = [p.parent for p in root.glob(f"*/{JOURNAL}")] if root.is_dir() else []
+    if not runs:
+        raise BadInput(
+            f"there is no run in {root} yet", hint="start one: tunesmith tune PROBLEM --template FILE"
+        )
+    return max(runs, key=lambda p: (p / JOURNAL).stat().st_mtime_ns)
+
+
+def _number(name: str, problem: str) -> int:
+    tail = name[len(problem) + 1 :]
+    return int(tail) if tail.isdecimal() else 0

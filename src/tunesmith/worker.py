@@ -1,0 +1,59 @@
+"""The worker program: carries out requests in a process of its own, where a kernel may crash, hang or lie."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+
+from tunesmith.core.codec import decode_tagged, encode_tagged
+from tunesmith.core.frames import frame_parts, read_frame
+from tunesmith.core.messages import REQUEST_TYPES, Failed
+
+GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    requests, replies = _private_descriptors()
+    _die_with_parent()
+    from tunesmith.registry import bench_for
+
+    bench = bench_for(sys.argv[1] if len(sys.argv) > 1 else "opencl")
+    with os.fdopen(requests, "rb", buffering=1 << 16) as source, os.fdopen(replies, "wb") as sink:
+        while (frame := read_frame(lambda n: source.read(n))) is not None:
+            # An alarm that nobody catches ends the process even when a kernel never returns.
+            signal.setitimer(signal.ITIMER_REAL, frame.deadline + GRACE)
+            try:
+                reply, blobs = bench.handle(decode_tagged(frame.json, REQUEST_TYPES), frame.blobs)
+            except Exception:
+                reply, blobs = Failed("internal", traceback.format_exc(limit=-6)), ()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for part in frame_parts(encode_tagged(reply), blobs):
+                sink.write(part)
+            sink.flush()
+    # Native code that a kernel has damaged must not hang the exit.
+    os._exit(0)
+
+
+def _private_descriptors() -> tuple[int, int]:
+    """Keep the protocol to ourselves: a kernel's printf lands on descriptor 1, which becomes stderr."""
+    requests, replies = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    return requests, replies
+
+
+def _die_with_parent() -> None:
+    """Ask the system to kill us when the lab dies, however it dies. Elsewhere end of input has to do."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the lab's to handle
+
+
+if __name__ == "__main__":
+    main()

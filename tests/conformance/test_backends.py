@@ -1,0 +1,82 @@
+"""Every backend against the suite."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.backend_suite import BackendSuite
+from tests.opencl_here import needs_opencl
+from tunesmith.backends.fake import FakeBackend
+from tunesmith.backends.opencl import OpenCLBackend
+from tunesmith.backends.replay import ReplayBackend
+from tunesmith.core.messages import Unit
+from tunesmith.core.ports import BuildFailed
+
+FAKE = """{head}// /// fake
+// args = ["out", "x", "rows", "d"]
+// op = "{op}"
+// time = "100 + rows * d"
+// ///
+"""
+
+
+class TestFake(BackendSuite):
+    def make_backend(self) -> FakeBackend:
+        return FakeBackend()
+
+    def unit(self, factor: int = 2, comment: str = "") -> Unit:
+        text = FAKE.format(head=f"// {comment}\n" if comment else "", op={2: "scale", 1: "copy"}[factor])
+        return Unit("kernel.fake", text, "fake", (), ("scale",))
+
+    def broken_unit(self) -> Unit:
+        return Unit("broken.fake", "nothing", "fake", (), ("scale",))
+
+
+class TestReplay(TestFake):
+    @pytest.fixture(autouse=True)
+    def recording(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "recording.json"
+        self.path.write_text(json.dumps({"params": {"A": [1, 2]}, "configs": [[1], [2]], "time_ms": [0.5, None]}))
+
+    def make_backend(self) -> ReplayBackend:  # type: ignore[override]
+        return ReplayBackend(str(self.path))
+
+    def test_times_come_from_the_recording(self, session, backend, device) -> None:
+        unit = Unit("k.fake", "#define A 1\n" + self.unit().source, "fake", (), ("scale",))
+        call, *_ = self.call(session, backend, device, rows=1, d=16, unit=unit)
+        assert session.chain([call] * 4) == pytest.approx(4 * 0.5e-3)
+
+    @pytest.mark.parametrize(("value", "words"), [(2, "failed when it was recorded"), (3, "no recording")])
+    def test_what_was_not_measured_does_not_build(self, backend, device, value: int, words: str) -> None:
+        unit = Unit("k.fake", f"#define A {value}\n" + self.unit().source, "fake", (), ("scale",))
+        with pytest.raises(BuildFailed, match=words):
+            backend.build(unit, device)
+
+
+@needs_opencl
+class TestOpenCL(BackendSuite):
+    def make_backend(self) -> OpenCLBackend:
+        return OpenCLBackend()
+
+    def unit(self, factor: int = 2, comment: str = "") -> Unit:
+        text = f"""{f"// {comment}" if comment else ""}
+        __kernel void scale(__global float* out, __global const float* x, int rows, int d) {{
+            size_t i = get_global_id(0);
+            if (i < (size_t)rows * d) out[i] = {factor}.0f * x[i];
+        }}"""
+        return Unit("kernel.cl", text, "opencl", (), ("scale",))
+
+    def broken_unit(self) -> Unit:
+        return Unit("broken.cl", "__kernel void scale(__global float* out) {\n  out[0] = nonsense;\n}", "opencl", (), ("scale",))
+
+    def test_the_compilers_words_name_file_and_line(self, backend, device) -> None:
+        with pytest.raises(BuildFailed, match=r"broken\.cl:2:"):
+            backend.build(self.broken_unit(), device)
+
+    def test_an_entry_that_does_not_exist(self, backend, device) -> None:
+        unit = Unit("kernel.cl", self.unit().source, "opencl", (), ("scael",))
+        with pytest.raises(BuildFailed, match=r"no kernel called 'scael'; it defines scale"):
+            backend.build(unit, device)
