@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,7 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUNESMITH_CACHE_DIR", str(tmp_path / "user-cache"))
     for name in [n for n in os.environ if n.startswith("TUNESMITH_") and n != "TUNESMITH_CACHE_DIR"]:
         monkeypatch.delenv(name)
-    yield

@@ -60,9 +60,12 @@ def worker_environment(scratch: Path) -> dict[str, str]:
         "TMPDIR": str(scratch),
         "XDG_CACHE_HOME": str(scratch),
         "POCL_CACHE_DIR": str(scratch / "pocl"),
-        # PoCL links kernels against libraries that only a compiler's installation has, and uses nothing of them.
+        # PoCL links kernels with libraries that only a compiler's installation has, and uses none of them.
         "LIBRARY_PATH": os.pathsep.join(filter(None, [os.environ.get("LIBRARY_PATH"), str(scratch / "lib")])),
         "PYOPENCL_NO_CACHE": "1",
+        # Idle threads of a linear-algebra library spin, and would disturb what is measured on the same cores.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
     }
 
 

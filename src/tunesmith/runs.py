@@ -16,16 +16,16 @@ from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing
 from tunesmith.core.events import Settings, Started
+from tunesmith.core.files.problem_file import parse_problem
+from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Launch, Problem
-from tunesmith.core.problem_file import parse_problem
 from tunesmith.core.report import Report, build_report
 from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
-from tunesmith.core.template_file import parse_template
 from tunesmith.deliver.report import report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
-from tunesmith.expert.signature import signature_faults
+from tunesmith.expert.reading.signature import signature_faults
 from tunesmith.store import RunFolder, SqliteCache, explained, newest_run, next_run_folder
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
@@ -89,8 +89,7 @@ def load_problem(path: Path) -> tuple[Problem, Files]:
 
 def _refuse_cuda_words(launches: tuple[Launch, ...], language: str, where: str) -> None:
     for launch in launches:
-        words = {"shared": launch.shared, "cluster": launch.cluster, "cooperative": launch.cooperative, "pdl": launch.pdl}
-        used = [word for word, value in words.items() if value]
+        used = [word for word in ("shared", "cluster", "cooperative", "pdl") if getattr(launch, word)]
         if used:
             hint = "for local memory use an argument of role 'local'" if "shared" in used else None
             raise BadInput(f"{language} launches have no {', '.join(used)}", where=where, hint=hint)
@@ -175,8 +174,8 @@ def check(problem_path: Path, template_path: Path | None, config: RunConfig, lis
 
 def init(kernel_file: Path, output: Path | None, entry: str | None) -> tuple[Path, list[str], int]:
     """Write a drafted problem folder; never over anything that is there."""
-    from tunesmith.expert.draft import draft_problem
-    from tunesmith.expert.source import language_of
+    from tunesmith.expert.drafting.draft import draft_problem
+    from tunesmith.expert.reading.source import language_of
 
     text = read_text(kernel_file)
     draft = draft_problem(text, kernel_file.name, language_of(kernel_file.name), entry)

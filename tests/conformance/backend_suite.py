@@ -11,7 +11,16 @@ import pytest
 from tunesmith.core.codec import decode, encode
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Backend, BuildFailed, Call, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
+from tunesmith.core.ports import (
+    Backend,
+    BuildFailed,
+    Call,
+    LaunchFailed,
+    OutOfMemory,
+    Pointer,
+    Scalar,
+    Session,
+)
 
 
 class BackendSuite(ABC):
@@ -40,7 +49,9 @@ class BackendSuite(ABC):
     def session(self, backend: Backend, device: Device) -> Session:
         return backend.open(device)
 
-    def call(self, session: Session, backend: Backend, device: Device, rows: int, d: int, unit: Unit | None = None):
+    def call(
+        self, session: Session, backend: Backend, device: Device, rows: int, d: int, unit: Unit | None = None
+    ):
         unit = unit or self.unit()
         executable = session.load(unit, backend.build(unit, device).data)
         align = device.limits.alignment
@@ -51,7 +62,12 @@ class BackendSuite(ABC):
         session.write(x, offset, data.tobytes())
         session.write(out, 0, b"\xaa" * (offset + nbytes + 64))
         grid = (-(-rows * d // self.block), 1, 1)
-        args = (Pointer(out, offset, nbytes), Pointer(x, offset, nbytes), Scalar("int32", rows), Scalar("int32", d))
+        args = (
+            Pointer(out, offset, nbytes),
+            Pointer(x, offset, nbytes),
+            Scalar("int32", rows),
+            Scalar("int32", d),
+        )
         return Call(executable, unit.entries[0], grid, (self.block, 1, 1), 0, args), data, out, offset
 
     def test_devices_are_described_and_travel(self, backend: Backend) -> None:
@@ -91,7 +107,9 @@ class BackendSuite(ABC):
         assert session.read(out, 0, offset) == b"\xaa" * offset
         assert session.read(out, offset + data.nbytes, 64) == b"\xaa" * 64
 
-    def test_a_chain_computes_and_takes_time(self, session: Session, backend: Backend, device: Device) -> None:
+    def test_a_chain_computes_and_takes_time(
+        self, session: Session, backend: Backend, device: Device
+    ) -> None:
         call, data, out, offset = self.call(session, backend, device, rows=64, d=512)
         session.chain([call])  # a driver may finish compiling at the first launch
         once = min(session.chain([call]) for _ in range(5))
@@ -103,10 +121,10 @@ class BackendSuite(ABC):
     def test_memory_is_counted_and_given_back(self, session: Session, device: Device) -> None:
         with pytest.raises(OutOfMemory):
             session.allocate(device.limits.max_allocation + 1)
-        kept = []
+        most = device.limits.max_allocation
+        kept = [session.allocate(most) for _ in range(device.limits.memory // most)]
         with pytest.raises(OutOfMemory):
-            for _ in range(1 + device.limits.memory // device.limits.max_allocation):
-                kept.append(session.allocate(device.limits.max_allocation))
+            session.allocate(most)
         for memory in kept:
             session.release(memory)
         session.release(session.allocate(device.limits.max_allocation))

@@ -39,7 +39,9 @@ class TestReplay(TestFake):
     @pytest.fixture(autouse=True)
     def recording(self, tmp_path: Path) -> None:
         self.path = tmp_path / "recording.json"
-        self.path.write_text(json.dumps({"params": {"A": [1, 2]}, "configs": [[1], [2]], "time_ms": [0.5, None]}))
+        self.path.write_text(
+            json.dumps({"params": {"A": [1, 2]}, "configs": [[1], [2]], "time_ms": [0.5, None]})
+        )
 
     def make_backend(self) -> ReplayBackend:  # type: ignore[override]
         return ReplayBackend(str(self.path))
@@ -70,7 +72,13 @@ class TestOpenCL(BackendSuite):
         return Unit("kernel.cl", text, "opencl", (), ("scale",))
 
     def broken_unit(self) -> Unit:
-        return Unit("broken.cl", "__kernel void scale(__global float* out) {\n  out[0] = nonsense;\n}", "opencl", (), ("scale",))
+        return Unit(
+            "broken.cl",
+            "__kernel void scale(__global float* out) {\n  out[0] = nonsense;\n}",
+            "opencl",
+            (),
+            ("scale",),
+        )
 
     def test_the_compilers_words_name_file_and_line(self, backend, device) -> None:
         with pytest.raises(BuildFailed, match=r"broken\.cl:2:"):

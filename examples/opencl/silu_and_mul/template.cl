@@ -87,14 +87,15 @@ vec EXP_OF(vec x)
     vec shifted = x * 1.44269504f + 12582912.0f;      // 1.5 * 2^23: n ends up in the lowest bits
     ivec n = AS_IVEC(shifted) - 0x4b400000;
     vec whole = shifted - 12582912.0f;
-    vec r = x - whole * 0.693359375f;                 // ln 2 in two parts, the first one exact
-    r = r + whole * 2.12194440e-4f;
-    vec p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
+    vec r = x - whole * 0.693145751953125f;           // ln 2 in two parts, the first times n is exact
+    r = r - whole * 1.42860677e-6f;
+    // 1 + r + r^2 * (a polynomial fitted for |r| <= ln(2) / 2, good to 1e-10)
+    vec p = 1.979002700e-4f;
+    p = p * r + 1.394497813e-3f;
+    p = p * r + 8.333498612e-3f;
+    p = p * r + 4.166629165e-2f;
+    p = p * r + 1.666666567e-1f;
+    p = p * r + 0.5f;
     p = p * r * r + r + 1.0f;
     ivec half_n = n >> 1;                             // two steps, so that neither 2^k overflows
     return p * AS_VEC((half_n + 127) << 23) * AS_VEC((n - half_n + 127) << 23);

@@ -1,6 +1,6 @@
 """Recorded measurements played back: a table of configurations and times stands in for the device.
 
-A recording is JSON, gzipped or not: `params` (name -> values), `configs` (values in that order) and `time_ms`,
+A recording is JSON, gzipped or not: `params` (name -> values), `configs` (values in that order), `time_ms`:
 one time for each configuration, null where it failed; or, for several workloads, an object of such lists
 whose keys are the workloads' sizes, spelt "rows=64 d=1024". Sources are fake kernels: they compute as there,
 only their time comes from the table.

@@ -43,7 +43,7 @@ class ElementType:
         if self.kind != "float":
             return np.ones_like(values)
         _, exponent = np.frexp(np.abs(values))  # |v| = m * 2**e with m in [0.5, 1)
-        floor = np.maximum(exponent - 1, self.min_exponent)
+        floor = np.where(values == 0, self.min_exponent, np.maximum(exponent - 1, self.min_exponent))
         return np.asarray(np.ldexp(1.0, floor - self.mantissa), dtype=np.float64)
 
 

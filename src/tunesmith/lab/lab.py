@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from tunesmith.core.cases import Case, full_cases, smoke_cases, verify_cases
+from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of, seed_of
 from tunesmith.core.errors import BadInput, KernelWrong
@@ -237,7 +237,7 @@ class LocalLab:
             if isinstance(plan, Refused):
                 status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
                 return Verdict(status, plan.reason)
-            deadline = 2 * policies.launch_deadline(expected.seconds, self._device, code.seconds)
+            deadline = policies.launch_deadline(expected.seconds, self._device, code.seconds)
             run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
             verdict = run if isinstance(run, Verdict) else self._oracle.judge(case, plan, run)
             if not verdict.ok:
@@ -365,8 +365,8 @@ class LocalLab:
 
     def _timing_deadline(self, usual: float, code: BuiltCode, policy: TimingPolicy, contenders: int) -> float:
         one = policies.launch_deadline(usual, self._device, code.seconds)
-        fill = 30.0  # the first request of a workload lays out its data
-        return 3 * one + contenders * 4 * policy.max_seconds + fill
+        fill = 15.0  # the first request of a workload lays out its data
+        return 2 * one + contenders * 4 * policy.max_seconds + fill
 
     def _key(self, code: BuiltCode, plan: Plan, workload: Workload, policy: TimingPolicy) -> str:
         shape = repr((plan.sizes, plan.buffers, plan.scalars, plan.locals, plan.launches, workload.cache))

@@ -7,8 +7,8 @@ from tunesmith.core.messages import TimingPolicy
 
 BASELINE = TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.02, max_seconds=1.5)
 SHORT = TimingPolicy(rounds=5, min_rounds=3, chain_seconds=0.01, max_seconds=0.4)
-LONG = TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.5)
-VERIFY = TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.02, max_seconds=3.0)
+LONG = TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2)
+VERIFY = TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0)
 
 BUILD_SECONDS = 120.0
 ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
@@ -20,5 +20,5 @@ def launch_deadline(original_seconds: float, device: Device, build_seconds: floa
 
     Drivers that finish compiling at the first launch get time for that as well, in proportion to the build.
     """
-    allowance = 3.0 + 10.0 * build_seconds if device.finishes_compiling_at_launch else 0.0
+    allowance = 2.0 + 5.0 * build_seconds if device.finishes_compiling_at_launch else 0.0
     return max(1.0, 100.0 * original_seconds) + allowance

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.core.checks.draws import draw_array, logical
 from tunesmith.core.digest import digest_of
-from tunesmith.core.draws import draw_array, logical
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.messages import Draw, Expected, ExpectedArray, Refer
 from tunesmith.core.plan import BufferPlan, Plan

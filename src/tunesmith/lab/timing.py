@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from tunesmith.core.checks.draws import draw_array
 from tunesmith.core.device import Device
-from tunesmith.core.draws import draw_array
 from tunesmith.core.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.ports import Call, Executable, Memory, Pointer, Session

@@ -1,0 +1,1 @@
+"""What makes a kernel right: the cases it is tried on, their inputs, and the verdict on its outputs."""

@@ -1,0 +1,283 @@
+"""The verdict on one output of one case: against the float64 reference, or without one the original's output.
+
+Everything goes through in chunks that stay in the processor's cache, so tens of millions of elements cost
+little memory beyond the arrays themselves (an output with padded strides is packed once).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.plan import BufferPlan
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+CHUNK = 1 << 15
+
+
+@dataclass(frozen=True)
+class ErrorStats:
+    """Absolute errors against the reference, over the positions where both are finite."""
+
+    max_error: float
+    rms_error: float
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Which values are right: `judge` marks the wrong ones of a chunk, `explain` says why one of them is."""
+
+    judge: Callable[[Array, Array], Bools]
+    explain: Callable[[Array, Array], str]
+
+
+@dataclass
+class _Sums:
+    """What the rms rule needs, over finite positions."""
+
+    count: int = 0
+    squared_error: float = 0.0
+    squared_ulp: float = 0.0
+
+    def add(self, error: Floats, ulp: Floats) -> None:
+        self.count += error.size
+        self.squared_error += float(np.sum(error * error))
+        self.squared_ulp += float(np.sum(ulp * ulp))
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """How large an error may be at an element, and the words for it."""
+
+    words: str
+    at: Callable[[Floats, Floats], Floats]  # (|expected|, its ulp) -> largest error
+
+
+def error_stats(got: Array, expected: Array) -> ErrorStats:
+    """The error of an output; `judge` wants that of the original kernel in the same case."""
+    largest, squares, count = 0.0, 0.0, 0
+    for _, g, e in _chunks(got, expected):
+        with np.errstate(all="ignore"):
+            exact = _in_range(e, got.dtype)
+            error = np.abs(_float64(g) - exact)
+            finite = _finite(exact, got.dtype)
+            error = error[np.isfinite(error) if finite is None else np.isfinite(error) & finite]
+        if error.size:
+            largest = max(largest, float(error.max()))
+            squares += float(np.sum(error * error))
+            count += error.size
+    return ErrorStats(largest, math.sqrt(squares / count) if count else 0.0)
+
+
+def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats | None) -> str | None:
+    """None when the output is right, else the reason in words.
+
+    `got` has the buffer's element type and logical shape, `expected` the same shape in float64 (or integers,
+    which alone are exact beyond 2**53). `original` is the original kernel's own error in this case: a
+    candidate may not be much worse. Without it only the problem's tolerance counts.
+    """
+    sums = _Sums()
+    if buffer.compare == "exact":
+        rule = _exact()
+    elif buffer.compare == "codes":
+        rule = _codes(buffer, sums)
+    else:
+        rule = _close(buffer, _bounds(buffer, original), sums)
+    reason = _first_wrong(buffer, got, expected, rule)
+    if reason is not None or original is None or not sums.count:
+        return reason
+    rms = math.sqrt(sums.squared_error / sums.count)
+    limit = 1.25 * original.rms_error + 0.25 * math.sqrt(sums.squared_ulp / sums.count)
+    if rms <= limit:
+        return None
+    return (
+        f"{buffer.name}: the rms error over {sums.count} elements is {rms:.4g}, allowed is {limit:.4g}: "
+        f"1.25 times the original's {original.rms_error:.4g} plus a quarter {_unit(buffer)}"
+    )
+
+
+def judge_against_original(buffer: BufferPlan, got: Array, original_output: Array) -> str | None:
+    """The verdict where there is no reference: None when the output matches the original's.
+
+    Where a reference would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places.
+    """
+    if buffer.compare == "exact":
+        return _first_wrong(buffer, got, original_output, _exact())
+    if buffer.compare == "codes":
+        apart = _Rule(
+            lambda g, o: ~(np.abs(_float64(g) - _float64(o)) <= 1), lambda _g, _o: "more than 1 code apart"
+        )
+        reason = _first_wrong(buffer, got, original_output, apart)
+        count = sum(int(np.count_nonzero(g != o)) for _, g, o in _chunks(got, original_output))
+        if reason is None and count > max(1, got.size // 100):
+            reason = f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
+        return reason
+    ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
+    bounds = (
+        _Bound(
+            "rtol and atol" + (", or 2 ulp" if ulps else ""),
+            lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
+        ),
+    )
+    return _first_wrong(buffer, got, original_output, _close(buffer, bounds, _Sums()))
+
+
+def _bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_Bound, ...]:
+    # The type may have no value closer than half an ulp, so a tighter tolerance could not be met by anything.
+    tolerance = _Bound(
+        "rtol and atol", lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp)
+    )
+    if original is None:
+        return (tolerance,)
+    twice = 2 * original.max_error
+    words = f"twice the original's largest error {original.max_error:.4g} plus 1 {_unit(buffer)}"
+    return tolerance, _Bound(words, lambda size, ulp: twice + ulp)
+
+
+def _close(buffer: BufferPlan, bounds: tuple[_Bound, ...], sums: _Sums) -> _Rule:
+    element = element_type(buffer.type)
+
+    def wrong(got: Array, expected: Array) -> Bools:
+        g, e = _float64(got), _float64(expected)
+        finite = _finite(e, got.dtype)
+        result = np.zeros(e.shape, dtype=np.bool_)
+        if finite is not None:
+            rounded = _rounded(e, got.dtype)
+            result = ~finite & (g != rounded) & ~(np.isnan(g) & np.isnan(rounded))
+            g, e = np.where(finite, g, 0.0), np.where(finite, e, 0.0)
+        error, size, ulp = np.abs(g - e), np.abs(e), element.ulp(e)
+        for bound in bounds:
+            result |= ~(error <= bound.at(size, ulp))  # also where the error is NaN
+        sums.add(error if finite is None else error[finite], ulp if finite is None else ulp[finite])
+        return result
+
+    def explain(got: Array, expected: Array) -> str:
+        g, e = _float64(got), _float64(expected)
+        rounded = _rounded(e, got.dtype)
+        if not np.isfinite(rounded).all() and np.isfinite(e).all():
+            return f"expected overflows {element.name} to {rounded[0]}"
+        if not (np.isfinite(g).all() and np.isfinite(e).all()):
+            return "they are not both finite, NaN, or the same infinity"
+        error, size, ulp = np.abs(g - e), np.abs(e), element.ulp(e)
+        bound = next(b for b in bounds if not error[0] <= b.at(size, ulp)[0])
+        return f"off by {error[0]:.4g}, allowed is {bound.at(size, ulp)[0]:.4g} ({bound.words})"
+
+    return _Rule(wrong, explain)
+
+
+def _exact() -> _Rule:
+    def wrong(got: Array, expected: Array) -> Bools:
+        if not _is_integer(got.dtype):
+            rounded = expected.astype(got.dtype)
+            right: Bools = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+            return ~right
+        if _is_integer(expected.dtype):
+            return np.not_equal(got, expected)
+        whole = np.rint(_float64(expected))
+        # Compared as integers: two int64 beyond 2**53 may be the same float64.
+        info = np.iinfo(got.dtype)
+        holds = (whole >= float(info.min)) & (whole < float(int(info.max) + 1))
+        right = holds & (np.where(holds, whole, 0.0).astype(got.dtype) == got)
+        return ~right
+
+    return _Rule(wrong, lambda _g, _e: "it must be equal")
+
+
+def _codes(buffer: BufferPlan, sums: _Sums) -> _Rule:
+    """Quantised codes; the reference gives the code before rounding, here first clipped to the type."""
+
+    def parts(got: Array, expected: Array) -> tuple[Floats, Floats, Floats, Floats]:
+        g, e = _float64(got), _in_range(expected, got.dtype)
+        return g, np.abs(g - e), np.abs(g - np.rint(e)), buffer.atol + buffer.rtol * np.abs(e)
+
+    def wrong(got: Array, expected: Array) -> Bools:
+        g, error, steps, near = parts(got, expected)
+        sums.add(error, np.ones_like(error))
+        # Away from the nearest code, the error is a half plus the distance from the tie between the two.
+        right: Bools = (steps <= 1) & (error <= 0.5 + near) & (np.rint(g) == g)
+        return ~right
+
+    def explain(got: Array, expected: Array) -> str:
+        g, error, steps, near = parts(got, expected)
+        if np.isnan(error[0]) or np.rint(g[0]) != g[0]:
+            return "that is no code"
+        if steps[0] > 1:
+            return f"{steps[0]:.0f} codes from the nearest, allowed is 1"
+        return f"not the nearest code, and {error[0] - 0.5:.4g} from a tie, allowed is {near[0]:.4g}"
+
+    return _Rule(wrong, explain)
+
+
+def _first_wrong(buffer: BufferPlan, got: Array, expected: Array, rule: _Rule) -> str | None:
+    count, first = 0, -1
+    with np.errstate(all="ignore"):
+        for start, g, e in _chunks(got, expected):
+            wrong = rule.judge(g, e)
+            here = int(np.count_nonzero(wrong))
+            if here and not count:
+                first = start + int(wrong.argmax())
+            count += here
+        if not count:
+            return None
+        place = np.unravel_index(first, got.shape)
+        g, e = np.asarray(got[place]).reshape(1), np.asarray(expected[place]).reshape(1)
+        why = rule.explain(g, e)
+    index = ", ".join(map(str, place))
+    return (
+        f"{buffer.name}[{index}] is {_show(g)}, expected {_show(e)}: {why}; "
+        f"{count} of {got.size} elements are wrong"
+    )
+
+
+def _chunks(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
+    if got.shape != expected.shape:
+        raise ValueError(f"an output of shape {got.shape} cannot be compared with one of {expected.shape}")
+    g, e = got.reshape(-1), expected.reshape(-1)
+    for start in range(0, g.size, CHUNK):
+        yield start, g[start : start + CHUNK], e[start : start + CHUNK]
+
+
+def _float64(values: Array) -> Floats:
+    return values.astype(np.float64, copy=False)
+
+
+def _rounded(values: Floats, dtype: np.dtype[Any]) -> Floats:
+    """The nearest values of the type: what overflows it becomes infinite (integers do not overflow)."""
+    return values if _is_integer(dtype) else _float64(values.astype(dtype))
+
+
+def _finite(values: Floats, dtype: np.dtype[Any]) -> Bools | None:
+    """Where the values are finite once rounded to the type; None: everywhere, which the largest one tells."""
+    peak = np.abs(values).max(keepdims=True)  # NaN if any is
+    if np.isfinite(_rounded(peak, dtype)).all():
+        return None
+    return np.isfinite(_rounded(values, dtype))
+
+
+def _in_range(values: Array, dtype: np.dtype[Any]) -> Floats:
+    exact = _float64(values)
+    if not _is_integer(dtype):
+        return exact
+    info = np.iinfo(dtype)
+    return np.clip(exact, float(info.min), float(info.max))
+
+
+def _is_integer(dtype: np.dtype[Any]) -> bool:
+    return bool(np.issubdtype(dtype, np.integer))
+
+
+def _unit(buffer: BufferPlan) -> str:
+    return "ulp" if element_type(buffer.type).kind == "float" and buffer.compare == "close" else "step"
+
+
+def _show(value: Array) -> str:
+    return str(int(value[0])) if _is_integer(value.dtype) else f"{float(value[0]):.9g}"

@@ -1,0 +1,238 @@
+"""The small expression language of shapes, launches and constraints: integers in, one integer out.
+
+Arithmetic is Python's (`//` and `%` round down); comparisons, `and`, `or` and `not` yield 0 or 1, and what
+`and`, `or`, `if` and a chain do not need is not looked at: `BLOCK > 0 and d % BLOCK == 0` is safe.
+An expression with no value (a division by zero, a name without a value, a number beyond 2**62) raises
+`Undefined`; as a constraint it does not hold.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import assert_never
+
+from tunesmith.core.expr import nodes
+from tunesmith.core.expr.grammar import ExprError, is_name, read, shorten
+from tunesmith.core.expr.nodes import (
+    LIMIT,
+    Arithmetic,
+    ArithmeticOp,
+    Call,
+    Compare,
+    CompareOp,
+    Function,
+    If,
+    Logic,
+    Member,
+    Name,
+    Neg,
+    Node,
+    Not,
+    Num,
+    unparse,
+)
+
+__all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse", "unparse"]
+
+
+class Undefined(Exception):
+    """An expression has no value for these values of its names."""
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A checked expression. `text` is what the user wrote, or what is left of it after `bind`."""
+
+    text: str
+    tree: Node
+
+    def __str__(self) -> str:
+        return self.text
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(nodes.names(self.tree))
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return _evaluate(self.tree, values)
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        try:
+            return _evaluate(self.tree, values) != 0
+        except Undefined:
+            return False
+
+    def bind(self, values: Mapping[str, int]) -> Expr:
+        """The same expression with these names replaced by their values and what is now constant folded."""
+        if self.names.isdisjoint(values):
+            return self
+        tree = _bind(self.tree, values)
+        return Expr(unparse(tree), tree)
+
+
+def parse(text: str | int, *, names: Collection[str] | None = None) -> Expr:
+    """Read an expression; with `names`, refuse any name that is not among them."""
+    if isinstance(text, str):
+        return Expr(text.strip(), read(text, names))
+    if type(text) is not int:
+        kind = type(text).__name__
+        message = f"an expression is an integer or a text, got the {kind} {shorten(repr(text))}"
+        raise ExprError(message, hint='write 1 or 0 for true or false, "..." around anything longer')
+    if abs(text) > LIMIT:
+        raise ExprError(f"an integer is at most 2**62, got {text:.3e}", hint="no size or limit is that large")
+    return Expr(str(text), Num(text))
+
+
+def _evaluate(node: Node, values: Mapping[str, int]) -> int:
+    match node:
+        case Num(value):
+            return value
+        case Name(id):
+            if id not in values:
+                raise Undefined(f"'{id}' has no value")
+            return _bounded(operator.index(values[id]))
+        case Arithmetic(op, left, right):
+            return _bounded(_ARITHMETIC[op](_evaluate(left, values), _evaluate(right, values)))
+        case Compare(left, links):
+            value = _evaluate(left, values)
+            for relation, right in links:
+                previous, value = value, _evaluate(right, values)
+                if not _COMPARE[relation](previous, value):
+                    return 0
+            return 1
+        case Logic("and", operands):
+            return int(all(_evaluate(operand, values) for operand in operands))
+        case Logic(_, operands):
+            return int(any(_evaluate(operand, values) for operand in operands))
+        case If(test, then, other):
+            return _evaluate(then if _evaluate(test, values) else other, values)
+        case Call(function, args):
+            return _bounded(_FUNCTIONS[function](*(_evaluate(arg, values) for arg in args)))
+        case Not(operand):
+            return int(not _evaluate(operand, values))
+        case Neg(operand):
+            return -_evaluate(operand, values)
+        case Member(item, options, negated):
+            return int((_evaluate(item, values) in options) != negated)
+    assert_never(node)
+
+
+def _bounded(value: int) -> int:
+    if -LIMIT <= value <= LIMIT:
+        return value
+    raise Undefined("a value is larger than 2**62")
+
+
+def _divide(a: int, b: int) -> int:
+    if b == 0:
+        raise Undefined("division by zero")
+    return a // b
+
+
+def _remainder(a: int, b: int) -> int:
+    if b == 0:
+        raise Undefined("division by zero")
+    return a % b
+
+
+def _ceildiv(a: int, b: int) -> int:
+    return -_divide(-a, b)
+
+
+def _next_pow2(a: int) -> int:
+    if a <= 0:
+        raise Undefined(f"next_pow2 needs a positive number, got {a}")
+    return 1 << (a - 1).bit_length()
+
+
+_ARITHMETIC: dict[ArithmeticOp, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _divide, "%": _remainder,
+}  # fmt: skip
+_COMPARE: dict[CompareOp, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_FUNCTIONS: dict[Function, Callable[..., int]] = {
+    "min": min,
+    "max": max,
+    "ceildiv": _ceildiv,
+    "round_up": lambda a, b: _ceildiv(a, b) * b,
+    "next_pow2": _next_pow2,
+    "is_pow2": lambda a: int(a > 0 and a & (a - 1) == 0),
+}
+
+
+def _bind(node: Node, values: Mapping[str, int]) -> Node:
+    match node:
+        case Num():
+            return node
+        case Name(id):
+            # A value out of range stays a name: without a value it is undefined, which is what it was.
+            value = operator.index(values[id]) if id in values else LIMIT + 1
+            return Num(value) if -LIMIT <= value <= LIMIT else node
+        case Logic(op, operands):
+            return _bind_logic(op == "and", operands, values)
+        case If(test, then, other):
+            test = _bind(test, values)
+            if isinstance(test, Num):
+                return _bind(then if test.value else other, values)
+            return If(test, _bind(then, values), _bind(other, values))
+        case Compare(left, links):
+            return _bind_chain(_bind(left, values), links, values)
+        case Arithmetic(op, left, right):
+            return _fold(Arithmetic(op, _bind(left, values), _bind(right, values)))
+        case Call(function, args):
+            return _fold(Call(function, tuple(_bind(arg, values) for arg in args)))
+        case Not(operand):
+            return _fold(Not(_bind(operand, values)))
+        case Neg(operand):
+            return _fold(Neg(_bind(operand, values)))
+        case Member(item, options, negated):
+            return _fold(Member(_bind(item, values), options, negated))
+    assert_never(node)
+
+
+def _fold(node: Node) -> Node:
+    """The number a node over numbers stands for; a node with no value is kept, to be undefined later."""
+    if all(isinstance(child, Num) for child in nodes.children(node)):
+        try:
+            return Num(_evaluate(node, {}))
+        except Undefined:
+            pass
+    return node
+
+
+def _bind_chain(left: Node, links: tuple[tuple[CompareOp, Node], ...], values: Mapping[str, int]) -> Node:
+    bound = [(op, _bind(right, values)) for op, right in links]
+    while bound and isinstance(left, Num) and isinstance(right := bound[0][1], Num):
+        op, _ = bound.pop(0)
+        if not _COMPARE[op](left.value, right.value):
+            return Num(0)
+        left = right
+    return Compare(left, tuple(bound)) if bound else Num(1)
+
+
+def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[str, int]) -> Node:
+    """Drop operands that change nothing; stop at one that settles it, since nothing after it is looked at.
+
+    What stands before the settling operand stays: it may have no value, and then the whole has none.
+    """
+    kept: list[Node] = []
+    for operand in operands:
+        operand = _bind(operand, values)
+        if not isinstance(operand, Num):
+            kept.append(operand)
+        elif bool(operand.value) != conjunction:
+            kept.append(Num(int(not conjunction)))
+            break
+    if not kept:
+        return Num(int(conjunction))
+    if len(kept) > 1:
+        return Logic("and" if conjunction else "or", tuple(kept))
+    alone = kept[0]
+    if isinstance(alone, Compare | Member | Not | Logic) or alone in (Num(0), Num(1)):
+        return alone
+    return Compare(alone, (("!=", Num(0)),))  # `1 and x` is 0 or 1, not x

@@ -1,0 +1,180 @@
+"""Read a problem file. Pure: the text comes in, and the files it names come through a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tunesmith.core.device import DEVICE_NAMES
+from tunesmith.core.errors import BadInput
+from tunesmith.core.files.read_accuracy import Read, read_accuracy, read_file, read_function
+from tunesmith.core.files.read_argument import IDENTIFIER, read_argument
+from tunesmith.core.files.read_launch import read_launches
+from tunesmith.core.files.read_sizes import LABEL, LABEL_RULE, known_sizes, read_contract, read_workloads
+from tunesmith.core.files.toml_table import Table, finite, load_toml, show, texts
+from tunesmith.core.files.try_sizes import try_problem
+from tunesmith.core.problem import Argument, Kernel, Problem
+
+LANGUAGES = ("cuda", "hip", "opencl", "fake")  # fake: the simulated device of tests and offline trials
+_SUFFIXES = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".fake": "fake"}
+_ROOT = ("name", "inputs", "traffic", "kernel", "argument", "launch", "contract", "workloads", "accuracy")
+_KERNEL = ("source", "entry", "language", "flags", "include", "defines")
+_PLACEHOLDER = "FILL"
+
+
+def parse_problem(text: str, *, path: str, read: Read) -> Problem:
+    """The problem, or one BadInput with everything that is wrong with it.
+
+    `read(name)` gives the text of a file beside the problem file, and raises BadInput where there is none.
+    """
+    root = load_toml(text, path=path)
+    _refuse_unfilled(root)
+    root.only(_ROOT)
+    sizes = known_sizes(root)
+    name = _read_name(root)
+    kernel = _read_kernel(root, read)
+    arguments = _read_arguments(root, sizes, kernel.language)
+    listed = [argument.name for argument in arguments]
+    launches = read_launches(
+        root,
+        names=None if sizes is None else (*sizes, *DEVICE_NAMES),
+        entry=kernel.entry,
+        default_args=listed,
+        known_args=_argument_names(root),
+        insertable=sizes,
+    )
+    contract = read_contract(root, sizes)
+    workloads = read_workloads(root, contract, sizes)
+    accuracy, arguments = read_accuracy(root, arguments, contract, read)
+    problem = Problem(
+        name=name,
+        kernel=kernel,
+        arguments=arguments,
+        launches=launches,
+        contract=contract,
+        workloads=workloads,
+        accuracy=accuracy,
+        inputs=read_function(root, "inputs", read),
+        traffic=root.expr("traffic", sizes),
+    )
+    if not root.faults:  # only a problem that reads well can be tried out
+        try_problem(problem, root)
+    root.faults.raise_any()
+    return problem
+
+
+def _refuse_unfilled(root: Table) -> None:
+    """A scaffold marks what only the user knows; until that is filled in, nothing else is worth saying."""
+    places = [place for place in texts(root.data) if _PLACEHOLDER in place[1]]
+    places.sort(key=lambda place: root.faults.line(place[0]) or 0)
+    if not places:
+        return
+    hint = "write what belongs there, and run the same command again"
+    said = [f"{'.'.join(map(str, keys))} = {show(text)}" for keys, text in places]
+    wheres = [root.faults.where(keys) for keys, _ in places]
+    if len(places) == 1:
+        raise BadInput(f"1 place still says {_PLACEHOLDER}: {said[0]}", hint=hint, where=wheres[0])
+    listed = [f"{where}: {what}" for where, what in zip(wheres, said, strict=True)]
+    message = "\n".join([f"{len(places)} places still say {_PLACEHOLDER}", *listed])
+    raise BadInput(message, hint=hint, where=root.faults.path)
+
+
+def _read_name(root: Table) -> str:
+    root.needs("name", hint='name the problem: name = "softmax"')
+    name = root.text("name") or ""
+    if name and not LABEL.fullmatch(name):
+        root.fault("name", f"name has {LABEL_RULE}, got {show(name)}", "rename it")
+    return name
+
+
+def _read_kernel(root: Table, read: Read) -> Kernel:
+    root.needs("kernel", hint="add [kernel] with source and entry")
+    table = root.table("kernel", "[kernel]")
+    if table is None:
+        return Kernel("", "", "", "")
+    table.only(_KERNEL)
+    table.needs("source", hint='name the file the kernel is in: source = "kernel.cu"')
+    table.needs("entry", hint='name the kernel function: entry = "softmax"')
+    source = table.text("source")
+    text = read_file(table, "source", source, read) if source is not None else None
+    if text is not None and not text.strip():
+        table.fault("source", f"source {show(source)} is empty")
+    return Kernel(
+        path=source or "",
+        text=text or "",
+        entry=table.text("entry") or "",
+        language=_read_language(table, source),
+        flags=table.texts("flags"),
+        include=table.texts("include"),
+        defines=_read_defines(table),
+    )
+
+
+def _read_language(table: Table, source: str | None) -> str:
+    if "language" in table:
+        return table.choice("language", LANGUAGES) or ""
+    if source is None:
+        return ""
+    suffix = source[source.rfind(".") :]
+    if suffix not in _SUFFIXES:
+        rule = f"the language cannot be told from {show(source)}, known are {', '.join(_SUFFIXES)}"
+        table.fault("source", rule, f"add language, one of {', '.join(LANGUAGES)}")
+    return _SUFFIXES.get(suffix, "")
+
+
+def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
+    table = kernel.table("defines", "[kernel] defines")
+    found: list[tuple[str, str]] = []
+    if table is None:
+        return ()
+    for name, value in table.data.items():
+        if not IDENTIFIER.fullmatch(name):
+            table.fault(name, f"{show(name)} is no C identifier", "rename it")
+        if isinstance(value, str) and "\n" not in value:
+            found.append((name, value))
+        elif finite(value) is not None:
+            found.append((name, show(value)))
+        else:
+            rule = f"{name} must be a finite number or one line of text, got {show(value)}"
+            table.fault(name, rule, "write 1 or 0 for true or false")
+    return tuple(found)
+
+
+def _read_arguments(root: Table, sizes: Collection[str] | None, language: str) -> tuple[Argument, ...]:
+    if root.data.get("argument", []) == []:
+        root.fault(None, "there are no arguments", "add one [[argument]] for each, in the kernel's own order")
+        return ()
+    tables = root.tables("argument", "argument")
+    read = [(table, read_argument(table, sizes)) for table in tables]
+    sound = [(table, argument) for table, argument in read if argument is not None]
+    arguments = tuple(argument for _, argument in sound)
+    seen: set[object] = set()
+    for table in tables:
+        name = table.data.get("name")
+        if isinstance(name, str) and name in seen:
+            table.fault("name", "there is an argument of this name already", "rename one of the two")
+        seen.add(name if isinstance(name, str) else None)
+    for table, argument in sound:
+        if argument.role == "local" and language in ("cuda", "hip"):
+            rule = f"role local is for OpenCL, the language is {language}"
+            table.fault("role", rule, "use shared in [launch]")
+    if len(sound) == len(read):  # an argument that could not be read may be the one that is missed
+        _check_aliases(sound)
+        if tables and not any(argument.is_written for argument in arguments):
+            rule = "no argument is written: none has role output or inout"
+            root.faults.add(tables[0].keys, rule, "give the result's argument one of the two")
+    return arguments
+
+
+def _check_aliases(read: Sequence[tuple[Table, Argument]]) -> None:
+    targets = [a.name for _, a in read if a.role == "inout" and a.alias is None]
+    for table, argument in read:
+        if argument.alias is not None and argument.alias not in targets:
+            listed = ", ".join(targets) or "none is"
+            rule = f"alias must name an array argument of role inout ({listed}), got {show(argument.alias)}"
+            table.fault("alias", rule, 'list that argument too, with role = "inout" and its shape')
+
+
+def _argument_names(root: Table) -> list[str]:
+    """Also those of arguments that have faults, so that a launch that names one is not at fault too."""
+    found = [table.data.get("name") for table in root.tables("argument", "argument")]
+    return [name for name in found if isinstance(name, str)]

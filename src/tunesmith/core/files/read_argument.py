@@ -1,0 +1,226 @@
+"""Read one `[[argument]]` of a problem file, or one workspace of a template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import get_args
+
+from tunesmith.core.dtypes import TYPES, ElementType
+from tunesmith.core.expr import Expr
+from tunesmith.core.expr.grammar import suggestion
+from tunesmith.core.files.toml_table import Table, finite, show
+from tunesmith.core.problem import Argument, Compare, Distribution, Role
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MOST_AXES = 8
+LARGEST_ALIGN = 65536  # beyond any caller's promise; every buffer is padded by as much
+
+_ARRAY_ROLES: tuple[Role, ...] = ("input", "output", "inout", "workspace", "local")
+_DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
+_COMPARES: tuple[Compare, ...] = get_args(Compare)
+
+_ALWAYS = ("name", "type", "role")
+_FITTING: dict[Role, tuple[str, ...]] = {
+    "input": ("shape", "strides", "align", "values", "range", "traffic"),
+    "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", "traffic"),
+    "inout": ("shape", "strides", "align", "values", "range", "rtol", "atol", "compare", "traffic"),
+    "workspace": ("shape", "strides", "align", "init"),
+    "local": ("shape",),
+    "scalar": ("value",),
+}
+_KEYS = (*_ALWAYS, *dict.fromkeys(key for keys in _FITTING.values() for key in keys), "alias")
+_C_NAMES = {  # what people used to C write
+    "float": "float32", "double": "float64", "half": "float16", "__half": "float16", "fp16": "float16",
+    "bf16": "bfloat16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",
+    "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32",
+    "unsigned": "uint32", "unsigned int": "uint32", "long": "int64", "ulong": "uint64", "size_t": "uint64",
+    "bool": "uint8",
+}  # fmt: skip
+
+
+def read_argument(table: Table, sizes: Collection[str] | None) -> Argument | None:
+    """The argument, or None where a fault keeps it from being one; every fault is noted."""
+    name = read_name(table)
+    table.only(_KEYS)
+    found = _read_type(table)
+    if found is None or name is None:
+        return None
+    element, is_array = found
+    if "alias" in table:
+        return _read_alias(table, name, element, is_array)
+    role = _read_role(table, is_array)
+    if role is None:
+        return None
+    _refuse_unfitting(table, (*_ALWAYS, *_FITTING[role]), f"an argument of role {role}")
+    if role == "scalar":
+        return Argument(name=name, type=element.name, role=role, value=_read_value(table, element, sizes))
+    return _read_array(table, name, element, role, sizes)
+
+
+def read_workspace(table: Table, name: str, names: Collection[str]) -> Argument | None:
+    table.only(("type", "shape", "align", "init"))
+    found = _read_type(table)
+    if found is None:
+        return None
+    element, is_array = found
+    if not is_array:
+        table.fault("type", f"a workspace is an array, got the scalar type {element.name}", _star(element))
+        return None
+    return _read_array(table, name, element, "workspace", names)
+
+
+def read_name(table: Table) -> str | None:
+    if not table.needs("name", hint='name it as the kernel does: name = "out"'):
+        return None
+    name = table.text("name")
+    if name is None:
+        return None
+    table.label = f"argument {show(name)}"
+    if not IDENTIFIER.fullmatch(name):
+        table.fault("name", f"name must be a C identifier, got {show(name)}", "name it as the kernel does")
+        return None
+    return name
+
+
+def _read_type(table: Table) -> tuple[ElementType, bool] | None:
+    if not table.needs("type", hint='write type = "float32*" for an array, type = "int32" for a scalar'):
+        return None
+    text = table.text("type")
+    if text is None:
+        return None
+    base = text.strip().removesuffix("*").strip()
+    element = TYPES.get(base)
+    if element is None:
+        plain = base.removeprefix("const ").strip()
+        meant = _C_NAMES.get(plain)
+        hint = f"did you mean '{meant}'?" if meant else suggestion(plain, TYPES)
+        known = ", ".join(TYPES)
+        table.fault("type", f"unknown element type {show(base)}, known are {known}, with * for arrays", hint)
+        return None
+    return element, text.strip().endswith("*")
+
+
+def _read_role(table: Table, is_array: bool) -> Role | None:
+    if not is_array:
+        if table.data.get("role", "scalar") != "scalar":
+            hint = f'write type = "{table.data["type"]}*" if it is an array, or remove role'
+            table.fault("role", f"a scalar has no role, got {show(table.data['role'])}", hint)
+            return None
+        return "scalar"
+    if "role" not in table:
+        rule = f"an array needs a role, one of {', '.join(_ARRAY_ROLES)}"
+        table.fault(None, rule, 'add e.g. role = "input"')
+        return None
+    return table.choice("role", _ARRAY_ROLES)
+
+
+def _read_alias(table: Table, name: str, element: ElementType, is_array: bool) -> Argument | None:
+    alias = table.text("alias")
+    if not is_array:
+        table.fault("alias", "only an array can be another array's alias", _star(element))
+        return None
+    _refuse_unfitting(table, (*_ALWAYS, "alias"), "an alias, which is the other array")
+    roles: tuple[Role, ...] = ("input", "output", "inout")
+    role = table.choice("role", roles) if "role" in table else "inout"
+    if alias is None or role is None:
+        return None
+    return Argument(name=name, type=element.name, role=role, alias=alias)
+
+
+def _read_value(table: Table, element: ElementType, sizes: Collection[str] | None) -> Expr | float | None:
+    example = '"d"' if element.kind != "float" else "1e-5"
+    if not table.needs("value", hint=f"say what callers pass: value = {example}"):
+        return None
+    if element.kind != "float":
+        return table.expr("value", sizes)
+    if isinstance(table.data["value"], str):
+        rule = f"value of a {element.name} must be a number, got {show(table.data['value'])}"
+        table.fault("value", rule, "write it without quotes; expressions are for integers")
+        return None
+    return table.number("value")
+
+
+def _read_array(
+    table: Table, name: str, element: ElementType, role: Role, names: Collection[str] | None
+) -> Argument | None:
+    if not table.needs("shape", hint='one entry per axis, e.g. shape = ["tokens", "2 * d"]'):
+        return None
+    shape = table.exprs("shape", names, most=MOST_AXES)
+    strides = table.exprs("strides", names, most=MOST_AXES)
+    axes, steps = len(table.items("shape", "expressions")), len(table.items("strides", "expressions"))
+    if "strides" in table and steps not in (0, axes):
+        table.fault("strides", f"strides must have one entry per axis, got {steps} for {axes} axes")
+    return Argument(
+        name=name,
+        type=element.name,
+        role=role,
+        shape=shape,
+        strides=strides,
+        values=table.choice("values", _DISTRIBUTIONS),
+        range=_read_range(table, element),
+        init=_read_init(table, element),
+        align=_read_align(table, element),
+        rtol=table.number("rtol", low=0.0),
+        atol=table.number("atol", low=0.0),
+        compare=table.choice("compare", _COMPARES),
+        traffic=table.expr("traffic", names),
+    )
+
+
+def _read_range(table: Table, element: ElementType) -> tuple[float, float] | None:
+    if "range" not in table:
+        return None
+    ends = [finite(item) for item in table.items("range", "two numbers")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        if isinstance(table.data["range"], list):
+            table.fault("range", "range must be two finite numbers", "write range = [0.0, 1.0]")
+        return None
+    low, high = ends[0], ends[1]
+    if low > high:
+        table.fault("range", f"range must have its lower end first, got [{low:g}, {high:g}]", "swap them")
+        return None
+    if not all(fits(end, element) for end in (low, high)):
+        table.fault("range", f"range must lie within {element.name}, got [{low:g}, {high:g}]")
+        return None
+    return low, high
+
+
+def _read_init(table: Table, element: ElementType) -> float | None:
+    value = table.number("init")
+    if value is not None and not fits(value, element):
+        table.fault("init", f"init must be a value of {element.name}, got {value:g}")
+    return value
+
+
+def _read_align(table: Table, element: ElementType) -> int | None:
+    value = table.integer("align", low=1, high=LARGEST_ALIGN)
+    if value is not None and (value & (value - 1) or value < element.bytes):
+        rule = f"align must be a power of two of at least {element.bytes}, the size of {element.name}"
+        table.fault("align", f"{rule}, got {value}")
+    return value
+
+
+def _refuse_unfitting(table: Table, fitting: tuple[str, ...], what: str) -> None:
+    for key in table.data:
+        if key in _KEYS and key not in fitting:
+            homes = [role for role, keys in _FITTING.items() if key in keys]
+            hint = f"it goes with {', '.join(homes) or 'a second array'}; remove it here"
+            table.fault(key, f"{key} says nothing about {what}", hint)
+
+
+def fits(value: float, element: ElementType) -> bool:
+    """Whether an integer type holds the value; of floats only that they are finite is asked."""
+    if element.kind == "float":
+        return True
+    low, high = integer_bounds(element)
+    return value == int(value) and low <= value <= high
+
+
+def integer_bounds(element: ElementType) -> tuple[int, int]:
+    bits = 8 * element.bytes
+    return (0, 2**bits - 1) if element.kind == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _star(element: ElementType) -> str:
+    return f'write type = "{element.name}*" for an array'

@@ -1,0 +1,221 @@
+"""Read a template: one source file whose declaration is a comment block in TOML at its top."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tunesmith.core.device import DEVICE_NAMES, RESOURCE_NAMES
+from tunesmith.core.errors import BadInput
+from tunesmith.core.expr import LIMIT, Expr, is_name
+from tunesmith.core.files.read_argument import IDENTIFIER, read_workspace
+from tunesmith.core.files.read_launch import check_placeholders, read_launches
+from tunesmith.core.files.template_check import check_source, try_out
+from tunesmith.core.files.template_source import find_block
+from tunesmith.core.files.toml_table import Table, load_toml, show
+from tunesmith.core.problem import Argument, Problem
+from tunesmith.core.space import Config, Constraint, Param, Space
+from tunesmith.core.template import Template
+
+MOST_BYTES = 1_000_000
+_ROOT = ("params", "default", "require", "prefer", "launch", "build", "defines", "workspace")
+
+
+def parse_template(text: str, *, path: str, problem: Problem) -> Template:
+    """The template, or one BadInput with everything that is wrong with it."""
+    size = len(text.encode(errors="surrogatepass"))
+    if size > MOST_BYTES:
+        raise BadInput(
+            f"a template has at most {MOST_BYTES:,} bytes, got {size:,}",
+            hint="leave out what the kernel does not use",
+            where=path,
+        )
+    block = find_block(text, path)
+    root = load_toml(block.toml, path=path, offset=block.line)
+    root.only(_ROOT)
+    names = _Names.of(root, problem)
+    params = _read_params(root, problem)
+    arguments = [argument.name for argument in problem.arguments]
+    workspace = _read_workspace(root, names.before_build, arguments)
+    template = Template(
+        path=path,
+        source=text,
+        language=problem.kernel.language,
+        space=Space(params, _read_constraints(root, names)),
+        default=_read_default(root, params),
+        launches=read_launches(
+            root,
+            names=names.after_build,
+            entry=problem.launches[0].entry,
+            default_args=arguments,
+            known_args=[*arguments, *root.names("workspace")],
+            insertable=names.macros,
+        ),
+        flags=_read_flags(root, names),
+        defines=_read_defines(root, names, problem),
+        workspace=workspace,
+    )
+    check_source(root, template, problem)
+    if not root.faults:  # only a template that reads well can be tried out
+        try_out(root, template, problem)
+    root.faults.raise_any()
+    return template
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What may stand where. Also names with faults of their own, so that each fault is told once."""
+
+    sizes: tuple[str, ...]
+    params: tuple[str, ...]
+    defines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, root: Table, problem: Problem) -> _Names:
+        return cls(problem.size_names, root.names("params"), root.names("defines"))
+
+    @property
+    def macros(self) -> tuple[str, ...]:
+        return (*self.params, *self.defines)
+
+    @property
+    def before_build(self) -> tuple[str, ...]:
+        return (*self.params, *self.sizes, *DEVICE_NAMES)
+
+    @property
+    def after_build(self) -> tuple[str, ...]:
+        return (*self.before_build, *RESOURCE_NAMES)
+
+
+def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
+    example = "e.g. BLOCK = [64, 128, 256]"
+    root.needs("params", hint=f"declare at least one under [params], {example}")
+    table = root.table("params", "[params]")
+    if table is None:
+        return ()
+    if not table.data:
+        table.fault(None, "there are no parameters", f"declare at least one, {example}")
+    params: list[Param] = []
+    for name, value in table.data.items():
+        named = _check_macro_name(table, name, "a parameter", problem)
+        inner, key, categorical = table, name, False
+        if isinstance(value, dict):
+            inner = Table(value, (*table.keys, name), f"parameter {show(name)}", root.faults)
+            inner.only(("values", "categorical"))
+            if not inner.needs("values", hint="list them: values = [1, 2, 4]"):
+                continue
+            key, categorical = "values", inner.flag("categorical")
+        values = _read_domain(inner, key)
+        if named and values:
+            params.append(Param(name, values, categorical))
+    return tuple(params)
+
+
+def _read_domain(table: Table, key: str) -> tuple[int, ...]:
+    items = table.items(key, "integers")
+    values: list[int] = []
+    for item in items:
+        if type(item) is not int or abs(item) > LIMIT:
+            table.fault(key, f"{key} must list integers up to 2**62, got {show(item)}", "number the choices")
+        elif item in values:
+            table.fault(key, f"{key} lists {item} more than once", "list every value once")
+        else:
+            values.append(item)
+    if not items and isinstance(table.data[key], list):
+        table.fault(key, f"{key} has no values", "list at least one")
+    return tuple(values)
+
+
+def _check_macro_name(table: Table, name: str, what: str, problem: Problem) -> bool:
+    taken = {argument.name: "an argument" for argument in problem.arguments}
+    taken |= dict.fromkeys(problem.size_names, "a size")
+    if not is_name(name):
+        rule = (
+            f"{what} is named by a C identifier that is no word of the expression language, got {show(name)}"
+        )
+        table.fault(name, rule, "rename it")
+        return False
+    if name in taken:
+        rule = (
+            f"{show(name)} is already {taken[name]} of the problem, which a macro of that name would replace"
+        )
+        table.fault(name, rule, f"rename it, e.g. {name.upper() if name != name.upper() else name + '_'}")
+        return False
+    return True
+
+
+def _read_constraints(root: Table, names: _Names) -> tuple[Constraint, ...]:
+    found: list[Constraint] = []
+    kinds: tuple[Literal["require", "prefer"], ...] = ("require", "prefer")
+    for kind in kinds:
+        table = root.table(kind, f"[{kind}]")
+        for name in table.data if table is not None else ():
+            assert table is not None, "it has names"
+            expr = table.expr(name, names.after_build if kind == "require" else names.before_build)
+            if expr is not None:
+                found.append(Constraint(name, expr, kind))
+    return tuple(found)
+
+
+def _read_default(root: Table, params: Sequence[Param]) -> Config:
+    declared = root.names("params")
+    hint = "give the values with which the template does what the kernel does today"
+    table = root.table("default", "[default]")
+    if table is None:
+        if "default" not in root:
+            root.fault(None, "[default] is missing", hint)
+        return Config(())
+    table.only(declared)
+    if missing := [name for name in declared if name not in table]:
+        table.fault(None, f"no value for {', '.join(missing)}", f"add {missing[0]} = ...")
+    values: dict[str, int] = {}
+    for param in params:
+        value = table.data.get(param.name)
+        if type(value) is int and value in param.values:
+            values[param.name] = value
+        elif value is not None:
+            allowed = ", ".join(map(str, param.values))
+            table.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
+    return Config.of(values)
+
+
+def _read_flags(root: Table, names: _Names) -> tuple[str, ...]:
+    table = root.table("build", "[build]")
+    if table is None:
+        return ()
+    table.only(("flags",))
+    flags = table.texts("flags")
+    for flag in flags:
+        check_placeholders(table, "flags", "flag", flag, names.macros)
+    return flags
+
+
+def _read_defines(root: Table, names: _Names, problem: Problem) -> tuple[tuple[str, Expr], ...]:
+    table = root.table("defines", "[defines]")
+    found: list[tuple[str, Expr]] = []
+    for name in table.data if table is not None else ():
+        assert table is not None, "it has names"
+        if name in names.params:
+            table.fault(name, f"{show(name)} is a parameter too", "rename one of the two")
+        _check_macro_name(table, name, "a define", problem)
+        expr = table.expr(name, (*names.params, *names.sizes))
+        if expr is not None:
+            found.append((name, expr))
+    return tuple(found)
+
+
+def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str]) -> tuple[Argument, ...]:
+    table = root.table("workspace", "[workspace]")
+    found: list[Argument] = []
+    for name in table.data if table is not None else ():
+        assert table is not None, "it has names"
+        if not IDENTIFIER.fullmatch(name):
+            table.fault(name, f"a workspace is named by a C identifier, got {show(name)}", "rename it")
+        if name in arguments:
+            table.fault(name, f"{show(name)} is already an argument of the problem", "rename it")
+        inner = table.table(name, f"workspace {show(name)}")
+        argument = read_workspace(inner, name, names) if inner is not None else None
+        if argument is not None:
+            found.append(argument)
+    return tuple(found)

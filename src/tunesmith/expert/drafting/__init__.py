@@ -1,0 +1,1 @@
+"""Drafts a problem file from a kernel source."""

@@ -1,0 +1,254 @@
+"""Drafts a problem folder from a kernel source, with FILL wherever only the user knows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.core.dtypes import TYPES
+from tunesmith.core.errors import BadInput
+from tunesmith.core.files.read_accuracy import TOLERANCES
+from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument, draft_arguments
+from tunesmith.expert.drafting.draft_launch import draft_launch, launches_of
+from tunesmith.expert.drafting.draft_reference import draft_reference, function_name
+from tunesmith.expert.reading.headers import split, words
+from tunesmith.expert.reading.source import read_source
+from tunesmith.expert.reading.source_model import KernelSignature, Language, SourceModel
+
+
+@dataclass(frozen=True)
+class Draft:
+    files: Mapping[str, str]  # name -> text
+
+
+def draft_problem(text: str, file_name: str, language: Language, entry: str | None = None) -> Draft:
+    """`entry` chooses a kernel: "name", "space::name", or "name<__half>" to settle its template too."""
+    model = read_source(text, language, where=file_name)
+    kernel = _choose(model.kernels, entry, file_name)
+    chosen = _template_arguments(entry)
+    bound = dict(zip(kernel.template_params, chosen, strict=False))
+    arguments = draft_arguments(kernel, language, bound)
+    blocks = (
+        _head(kernel),
+        _kernel_table(kernel, model, file_name, language, chosen),
+        *(_argument_table(argument, arguments, language) for argument in arguments),
+        _launch_table(kernel, arguments, model, language),
+        _size_tables(arguments),
+        _accuracy_table(kernel, arguments),
+    )
+    problem = "\n".join("\n".join(block) + "\n" for block in blocks)
+    return Draft({"problem.toml": problem, "reference.py": draft_reference(kernel.name, arguments)})
+
+
+def _choose(kernels: Sequence[KernelSignature], entry: str | None, file_name: str) -> KernelSignature:
+    listed = ", ".join(kernel.qualified_name for kernel in kernels)
+    if entry is None:
+        if len(kernels) == 1:
+            return kernels[0]
+        raise BadInput(
+            f"A problem is about one kernel; this file defines {len(kernels)}: {listed}.",
+            hint=f"Choose one, for example: --entry {kernels[0].qualified_name}",
+            where=file_name,
+        )
+    wanted = entry.split("<")[0].strip().removeprefix("::")
+    found = [kernel for kernel in kernels if kernel.qualified_name == wanted]
+    found += [kernel for kernel in kernels if kernel.name == wanted and kernel not in found]
+    if not found:
+        raise BadInput(
+            f"--entry must name a kernel of this file; got {entry!r}, it defines {listed}.",
+            hint=f"For example: --entry {kernels[0].qualified_name}",
+            where=file_name,
+        )
+    return found[0]
+
+
+def _template_arguments(entry: str | None) -> tuple[str, ...]:
+    if entry is None or "<" not in entry:
+        return ()
+    inside = words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
+    return tuple(" ".join(part).replace(" :: ", "::") for part in split(inside) if part)
+
+
+def _head(kernel: KernelSignature) -> Iterator[str]:
+    yield '# Drafted by `tunesmith init`. Replace every "FILL"; the comment beside it says what is wanted.'
+    yield f"name = {_quoted(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
+
+
+def _kernel_table(
+    kernel: KernelSignature, model: SourceModel, file_name: str, language: Language, chosen: Sequence[str]
+) -> Iterator[str]:
+    yield "[kernel]"
+    doubts = []
+    if kernel.definitions > 1:
+        doubts.append(
+            f"{kernel.definitions} definitions of {kernel.name}; this is the one in line {kernel.line}"
+        )
+    if kernel.conditional:
+        doubts.append("its header has #if: these are the arguments of the first branch")
+    yield f"source = {_quoted(file_name)}" + _comment("; ".join(doubts))
+    if kernel.template_params and not chosen:
+        launched = [site for site in launches_of(kernel, model) if site.template_args]
+        wanted = f"template arguments for {', '.join(kernel.template_params)}"
+        if launched:
+            wanted += f"; line {launched[0].line} launches {kernel.name}<{launched[0].template_args}>"
+        yield f"entry = {_quoted(f'{kernel.qualified_name}<{FILL}>')}" + _comment(wanted)
+    else:
+        arguments = f"<{', '.join(chosen)}>" if chosen else ""
+        yield f"entry = {_quoted(kernel.qualified_name + arguments)}"
+    yield f"language = {_quoted(language)}"
+    yield "flags = []" + _comment("how production builds it, e.g. " + _flag_example(language))
+
+
+def _flag_example(language: Language) -> str:
+    return '["-cl-fast-relaxed-math"]' if language == "opencl" else '["-use_fast_math"]'
+
+
+def _argument_table(
+    argument: DraftArgument, arguments: Sequence[DraftArgument], language: Language
+) -> Iterator[str]:
+    parameter = argument.parameter
+    yield "[[argument]]"
+    renamed = (
+        f"{parameter.name} in the kernel, which cannot be a name in reference.py"
+        if argument.name != parameter.name
+        else ""
+    )
+    yield f"name = {_quoted(argument.name)}" + _comment(renamed)
+    yield _type_line(argument)
+    if argument.role == "size":
+        yield f"value = {_quoted(argument.name)}"
+        return
+    if argument.role == "scalar":
+        is_float = argument.element is not None and TYPES[argument.element].kind == "float"
+        wanted = (
+            "the number callers pass, without quotes"
+            if is_float
+            else "an integer, or an expression over the sizes"
+        )
+        yield f'value = "{FILL}"' + _comment(wanted)
+        return
+    extents = "one entry per axis, over the sizes, outermost first"
+    if argument.vector > 1:
+        held = 4 if argument.vector == 3 and language == "opencl" else argument.vector
+        extents += f"; in elements, {held} to each {parameter.base}"
+    yield f'shape = ["{FILL}"]' + _comment(extents)
+    yield f"role = {_quoted(argument.role)}" + _comment(_about_role(argument))
+    align = _alignment(argument, language)
+    if align is not None and argument.role != "local":
+        yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
+    main = _main_output(arguments)
+    if argument.may_be_output and main in TOLERANCES and argument.element not in (main, None):
+        tolerances = TOLERANCES.get(argument.element or "")
+        if tolerances is not None:
+            yield f"rtol = {_decimal(tolerances[0])}"
+            yield f"atol = {_decimal(tolerances[1])}"
+
+
+def _type_line(argument: DraftArgument) -> str:
+    parameter = argument.parameter
+    star = "*" if argument.is_array else ""
+    if argument.element is None:
+        wanted = f'{parameter.type} in the kernel; an element type such as "float32{star}"'
+        return f'type = "{FILL}{star}"' + _comment(wanted)
+    if argument.vector > 1 and not argument.is_array:
+        wanted = f"{parameter.type} in the kernel; a vector passed by value is not supported"
+        return f'type = "{FILL}"' + _comment(wanted)
+    vector = f"{parameter.base} in the kernel" if argument.vector > 1 else ""
+    return f"type = {_quoted(argument.element + star)}" + _comment(vector)
+
+
+def _about_role(argument: DraftArgument) -> str:
+    parameter = argument.parameter
+    if argument.role == FILL:
+        known = "written" if parameter.written else "read" if parameter.read else "used"
+        return f"output, inout, input or workspace: {known}, but part of its use could not be followed"
+    if argument.role == "inout":
+        return "read and written; output, if each element is written before it is read"
+    if argument.role == "input" and not parameter.read:
+        return "the kernel does not seem to use it"
+    if argument.role == "input" and argument.element is not None and TYPES[argument.element].kind != "float":
+        return 'if these are indices, say which are valid: range = [low, high], or inputs = "inputs.py:make"'
+    return ""
+
+
+def _alignment(argument: DraftArgument, language: Language) -> int | None:
+    if argument.vector == 1 or argument.element is None or (argument.vector == 3 and language != "opencl"):
+        return None
+    size = TYPES[argument.element].bytes * (4 if argument.vector == 3 else argument.vector)
+    return size if language == "opencl" else min(size, 16)
+
+
+def _launch_table(
+    kernel: KernelSignature, arguments: Sequence[DraftArgument], model: SourceModel, language: Language
+) -> Iterator[str]:
+    launch = draft_launch(kernel, arguments, model, language)
+    yield "[launch]" + _comment(launch.about)
+    yield f"grid = {_list(launch.grid)}" + _comment(launch.about_grid if FILL in launch.grid else "")
+    yield f"block = {_list(launch.block)}" + _comment(launch.about_block if FILL in launch.block else "")
+    if launch.shared is not None:
+        yield f"shared = {_quoted(launch.shared)}" + _comment(
+            launch.about_shared if FILL in launch.shared else ""
+        )
+
+
+def _size_tables(arguments: Sequence[DraftArgument]) -> Iterator[str]:
+    sizes = [argument.name for argument in arguments if argument.role == "size"]
+    yield "[contract]" + _comment(
+        "what callers promise: the smallest and the largest, and multiple_of where true"
+    )
+    if not sizes:
+        yield "# No parameter looks like a size: name one here, for the shapes and the launch."
+    for name in sizes or [_quoted(FILL)]:
+        yield f'{name} = {{ min = 1, max = "{FILL}" }}' + _comment("the largest that callers send")
+    yield ""
+    yield "[workloads]" + _comment("where it must be fast: one line each, with real sizes")
+    values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [_quoted(FILL)])
+    yield f"example = {{ {values} }}" + _comment("integers, without quotes; rename it")
+
+
+def _accuracy_table(kernel: KernelSignature, arguments: Sequence[DraftArgument]) -> Iterator[str]:
+    yield "[accuracy]"
+    yield f"reference = {_quoted(f'reference.py:{function_name(kernel.name)}')}" + _comment(
+        "fill it in, or remove this line and reference.py: results are then compared with the original's"
+    )
+    main = _main_output(arguments)
+    if main is None:
+        for key, place in (("rtol", 0), ("atol", 1)):
+            usual = ", ".join(f"{_decimal(TOLERANCES[t][place])} for {t}" for t in ("float32", "float16"))
+            yield f'{key} = "{FILL}"' + _comment(f"without quotes, e.g. {usual}")
+    elif main in TOLERANCES:
+        yield f"rtol = {_decimal(TOLERANCES[main][0])}"
+        yield f"atol = {_decimal(TOLERANCES[main][1])}"
+    else:
+        yield "# Integers are compared exactly: no tolerance."
+
+
+def _main_output(arguments: Sequence[DraftArgument]) -> str | None:
+    """The type that sets the tolerance: the first float among the outputs; None where one is not known."""
+    types = [argument.element for argument in arguments if argument.may_be_output]
+    if None in types or not types:
+        return None
+    return next((name for name in types if name in TOLERANCES), types[0])
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string. JSON's are the same but for DEL, and for surrogates, which TOML cannot hold."""
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _decimal(value: float) -> str:
+    return f"{value:g}".replace("e-0", "e-")
+
+
+def _list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(_quoted(text) for text in texts)}]"
+
+
+def _comment(text: str) -> str:
+    """A comment is one line, and TOML allows no control characters in it."""
+    clean = "".join(c if c.isprintable() else " " for c in text)
+    clean = " ".join(clean.encode("utf-8", "replace").decode("utf-8").split())
+    return f"  # {clean}" if clean else ""

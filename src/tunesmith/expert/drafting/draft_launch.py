@@ -1,0 +1,116 @@
+"""The `[launch]` of a drafted problem: the source's own where it translates, FILL where it does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.expert.drafting.c_expressions import translate
+from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument
+from tunesmith.expert.reading.source_model import KernelSignature, Language, LaunchSite, SourceModel
+
+_CAST = re.compile(
+    r"\([\w\s]+\)\s*(\w+)|(?:static_cast<[\w\s]+>|int|unsigned|u?int\d+_t|size_t)\s*\(\s*(\w+)\s*\)"
+)
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True)
+class DraftLaunch:
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+    shared: str | None
+    about: str  # what the whole is taken from
+    about_grid: str  # what is wanted, where FILL stands
+    about_block: str
+    about_shared: str
+
+
+def launches_of(kernel: KernelSignature, model: SourceModel) -> tuple[LaunchSite, ...]:
+    return tuple(site for site in model.launches if site.kernel == kernel.name)
+
+
+def draft_launch(
+    kernel: KernelSignature, arguments: Sequence[DraftArgument], model: SourceModel, language: Language
+) -> DraftLaunch:
+    sites = launches_of(kernel, model)
+    if sites:
+        return _from_site(sites, arguments, model, kernel)
+    example = next((argument.name for argument in arguments if argument.role == "size"), "n")
+    grid_unit = "work-groups, not work-items" if language == "opencl" else "blocks"
+    constants = dict(model.constants)
+    block = [translate(text, {}, constants) or FILL for text in kernel.reqd_work_group_size or (FILL,)]
+    return DraftLaunch(
+        grid=(FILL,),
+        block=_without_ones(block),
+        shared=FILL if kernel.dynamic_shared else None,
+        about="as reqd_work_group_size says" if kernel.reqd_work_group_size else "",
+        about_grid=f'{grid_unit}, up to three expressions, e.g. ["ceildiv({example}, 256)"]',
+        about_block=("work-items in a group" if language == "opencl" else "threads in a block")
+        + ', e.g. ["256"]'
+        + _bounds(kernel, constants),
+        about_shared="bytes of dynamic shared memory",
+    )
+
+
+def _from_site(
+    sites: Sequence[LaunchSite],
+    arguments: Sequence[DraftArgument],
+    model: SourceModel,
+    kernel: KernelSignature,
+) -> DraftLaunch:
+    site = sites[0]
+    sizes = _host_sizes(site, arguments)
+    constants = {name: text for name, text in model.constants if name not in site.local}
+    constants.update(site.settled)
+
+    def ours(text: str) -> str:
+        return translate(text, sizes, constants) or FILL
+
+    shared = ours(site.shared) if site.shared is not None else "0"
+    others = ", ".join(str(other.line) for other in sites[1:])
+    said = f"line {site.line} says"
+    return DraftLaunch(
+        grid=_without_ones([ours(text) for text in site.grid]),
+        block=_without_ones([ours(text) for text in site.block]),
+        shared=shared if shared != "0" else None,
+        about=f"as launched in line {site.line}" + (f"; also launched in line {others}" if others else ""),
+        about_grid=f"blocks, over the sizes; {said} {', '.join(site.grid)}",
+        about_block=f"threads in a block; {said} {', '.join(site.block)}" + _bounds(kernel, constants),
+        about_shared=f"bytes of dynamic shared memory; {said} {site.shared}",
+    )
+
+
+def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping[str, str]:
+    """What the host calls the sizes, from the arguments it passes; a text that means two sizes means none."""
+    if len(site.arguments) != len(arguments):
+        return {}
+    meanings: dict[str, set[str]] = {}
+    for text, argument in zip(site.arguments, arguments, strict=True):
+        if argument.role == "size":
+            for host in _uncast(text):
+                if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host)):
+                    meanings.setdefault(host, set()).add(argument.name)
+    return {host: found.pop() for host, found in meanings.items() if len(found) == 1}
+
+
+def _uncast(text: str) -> Iterator[str]:
+    yield text
+    match = _CAST.fullmatch(text)
+    if match is not None:
+        yield next(group for group in match.groups() if group is not None)
+
+
+def _without_ones(dimensions: Sequence[str]) -> tuple[str, ...]:
+    kept = list(dimensions)[:3]
+    while len(kept) > 1 and kept[-1] == "1":
+        kept.pop()
+    return tuple(kept)
+
+
+def _bounds(kernel: KernelSignature, constants: Mapping[str, str]) -> str:
+    if not kernel.launch_bounds:
+        return ""
+    most = kernel.launch_bounds[0]
+    return f"; __launch_bounds__ allows {translate(most, {}, constants) or most}"

@@ -1,0 +1,1 @@
+"""Reads CUDA, HIP and OpenCL C sources into plain values."""

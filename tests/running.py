@@ -1,0 +1,113 @@
+"""Runs the program the way a user does: as a process, with its own folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FIXTURES = Path(__file__).parent / "fixtures"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Temporary files and caches land in `folder`, so that a test can see what is left behind."""
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TUNESMITH_")}
+    return {**clean, "TMPDIR": str(temporary), "TUNESMITH_CACHE_DIR": str(folder / "user-cache")}
+
+
+def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tunesmith", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def tunesmith(folder: Path, *arguments: object, timeout: float = 300) -> Ended:
+    process = start(folder, *arguments)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"tunesmith {arguments} did not end in {timeout} s\n{err}") from None
+    assert "Traceback (most recent call last)" not in err, err
+    return Ended(process.returncode, out, err)
+
+
+def journal(run: Path) -> list[dict[str, Any]]:
+    """The whole lines of a run's journal."""
+    path = run / "journal.jsonl"
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def wait_for_events(run: Path, count: int, process: subprocess.Popen[str], timeout: float = 120) -> None:
+    """Until the journal has that many events or the process is through."""
+    end = time.monotonic() + timeout
+    path = run / "journal.jsonl"
+    while time.monotonic() < end and process.poll() is None:
+        if path.exists() and path.read_bytes().count(b"\n") >= count:
+            return
+        time.sleep(0.005)
+
+
+def facts(run: Path) -> list[tuple[str, Any]]:
+    """A run's events without what depends on the clock."""
+
+    def timeless(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: timeless(v) for k, v in value.items() if k != "seconds"}
+        return [timeless(v) for v in value] if isinstance(value, list) else value
+
+    return [(line["type"], timeless(line["event"])) for line in journal(run)]
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Command lines of processes that have anything to do with the folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            surroundings = (entry / "environ").read_bytes()
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder).encode() in surroundings and state != "Z" and "tunesmith" in command:
+            found.append(command)
+    return found
+
+
+def wait_until_alone(folder: Path, timeout: float = 10) -> list[str]:
+    """Processes still around the folder after a little patience: killing is asynchronous."""
+    end = time.monotonic() + timeout
+    while (left := processes_in(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
