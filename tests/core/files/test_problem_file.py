@@ -293,7 +293,7 @@ def test_equal_texts_have_equal_digests() -> None:
     assert parse(TEXT).digest != parse(edited(("d = 14336", "d = 8192"))).digest
 
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*/problem.toml")), ids=lambda p: p.parent.name)

@@ -184,7 +184,7 @@ def test_spaces_do_not_matter(old: str, new: str) -> None:
     assert parse(text).space == parse(TEXT).space
 
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*/template.c*")), ids=lambda p: p.parent.name)
