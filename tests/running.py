@@ -31,7 +31,8 @@ def environment(folder: Path) -> dict[str, str]:
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TUNESMITH_")}
-    return {**clean, "TMPDIR": str(temporary), "TUNESMITH_CACHE_DIR": str(folder / "user-cache")}
+    own = {"TMPDIR": str(temporary), "TUNESMITH_CACHE_DIR": str(folder / "user-cache")}
+    return {**clean, **own, "TUNESMITH_BUILDERS": "1"}  # fewer processes to start: runs here are short
 
 
 def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,7 +15,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tunesmith import __version__
-from tunesmith.core.errors import BadInput, TunesmithError
+from tunesmith.config import RunConfig, debugging, resolve
+from tunesmith.core.errors import BadInput, TunesmithError, bug_text
+from tunesmith.core.untrusted import escaped_json, plain
 
 app = typer.Typer(
     name="tunesmith",
@@ -33,7 +37,8 @@ TemplateFile = Annotated[Path | None, typer.Option("--template", help="The templ
 ProblemFile = Annotated[
     Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")
 ]
-RunFolder = Annotated[Path | None, typer.Argument(metavar="[RUN]", help="The run; by default the newest.")]
+RunFolder = Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
 
 
 @app.command()
@@ -47,13 +52,14 @@ def init(
     with handled(as_json):
         from tunesmith import runs
 
-        folder, written, fills = runs.init(kernel_file, output, entry)
+        draft = runs.init(kernel_file, output, entry)
+        then = f"tunesmith check {shlex.quote(str(draft.folder))}"
         say(
             as_json,
-            {"folder": str(folder), "files": written, "fill": fills},
+            {"folder": plain(str(draft.folder)), "files": draft.files, "fill": draft.fills},
             [
-                f"wrote {', '.join(written)} in {folder}",
-                f'{fills} places say "FILL": only you know those. Then: tunesmith check {folder}',
+                f"wrote {', '.join(draft.files)} in {draft.folder}",
+                f'{draft.fills} places say "FILL": only you know what belongs there. Then: {then}',
             ],
         )
 
@@ -64,7 +70,7 @@ def check(
     template: TemplateFile = None,
     backend: Backend = None,
     device: DeviceName = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
@@ -75,11 +81,11 @@ def check(
         with progress(as_json) as listener:
             done = runs.check(problem, template, config, listener)
         by = "the reference" if done.problem.accuracy.reference else "itself, run twice (no reference given)"
-        say(
-            as_json,
-            {"problem": done.problem.name, "device": done.device.name, "cases": done.cases, "right": True},
-            [f"{done.problem.name} is right on {done.cases} cases on {done.device.name}, judged by {by}"],
-        )
+        lines = [f"{done.problem.name} is right on {done.cases} cases on {done.device.name}, judged by {by}"]
+        if done.feasible is not None:
+            lines.append(f"the template has {done.feasible} configurations for it there")
+        value = {"problem": done.problem.name, "device": done.device.name, "cases": done.cases, "right": True}
+        say(as_json, {**value, "feasible": done.feasible}, lines)
 
 
 @app.command()
@@ -91,7 +97,7 @@ def tune(
     search: Annotated[str | None, typer.Option(help="default, exhaustive, random or refine.")] = None,
     evals: Annotated[int | None, typer.Option(min=1, help="Configurations to try at most.")] = None,
     time: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="All randomness derives from it.")] = None,
+    seed: Seed = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     cache: Annotated[
         bool | None, typer.Option("--cache/--no-cache", help="Use timings of earlier runs.")
@@ -132,7 +138,7 @@ def report(
         from tunesmith import runs
 
         if format_ not in ("text", "md", "json"):
-            raise BadInput(f"unknown format {format_!r}; known are text, md, json")
+            raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
         show_report(runs.report(run, resolved()), "json" if as_json else format_)
 
 
@@ -146,11 +152,11 @@ def devices(backend: Backend = None, as_json: AsJson = False) -> None:
 
         found, troubles = runs.devices(backend)
         if as_json:
-            print_bytes(encode(found))
+            print_json(encode(found))
         elif found:
-            console(stderr=False).print(devices_table(found))
+            print_table(devices_table(found))
         for trouble in troubles:
-            note(trouble)
+            print_line(trouble, stderr=True)
 
 
 @app.command()
@@ -162,7 +168,7 @@ def doctor(as_json: AsJson = False) -> None:
 
         findings = examine()
         if as_json:
-            print_bytes(encode(findings))
+            print_json(encode(findings))
             return
         for f in findings:
             print_line(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
@@ -186,17 +192,25 @@ def root(
 
 
 def main() -> None:
-    # kill is a polite Ctrl-C: the same clean-up, nothing lost.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    app()
+    for descriptor in range(3):  # where the shell closed one, the journal must not take its number
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every terminal can write µ
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Asked politely to end, we do as for Ctrl-C: the same clean-up, nothing lost.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+    app(prog_name="tunesmith")
 
 
 # -- what every command shares ------------------------------------------------------------------------
 
 
-def resolved(**flags: Any) -> Any:
-    from tunesmith.config import resolve
-
+def resolved(**flags: Any) -> RunConfig:
     return resolve(flags)
 
 
@@ -205,57 +219,41 @@ def handled(as_json: bool) -> Iterator[None]:
     """Errors as messages and exit codes; a traceback is for nobody."""
     try:
         yield
+    except typer.Exit:
+        raise
     except TunesmithError as error:
-        fail(as_json, error.exit_code, str(error), error.hint)
+        mend = "mend it and run the same command again" if isinstance(error, BadInput) else None
+        fail(as_json, error.exit_code, str(error), error.hint or mend)
     except KeyboardInterrupt:
-        fail(as_json, 130, "interrupted; nothing is lost", "go on with: tunesmith resume")
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        fail(as_json, 130, "interrupted", "run the same command again")
     except MemoryError:
         fail(as_json, 1, "this machine ran out of memory", "choose smaller sizes")
     except OSError as error:
-        fail(as_json, 2, f"{error.filename or 'the system'}: {error.strerror or error}", None)
+        name = f"{error.filename}: " if error.filename else ""
+        fail(as_json, 2, f"{name}{error.strerror or error}", None)
     except Exception as error:
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "unknown place"
-        if os.environ.get("TUNESMITH_DEBUG"):
+        if debugging():
             raise
-        fail(
-            as_json,
-            1,
-            f"a bug in Tunesmith: {type(error).__name__}: {error} ({place})",
-            "set TUNESMITH_DEBUG=1 to see the traceback, and please report it",
-        )
+        hint = "set TUNESMITH_DEBUG=1 to see the traceback, and please report it"
+        fail(as_json, 1, f"a bug in Tunesmith: {bug_text(error)}", hint)
 
 
 def fail(as_json: bool, code: int, message: str, hint: str | None) -> NoReturn:
-    if as_json:
-        from tunesmith.core.codec import encode
-
-        print_bytes(encode({"error": message, "hint": hint, "exit": code}))
     print_line(f"error: {message}", stderr=True)
     if hint:
         print_line(f"hint: {hint}", stderr=True)
+    if as_json:
+        from tunesmith.core.codec import encode
+
+        print_json(encode({"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}))
     raise typer.Exit(code)
-
-
-def console(stderr: bool) -> Any:
-    from rich.console import Console
-
-    # Off a terminal a table may be as wide as it needs: what reads it there does not wrap.
-    stream_is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, highlight=False, width=None if stream_is_terminal else 160)
 
 
 @contextmanager
 def progress(as_json: bool) -> Iterator[Any]:
     from tunesmith.display import Progress
 
-    with Progress(console(stderr=True), quiet=as_json).live() as listener:
+    with Progress(sys.stderr, quiet=as_json).live() as listener:
         yield listener
 
 
@@ -264,36 +262,55 @@ def show_report(finished: Any, form: str) -> None:
     from tunesmith.display import report_summary, report_table
 
     if form == "text":
-        console(stderr=False).print(report_table(finished.report))
+        print_line(f"{finished.report.problem} on {finished.report.device}")
+        if finished.report.workloads:
+            print_table(report_table(finished.report))
         for line in report_summary(finished.report, str(finished.folder)):
             print_line(line)
+    elif form == "json":
+        print_json(runs.rendered(finished, form))
     else:
-        print_bytes(runs.rendered(finished, form))
+        print_line(runs.rendered(finished, form).decode().rstrip())
 
 
 def say(as_json: bool, value: dict[str, Any], lines: list[str]) -> None:
     from tunesmith.core.codec import encode
 
     if as_json:
-        print_bytes(encode(value))
+        print_json(encode(value))
         return
     for line in lines:
         print_line(line)
 
 
-def note(text: str) -> None:
-    print_line(text, stderr=True)
-
-
 def print_line(text: str, stderr: bool = False) -> None:
-    typer.echo(text, err=stderr)
+    write(plain(text), stderr)
 
 
-def print_bytes(data: bytes) -> None:
-    typer.echo(data.decode())
+def print_json(data: bytes) -> None:
+    write(escaped_json(data.decode()).rstrip())
 
 
-Command = Callable[..., None]
+def print_table(table: Any) -> None:
+    from tunesmith.display import table_text
+
+    write(table_text(table, sys.stdout))
+
+
+def write(text: str, stderr: bool = False) -> None:
+    """The only way out. Who stops reading has seen enough; a result that cannot be written is an error."""
+    try:
+        typer.echo(text, err=stderr)
+    except OSError as error:
+        if stderr:
+            return  # there is nobody left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes there
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(0) from None
+        print_line(f"error: cannot write the result to stdout: {error.strerror}", stderr=True)
+        print_line("hint: runs are kept; show the newest again with: tunesmith report", stderr=True)
+        raise typer.Exit(2) from None
+
 
 if __name__ == "__main__":
     main()

@@ -34,6 +34,8 @@ class RunConfig:
         return Path(self.cache_dir) / "results.sqlite"
 
 
+_BOOLS = {"1": True, "yes": True, "true": True, "on": True}
+_BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig)}
 
 
@@ -43,14 +45,19 @@ def resolve(
     """Flags win over the environment, that over `tunesmith.toml` in the current folder, then defaults."""
     environment = os.environ if environment is None else environment
     home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", ".")) / ".cache")
-    config = RunConfig(cache_dir=str(Path(home) / "tunesmith"), builders=os.cpu_count() or 1)
+    config = RunConfig(cache_dir=str(Path(home) / "tunesmith"))
     config = replace(config, **_from_file((folder or Path.cwd()) / FILE))
     for name in _TYPES:
         text = environment.get(f"TUNESMITH_{name.upper()}")
         if text:
             config = replace(config, **{name: _from_text(name, text)})
     given = {name: value for name, value in flags.items() if value is not None}
-    return replace(config, **given)
+    return _sound(replace(config, **given))
+
+
+def debugging() -> bool:
+    """Whether someone looks for a bug of ours and wants the traceback."""
+    return bool(os.environ.get("TUNESMITH_DEBUG"))
 
 
 def worker_environment(scratch: Path) -> dict[str, str]:
@@ -69,9 +76,20 @@ def worker_environment(scratch: Path) -> dict[str, str]:
     }
 
 
+def _sound(config: RunConfig) -> RunConfig:
+    for name, least in (("evals", 1), ("time", 0), ("seed", 0), ("builders", 0)):
+        value = getattr(config, name)
+        if value is not None and not value >= least:  # so that a NaN is refused too
+            raise BadInput(
+                f"{name} must be at least {least}, got {value}",
+                hint=f"correct it in {FILE} or in TUNESMITH_{name.upper()}",
+            )
+    return config if config.builders else replace(config, builders=os.cpu_count() or 1)
+
+
 def _from_file(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text())
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -89,11 +107,9 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _from_text(name: str, text: str) -> Any:
     kind = _kind(name)
-    if kind is bool:
-        return text.lower() not in ("0", "no", "false", "off")
     try:
-        return kind(text)
-    except ValueError as error:
+        return _BOOLS[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError) as error:
         raise BadInput(
             f"the environment says TUNESMITH_{name.upper()}={text!r}, not a {kind.__name__}"
         ) from error

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
+from typing import TextIO
 
 from rich.console import Console
-from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 from tunesmith.core.device import Device
-from tunesmith.core.events import Asked, Baseline, Decided, Measured, Recorded, Verified
-from tunesmith.core.problem import Problem
+from tunesmith.core.events import Baseline, Decided, Measured, Recorded, Verified
 from tunesmith.core.report import Report, best_so_far, config_text, interval_text
 from tunesmith.core.state import State
+from tunesmith.core.untrusted import plain
 
 PLAIN_EVERY = 2.0  # seconds between two progress lines where there is no terminal
+PLAIN_WIDTH = 160  # off a terminal a table may be as wide as it needs: what reads it there does not wrap
 
 
 class Progress:
-    """Listens to a run and shows it on stderr: one live line on a terminal, a line now and then elsewhere."""
+    """Listens to a run and shows it: one live line on a terminal, a line now and then elsewhere.
 
-    def __init__(self, console: Console, quiet: bool = False) -> None:
-        self._console = console
-        self._quiet = quiet
-        self._problem: Problem | None = None
+    A run outlives its audience: when the stream is gone, there is silence, not an error.
+    """
+
+    def __init__(self, stream: TextIO | None, quiet: bool = False) -> None:
+        self._stream = None if quiet else stream
+        self._console: Console | None = None
         self._status: Status | None = None
         self._last = 0.0
-        self._best: float | None = None
         self._start = time.monotonic()
 
     @contextmanager
     def live(self) -> Iterator[Progress]:
-        if self._quiet or not self._console.is_terminal:
+        if self._stream is None or not self._stream.isatty():
             yield self
             return
+        self._console = Console(file=self._stream, highlight=False)
         with self._console.status("starting") as status:
             self._status = status
             try:
@@ -62,10 +68,8 @@ class Progress:
                 bad = [r for r in outcome.results if not r.ok]
                 verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
                 self._say(f"verification of {outcome.trial.config}: {verdict}")
-            case Asked():
-                pass
             case _:
-                self._show(type(record.event).__name__.lower())
+                pass
 
     def _searching(self, state: State) -> str:
         done, failed = len(state.searched()), sum(not o.results or o.status != "ok" for o in state.searched())
@@ -73,23 +77,31 @@ class Progress:
         feasible = state.admitted.feasible if state.admitted else 0
         total = feasible if limit is None else min(limit, feasible)
         leader = best_so_far(state)
-        best = f", best {leader:.2f}× so far" if leader is not None else ""
+        best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
         trouble = f", {failed} failed" if failed else ""
-        stage = "racing finalists" if state.finalists() else f"searching {done} of {total}"
-        return f"{stage}{best}{trouble}"
+        if raced := len(state.finalists()):
+            entered = sum(t.purpose == "finalist" for t in state.asked)
+            return f"raced {raced} of {entered} finalists"
+        return f"searched {done} of {total}{best}{trouble}"
 
     def _say(self, text: str) -> None:
         """Something worth keeping on the screen."""
-        if not self._quiet:
-            self._console.print(f"[dim]{self._clock()}[/dim] {escape(text)}", highlight=False)
+        try:
+            if self._console is not None:
+                self._console.print(Text.assemble((self._clock(), "dim"), " ", plain(text)))
+            elif self._stream is not None:
+                self._stream.write(f"{self._clock()} {plain(text)}\n")
+                self._stream.flush()
+        except OSError:
+            self._stream = None
 
     def _show(self, text: str, always: bool = False) -> None:
         """Something true only for now."""
         if self._status is not None:
-            self._status.update(f"{escape(text)} [dim]{self._clock()}[/dim]")
+            self._status.update(Text.assemble(plain(text), " ", (self._clock(), "dim")))
             return
         now = time.monotonic()
-        if not self._quiet and (always or now - self._last >= PLAIN_EVERY):
+        if always or now - self._last >= PLAIN_EVERY:
             self._last = now
             self._say(text)
 
@@ -98,8 +110,18 @@ class Progress:
         return f"{seconds // 60:02d}:{seconds % 60:02d}"
 
 
+def table_text(table: Table, stream: TextIO | None) -> str:
+    """The table as it suits the stream it is for."""
+    terminal = Console(file=stream or StringIO(), highlight=False)
+    if not terminal.is_terminal:
+        terminal.width = PLAIN_WIDTH
+    with terminal.capture() as captured:
+        terminal.print(table)
+    return captured.get().rstrip("\n")
+
+
 def report_table(report: Report) -> Table:
-    table = Table(title=escape(f"{report.problem} on {report.device}"), title_justify="left")
+    table = Table()
     for name, justify in (
         ("workload", "left"),
         ("before", "right"),
@@ -111,7 +133,7 @@ def report_table(report: Report) -> Table:
     table.add_column("configuration")
     for w in report.workloads:
         table.add_row(
-            escape(w.name),
+            Text(plain(w.name)),
             f"{w.baseline_us:.1f} µs",
             f"{w.tuned_us:.1f} µs",
             f"{w.speedup:.2f}×",
@@ -122,18 +144,23 @@ def report_table(report: Report) -> Table:
 
 
 def report_summary(report: Report, folder: str) -> list[str]:
+    """What stands below the table; the paths and the command can be copied into a shell."""
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     lines = []
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
     lines.append(f"general config   {config_text(report.general)}")
     lines.append(f"evaluations      {sum(report.evaluations.values())} ({counts}); {report.reason}")
+    if report.failures and not report.evaluations.get("ok"):
+        first = report.failures[0]
+        why = (first.detail.strip().splitlines() or ["no reason given"])[0]
+        lines.append(f"nothing worked   {config_text(first.config)}: {first.status}, {why}")
     if report.tuned:
-        lines.append(f"tuned kernel     {folder}/tuned/  (start with dispatch.json)")
+        lines.append(f"tuned kernel     {shlex.quote(f'{folder}/tuned/')}  (start with dispatch.json)")
     lines.append(
-        f"report           {folder}/report.md"
+        f"report           {shlex.quote(f'{folder}/report.md')}"
         if report.finished
-        else f"resume it with   tunesmith resume {folder}"
+        else f"resume it with   tunesmith resume {shlex.quote(folder)}"
     )
     return lines
 
@@ -146,9 +173,9 @@ def devices_table(devices: list[Device]) -> Table:
         table.add_row(
             d.backend,
             d.id,
-            escape(d.name),
-            escape(d.platform),
-            escape(d.driver),
+            Text(plain(d.name)),
+            Text(plain(d.platform)),
+            Text(plain(d.driver)),
             d.kind,
             str(d.limits.sms),
             size_text(d.limits.memory),
@@ -158,4 +185,7 @@ def devices_table(devices: list[Device]) -> Table:
 
 
 def size_text(nbytes: int) -> str:
-    return f"{nbytes / (1 << 30):.1f} GiB" if nbytes >= 1 << 30 else f"{nbytes / (1 << 20):.0f} MiB"
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if nbytes >= 1 << shift:
+            return f"{nbytes / (1 << shift):.3g} {unit}"
+    return f"{nbytes} B"

@@ -6,7 +6,6 @@ goes on exactly where it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.core import choose
@@ -63,11 +62,11 @@ class Loop:
         reason = self._exhausted_budget(left)
         if room > 0 and reason is None:
             if self._sentinel_due():
-                self._ask([None], "sentinel")
+                self._ask(None, "sentinel")
                 return
-            configs = self.searcher.ask(self._view(left), room if left is None else min(room, left))
-            if configs:
-                self._ask(configs, "search")
+            # One at a time: each event follows from those before it, wherever a run is killed.
+            for config in self.searcher.ask(self._view(left), 1):
+                self._ask(config, "search")
                 return
             reason = "every configuration has been tried"
         if state.in_flight:
@@ -77,11 +76,13 @@ class Loop:
 
     def _finish(self) -> None:
         state = self._state
+        asked = {trial.config for trial in state.asked if trial.purpose == "finalist"}
+        for config in choose.finalists(self.problem, state, self.settings.finalists):
+            if config not in asked:
+                self._ask(config, "finalist")
+                return
         if state.in_flight:
             self._collect()
-            return
-        if not state.finalists() and (best := choose.finalists(self.problem, state, self.settings.finalists)):
-            self._ask(best, "finalist")
             return
         for config, workloads in choose.unverified(self.problem, state):
             self.listener.note(f"verifying {config} in a fresh process")
@@ -90,13 +91,12 @@ class Loop:
             return
         self._append(Stopped(state.decided[-1].reason))
 
-    def _ask(self, configs: Sequence[Config | None], purpose: Purpose) -> None:
+    def _ask(self, config: Config | None, purpose: Purpose) -> None:
         workloads = tuple(w.name for w in self.problem.workloads)
         effort: Effort = "long" if purpose == "finalist" else "short"
-        for config in configs:
-            template = self.template.digest if config is not None else ""
-            trial = Trial(self._state.next_trial, config, workloads, effort, purpose, template)
-            self._append(Asked(trial))
+        template = self.template.digest if config is not None else ""
+        trial = Trial(self._state.next_trial, config, workloads, effort, purpose, template)
+        self._append(Asked(trial))
 
     def _collect(self) -> None:
         for trial in self._state.in_flight:

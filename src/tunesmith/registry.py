@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tunesmith.core.device import Device
     from tunesmith.core.events import Settings, Started
     from tunesmith.core.outcome import Outcome
-    from tunesmith.core.ports import Backend, Journal, Listener, ResultCache, Searcher
+    from tunesmith.core.ports import Backend, Journal, Lab, Listener, ResultCache, Searcher
     from tunesmith.core.problem import Problem
     from tunesmith.core.space import ConfigSet
     from tunesmith.core.template import Template
@@ -48,9 +48,14 @@ def backend(spec: str) -> Backend:
 
 
 def backend_name(spec: str) -> str:
-    name = spec.partition(":")[0]
+    name, _, argument = spec.partition(":")
     if name not in BACKENDS:
-        raise BadInput(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}")
+        raise BadInput(
+            f"unknown backend {name!r}; known are {', '.join(BACKENDS)}",
+            hint="leave --backend out: the kernel's language has its own",
+        )
+    if argument and name != "replay":
+        raise BadInput(f"only the replay backend takes a file, got {spec!r}", hint=f"write --backend {name}")
     return name
 
 
@@ -66,7 +71,10 @@ def backend_for(language: str, wanted: str | None) -> str:
     name = backend_name(wanted)
     languages = {"replay": ("fake",)}.get(name, (name,))
     if language not in languages:
-        raise BadInput(f"backend {name} runs {', '.join(languages)} kernels, this one is {language}")
+        raise BadInput(
+            f"backend {name} runs {', '.join(languages)} kernels, this one is {language}",
+            hint="leave --backend out: the kernel's language has its own",
+        )
     return wanted
 
 
@@ -84,7 +92,10 @@ def searcher(name: str) -> Searcher:
     known: dict[str, type[Searcher]] = {s.name: s for s in (Exhaustive, Random, Refine)}
     known["default"] = Refine
     if name not in known:
-        raise BadInput(f"unknown search {name!r}; known are {', '.join(SEARCHERS)}")
+        raise BadInput(
+            f"unknown search {name!r}; known are {', '.join(SEARCHERS)}",
+            hint="choose one of these, or leave --search out",
+        )
     return known[name]()
 
 
@@ -103,9 +114,12 @@ def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
 
 def write_linker_stubs(folder: Path) -> None:
     """Empty archives of the names PoCL links with, found last: real ones win where there are any."""
-    folder.mkdir(exist_ok=True)
-    for name in ("gcc", "gcc_s", "c"):
-        (folder / f"lib{name}.a").write_bytes(b"!<arch>\n")
+    from tunesmith.store import explained
+
+    with explained("write temporary files", folder):
+        folder.mkdir(exist_ok=True)
+        for name in ("gcc", "gcc_s", "c"):
+            (folder / f"lib{name}.a").write_bytes(b"!<arch>\n")
 
 
 def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
@@ -113,6 +127,8 @@ def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
     from tunesmith.core.messages import Devices, Failed, ListDevices
     from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 
+    if backend_name(spec) == "replay":
+        backend(spec)  # a bad recording is told of here, in its own words, not as the end of a worker
     worker = worker_spawner(spec, scratch)("devices")
     name = spec.partition(":")[0]
     try:
@@ -147,7 +163,8 @@ def pick_device(devices: Sequence[Device], wanted: str | None, backend_name: str
         listed = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"
         raise DeviceMissing(
-            f"--device {wanted!r} {fault}; there are: {listed}", hint="give the id: --device 0:0"
+            f"--device {wanted!r} {fault}; there are: {listed}",
+            hint=f"give the id, for example: --device {devices[0].id}",
         )
     return close[0]
 
@@ -188,7 +205,7 @@ def loop(
     problem: Problem,
     template: Template,
     started: Started,
-    own_lab: LocalLab,
+    own_lab: Lab,
     journal: Journal,
     listener: Listener,
 ) -> Loop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from tunesmith import __version__, registry
 from tunesmith.config import RunConfig
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput, DeviceMissing
+from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.events import Settings, Started
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
@@ -25,8 +26,8 @@ from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
 from tunesmith.deliver.report import report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
-from tunesmith.expert.reading.signature import signature_faults
-from tunesmith.store import RunFolder, SqliteCache, explained, newest_run, next_run_folder
+from tunesmith.expert.reading.signature import missing_entry, signature_faults
+from tunesmith.store import RunFolder, SqliteCache, explained, newest_run, resume_command
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 UNLIMITED = 256  # spaces up to this size are searched whole unless the user sets a budget
@@ -44,6 +45,14 @@ class Checked:
     problem: Problem
     device: Device
     cases: int
+    feasible: int | None  # configurations of the template, where one was given
+
+
+@dataclass(frozen=True)
+class Drafted:
+    folder: Path
+    files: tuple[str, ...]
+    fills: int  # places that only the user can fill in
 
 
 class Files:
@@ -59,32 +68,50 @@ class Files:
         return self.texts[name]
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, missing: str = "correct the name; it counts from the problem file's folder") -> str:
+    """A file's text, or why there is none; `missing` says what to do about a file that is not there."""
     try:
-        return path.read_text(encoding="utf-8")
+        path.name.encode()
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise BadInput("there is no such file", where=str(path)) from error
+        raise BadInput("there is no such file", where=str(path), hint=missing) from error
+    except UnicodeEncodeError as error:
+        raise BadInput("the file's name is not UTF-8 text", where=str(path), hint="rename it") from error
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}", where=str(path)
+            f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}",
+            where=str(path),
+            hint="save it as UTF-8",
         ) from error
     except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror}", where=str(path)) from error
+        hints = {IsADirectoryError: "name a file", PermissionError: "make it readable"}
+        hint = hints.get(type(error), missing)
+        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
 
 
 def load_problem(path: Path) -> tuple[Problem, Files]:
     if path.is_dir():
         path = path / PROBLEM_FILE
     files = Files(path.parent)
-    text = read_text(path)
+    text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
     problem = parse_problem(text, path=str(path), read=files.read)
     files.texts[PROBLEM_FILE] = text
+    if no_entry := missing_entry(problem):
+        raise BadInput(no_entry, where=str(path), hint="name one of them as entry")
     faults = signature_faults(problem)
     if faults:
         raise BadInput("\n".join(faults), where=str(path), hint="list the arguments as the kernel takes them")
     if problem.kernel.language in ("opencl", "fake"):
         _refuse_cuda_words(problem.launches, problem.kernel.language, str(path))
     return problem, files
+
+
+def load_template(path: Path, problem: Problem) -> Template:
+    text = read_text(path, "correct the name; it counts from the current folder")
+    template = parse_template(text, path=path.name, problem=problem)
+    if problem.kernel.language in ("opencl", "fake"):
+        _refuse_cuda_words(template.launches, problem.kernel.language, str(path))
+    return template
 
 
 def _refuse_cuda_words(launches: tuple[Launch, ...], language: str, where: str) -> None:
@@ -104,19 +131,17 @@ def start(
             "there is no template and, in this version, no author who could write one",
             hint="write one (docs/tutorial.md shows how) and name it: --template FILE",
         )
-    template_text = read_text(template_path)
-    template = parse_template(template_text, path=template_path.name, problem=problem)
-    if problem.kernel.language in ("opencl", "fake"):
-        _refuse_cuda_words(template.launches, problem.kernel.language, str(template_path))
+    template = load_template(template_path, problem)
     spec = registry.backend_for(problem.kernel.language, config.backend)
     registry.searcher(config.search)
     with temporary_scratch() as scratch:
-        device = registry.pick_device(registry.list_devices(spec, scratch), config.device, spec)
+        found = registry.list_devices(spec, scratch)
+    device = registry.pick_device(found, config.device, spec)
     feasible = len(registry.configs_of(problem, template, device))
-    folder = RunFolder.create(out or next_run_folder(Path(config.runs), problem.name))
+    folder = RunFolder.create(out) if out else RunFolder.create_next(Path(config.runs), problem.name)
     try:
         stored = {name: folder.put(text.encode()) for name, text in files.texts.items()}
-        stored[f"template:{template_path.name}"] = folder.put(template_text.encode())
+        stored[f"template:{template_path.name}"] = folder.put(template.source.encode())
         if spec.startswith("replay:"):
             stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
         evals = config.evals
@@ -134,67 +159,71 @@ def start(
         journal = folder.journal()
         journal.append(started)
         journal.close()
-        return _execute(folder, config, listener)
-    finally:
+    except BaseException:
+        folder.discard()
         folder.unlock()
+        raise
+    return _execute(folder, config, listener, found)
 
 
 def resume(run: Path | None, config: RunConfig, listener: Listener) -> Finished:
     folder = RunFolder.open(run or newest_run(Path(config.runs)))
     folder.lock()
-    try:
-        return _execute(folder, config, listener)
-    finally:
-        folder.unlock()
+    return _execute(folder, config, listener)
 
 
 def report(run: Path | None, config: RunConfig) -> Finished:
     """The report of a run as it stands, finished or not; nothing is changed."""
     folder = RunFolder.open(run or newest_run(Path(config.runs)))
     state = fold(folder.journal().read())
-    problem, template = _reload(folder, state)
+    problem, template = reload(folder, state.started)
     return Finished(build_report(problem, state, _file_names(problem, template, state)), folder.path)
 
 
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
     problem, _ = load_problem(problem_path)
-    if template_path is not None:
-        parse_template(read_text(template_path), path=template_path.name, problem=problem)
+    template = load_template(template_path, problem) if template_path is not None else None
     spec = registry.backend_for(problem.kernel.language, config.backend)
     with temporary_scratch() as scratch:
         device = registry.pick_device(registry.list_devices(spec, scratch), config.device, spec)
+        feasible = len(registry.configs_of(problem, template, device)) if template is not None else None
         lab = registry.lab(
             problem, device, spec, scratch, seed=config.seed, builders=1, progress=listener.note
         )
         try:
-            return Checked(problem, device, lab.check())
+            return Checked(problem, device, lab.check(), feasible)
         finally:
             lab.close()
 
 
-def init(kernel_file: Path, output: Path | None, entry: str | None) -> tuple[Path, list[str], int]:
+def init(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
     """Write a drafted problem folder; never over anything that is there."""
     from tunesmith.expert.drafting.draft import draft_problem
     from tunesmith.expert.reading.source import language_of
 
-    text = read_text(kernel_file)
+    text = read_text(kernel_file, "correct the name; it counts from the current folder")
     draft = draft_problem(text, kernel_file.name, language_of(kernel_file.name), entry)
     folder = output or Path(kernel_file.stem)
     files = {kernel_file.name: text, **draft.files}
     if folder.resolve() == kernel_file.parent.resolve():
         del files[kernel_file.name]  # the source lies there already
-    there = [name for name in files if (folder / name).exists()]
+    there = [name for name in files if os.path.lexists(folder / name)]
     if there:
         raise BadInput(
             f"{', '.join(there)} would be overwritten",
             where=str(folder),
             hint="choose another folder with -o DIR",
         )
-    with explained("write the draft", folder):
+    with explained("write the draft", folder, instead="another folder with -o DIR"):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (folder / name).write_text(content, encoding="utf-8")
-    return folder, list(files), sum(draft_text.count("FILL") for draft_text in draft.files.values())
+        try:
+            for name, content in files.items():
+                (folder / name).write_text(content, encoding="utf-8")
+        except OSError:
+            for name in files:
+                (folder / name).unlink(missing_ok=True)
+            raise
+    return Drafted(folder, tuple(files), draft.fills)
 
 
 def devices(wanted: str | None) -> tuple[list[Device], list[str]]:
@@ -219,10 +248,23 @@ def rendered(finished: Finished, form: str) -> bytes:
     return report_json(finished.report) if form == "json" else report_markdown(finished.report).encode()
 
 
-def _execute(folder: RunFolder, config: RunConfig, listener: Listener) -> Finished:
+def _execute(
+    folder: RunFolder, config: RunConfig, listener: Listener, found: tuple[Device, ...] = ()
+) -> Finished:
+    """Do what is left of a run whose folder we hold, and let go of it."""
+    try:
+        return _go_on(folder, config, listener, found)
+    except KeyboardInterrupt as error:
+        go_on = f"go on with: {resume_command(folder.path)}"
+        raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=go_on) from error
+    finally:
+        folder.unlock()
+
+
+def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, found: tuple[Device, ...]) -> Finished:
     journal = folder.journal()
     state = fold(journal.read())
-    problem, template = _reload(folder, state)
+    problem, template = reload(folder, state.started)
     started = state.started
     assert started is not None
     if state.stopped is None:
@@ -234,7 +276,7 @@ def _execute(folder: RunFolder, config: RunConfig, listener: Listener) -> Finish
         )
         try:
             spec = _spec(folder, started)
-            device = _same_device(started.device, registry.list_devices(spec, scratch))
+            device = _same_device(started.device, found or registry.list_devices(spec, scratch))
             lab = registry.lab(
                 problem,
                 device,
@@ -278,9 +320,8 @@ def _file_names(problem: Problem, template: Template, state: State) -> tuple[str
     return tuple(f"tuned/{name}" for name in tuned_files(problem, template, state.started.device, choice))
 
 
-def _reload(folder: RunFolder, state: State) -> tuple[Problem, Template]:
+def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template]:
     """Problem and template as the run keeps them, whatever has become of the user's files since."""
-    started = state.started
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
     texts = {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
@@ -329,5 +370,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 @contextmanager
 def temporary_scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True) as name:
+    with explained("make a temporary folder", Path("$TMPDIR"), instead="another place with TMPDIR=DIR"):
+        temporary = tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True)
+    with temporary as name:
         yield Path(name)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
+import shlex
 import shutil
 import sqlite3
 import time
@@ -21,18 +23,27 @@ from tunesmith.core.outcome import Timing
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
 
 
+AGAIN = "run the same command again"
+DAMAGED = "restore the folder from a copy, or start a new run"
+
+
 @contextlib.contextmanager
-def explained(action: str, path: Path) -> Iterator[None]:
-    """Turn what a disk can do to us into a sentence."""
+def explained(action: str, path: Path, then: str = AGAIN, instead: str = "another folder") -> Iterator[None]:
+    """Turn what a disk can do to us into a sentence. `then` goes on once the trouble is over."""
     try:
         yield
     except OSError as error:
-        hint = "choose another folder with --out"
+        hint = f"choose {instead}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = "free some room on that disk, then: tunesmith resume"
+            hint = f"free some room on that disk, then: {then}"
         elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            hint = "make the folder writable, or choose another one with --out"
+            hint = f"make it writable, or choose {instead}"
         raise BadInput(f"cannot {action}: {error.strerror or error}", where=str(path), hint=hint) from error
+
+
+def resume_command(folder: Path) -> str:
+    """What to type to go on with a run."""
+    return f"tunesmith resume {shlex.quote(str(folder))}"
 
 
 class RunFolder:
@@ -44,36 +55,77 @@ class RunFolder:
 
     @staticmethod
     def create(path: Path) -> RunFolder:
-        if (path / JOURNAL).exists():
+        """A folder of the user's choice: new, empty, or begun by us without getting anywhere."""
+        with explained("create the run folder", path, instead="another folder with --out"):
+            path.mkdir(parents=True, exist_ok=True)
+            there = {item.name for item in path.iterdir()}
+        if JOURNAL in there:
             raise BadInput(
                 "this folder already holds a run",
                 where=str(path),
-                hint=f"go on with it: tunesmith resume {path}; or choose another one with --out",
+                hint=f"go on with it: {resume_command(path)}; or choose another folder with --out",
             )
-        with explained("create the run folder", path):
-            (path / OBJECTS).mkdir(parents=True, exist_ok=True)
-        folder = RunFolder(path)
-        folder.lock()
-        return folder
+        if strange := sorted(there - {OBJECTS, SCRATCH, LOCK}):
+            raise BadInput(
+                f"a run's folder must be new or empty, this one holds {', '.join(strange[:4])}",
+                where=str(path),
+                hint=f"choose another folder: --out {shlex.quote(str(path / 'run'))}",
+            )
+        return RunFolder(path)._begin()
+
+    @staticmethod
+    def create_next(root: Path, problem: str) -> RunFolder:
+        """The first free `<problem>-<n>` below the root, also when several runs begin at once."""
+        taken = [_number(p.name, problem) for p in root.glob(f"{problem}-*")] if root.is_dir() else []
+        for number in itertools.count(max([0, *taken]) + 1):
+            path = root / f"{problem}-{number}"
+            with explained("create the run folder", path, instead="another folder with --out"):
+                root.mkdir(parents=True, exist_ok=True)
+                with contextlib.suppress(FileExistsError):
+                    path.mkdir()
+                    return RunFolder(path)._begin()
+        raise AssertionError("there is always a next number")
+
+    def _begin(self) -> RunFolder:
+        with explained("create the run folder", self.path, instead="another folder with --out"):
+            (self.path / OBJECTS).mkdir(exist_ok=True)
+        self.lock()
+        return self
+
+    def discard(self) -> None:
+        """Take back a run that has not begun, so that its name and its room are free again."""
+        (self.path / JOURNAL).unlink(missing_ok=True)
+        shutil.rmtree(self.path / OBJECTS, ignore_errors=True)
+        (self.path / LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder that was there before us may hold something else
+            self.path.rmdir()
 
     @staticmethod
     def open(path: Path) -> RunFolder:
         if not (path / JOURNAL).is_file():
-            raise BadInput("this is not a run folder: it has no journal.jsonl", where=str(path))
+            fault = "this is not a run folder: it has no journal.jsonl"
+            raise BadInput(
+                fault if path.is_dir() else "there is no such run folder",
+                where=str(path),
+                hint="name the folder that tune has written, or none for the newest run here",
+            )
         return RunFolder(path)
 
     def lock(self) -> None:
-        with explained("lock the run folder", self.path):
+        with explained("lock the run folder", self.path, instead="a copy of the folder"):
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            raise BadInput(
-                "another process is working in this run folder",
-                where=str(self.path),
-                hint="wait for it to end, or start a new run with --out",
-            ) from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(descriptor)
+                raise BadInput(
+                    "another process is working in this run folder",
+                    where=str(self.path),
+                    hint="wait for it to end, or start a new run with --out",
+                ) from error
+            except OSError:  # some network file systems have no locks
+                os.close(descriptor)
+                raise
         self._lock = descriptor
 
     def unlock(self) -> None:
@@ -93,11 +145,15 @@ class RunFolder:
             data = (self.path / OBJECTS / digest).read_bytes()
         except OSError as error:
             raise BadInput(
-                f"the run folder has lost the file {digest[:12]}…: {error.strerror}", where=str(self.path)
+                f"the run folder has lost its file {OBJECTS}/{digest[:12]}…: {error.strerror}",
+                where=str(self.path),
+                hint=DAMAGED,
             ) from error
         if digest_of(data) != digest:
             raise BadInput(
-                f"the file {digest[:12]}… in the run folder has been changed", where=str(self.path)
+                f"the file {OBJECTS}/{digest[:12]}… in the run folder has been changed",
+                where=str(self.path),
+                hint=DAMAGED,
             )
         return data
 
@@ -107,7 +163,7 @@ class RunFolder:
     def replace_folder(self, name: str, files: dict[str, bytes]) -> None:
         """Write a folder of files beside the journal, all of it or nothing."""
         target, fresh = self.path / name, self.path / f"{name}.new"
-        with explained("write the results", target):
+        with explained("write the results", target, resume_command(self.path)):
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
             for file, data in files.items():
@@ -118,7 +174,7 @@ class RunFolder:
     def fresh_scratch(self) -> Path:
         """A folder for what may be lost; whatever an earlier process left there goes."""
         scratch = self.path / SCRATCH
-        with explained("make a scratch folder", scratch):
+        with explained("make a scratch folder", scratch, resume_command(self.path)):
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
         return scratch.resolve()
@@ -130,7 +186,8 @@ class RunFolder:
         return FileJournal(self.path / JOURNAL, clock)
 
     def _write(self, target: Path, data: bytes) -> None:
-        with explained("write", target):
+        begun = (self.path / JOURNAL).exists()
+        with explained("write", target, resume_command(self.path) if begun else AGAIN):
             partial = target.with_name(target.name + ".part")
             with partial.open("wb") as file:
                 file.write(data)
@@ -161,7 +218,8 @@ class FileJournal:
         if self._descriptor is None:
             self._descriptor = self._open_after_last_whole_line()
         record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
-        with explained("write the journal", self._path):
+        then = resume_command(self._path.parent) if self._number else AGAIN
+        with explained("write the journal", self._path, then):
             data = encode_record(record) + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -182,14 +240,14 @@ class FileJournal:
         for number, line in enumerate(lines[:-1]):  # what follows the last newline is torn or empty
             try:
                 record = decode_record(line)
+                if record.number != number:
+                    raise Malformed(f"event {record.number} stands in place {number}")
             except Malformed as error:
                 raise BadInput(
                     f"the journal is damaged: {error}",
                     where=f"{self._path}:{number + 1}",
                     hint="restore the folder from a copy, or start a new run",
                 ) from error
-            if record.number != number:
-                raise BadInput(f"the journal is damaged: event {record.number} stands in place {number}")
             yield record
 
     def _open_after_last_whole_line(self) -> int:
@@ -246,12 +304,6 @@ class SqliteCache:
     def _give_up(self, error: Exception) -> None:
         self._note(f"going on without the result cache: {error}")
         self.close()
-
-
-def next_run_folder(root: Path, problem: str) -> Path:
-    """The first free `<problem>-<n>` below the root."""
-    taken = [_number(p.name, problem) for p in root.glob(f"{problem}-*")] if root.is_dir() else []
-    return root / f"{problem}-{max([0, *taken]) + 1}"
 
 
 def newest_run(root: Path) -> Path:

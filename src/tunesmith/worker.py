@@ -8,7 +8,9 @@ import signal
 import sys
 import traceback
 
+from tunesmith.config import debugging
 from tunesmith.core.codec import decode_tagged, encode_tagged
+from tunesmith.core.errors import bug_text
 from tunesmith.core.frames import frame_parts, read_frame
 from tunesmith.core.messages import REQUEST_TYPES, Failed
 
@@ -28,8 +30,9 @@ def main() -> None:
             signal.setitimer(signal.ITIMER_REAL, frame.deadline + GRACE)
             try:
                 reply, blobs = bench.handle(decode_tagged(frame.json, REQUEST_TYPES), frame.blobs)
-            except Exception:
-                reply, blobs = Failed("internal", traceback.format_exc(limit=-6)), ()
+            except Exception as error:
+                text = traceback.format_exc() if debugging() else bug_text(error)
+                reply, blobs = Failed("internal", text), ()
             signal.setitimer(signal.ITIMER_REAL, 0)
             for part in frame_parts(encode_tagged(reply), blobs):
                 sink.write(part)

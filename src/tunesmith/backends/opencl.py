@@ -29,13 +29,18 @@ from tunesmith.core.ports import (
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192
 MAX_GRID = (1 << 31) - 1
-_TEMPORARY = re.compile(r"\S*tempfile_\w+\.cl")
+# GPU drivers report less cache than there is; too much rotation costs memory, too little costs the truth.
+GPU_CACHE = 64 << 20
+# What drivers call a source that came as a string.
+_TEMPORARY = re.compile(r"\S*tempfile_\w+\.cl|<(?:kernel|program source)>")
 
 
 @cache
 def _cl() -> Any:
-    import pyopencl
-
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise Unsupported(f"pyopencl cannot be loaded: {error}") from error
     return pyopencl
 
 
@@ -55,12 +60,12 @@ class OpenCLBackend:
             program._build(" ".join(unit.flags).encode(), [handle])
         except cl.Error as error:
             log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
-            raise BuildFailed(_TEMPORARY.sub(unit.path, log) or str(error)) from error
+            raise BuildFailed(_TEMPORARY.sub(lambda _: unit.path, log) or str(error)) from error
         log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
         kernels = _kernels(program, unit)
         data = bytes(program.get_info(cl.program_info.BINARIES)[0])
         digest = _code_digest(data, device, unit, kernels, handle)
-        return Binary(data, digest, _resources(kernels, handle), _TEMPORARY.sub(unit.path, log))
+        return Binary(data, digest, _resources(kernels, handle), _TEMPORARY.sub(lambda _: unit.path, log))
 
     def open(self, device: Device) -> Session:
         return _Session(device)
@@ -241,7 +246,7 @@ def _describe(platform: Any, i: int, device: Any, j: int) -> Device:
             shared=device.local_mem_size,
             sms=device.max_compute_units,
             warp=1 if is_cpu else 32,
-            llc=device.global_mem_cache_size,
+            llc=device.global_mem_cache_size if is_cpu else max(device.global_mem_cache_size, GPU_CACHE),
             memory=device.global_mem_size,
             max_allocation=device.max_mem_alloc_size,
             alignment=max(1, device.mem_base_addr_align // 8),

@@ -46,7 +46,11 @@ class Recording:
             )
             times = {tuple(c): tuple(r) for c, r in zip(file.configs, rows, strict=True)}
         except (msgspec.MsgspecError, OSError, EOFError, ValueError) as error:
-            raise BadInput(f"not a recording: {error}", where=path) from error
+            raise BadInput(
+                f"not a recording: {error}",
+                where=path,
+                hint="a recording is JSON, gzipped or not, with params, configs and time_ms",
+            ) from error
         return Recording(tuple(file.params), times, () if set(table) == {""} else workloads)
 
 
@@ -62,7 +66,11 @@ class ReplayBackend:
         try:
             self._recording = Recording.parse(Path(path).read_bytes(), path)
         except OSError as error:
-            raise BadInput(f"cannot read the recording: {error.strerror}", where=path) from error
+            raise BadInput(
+                f"cannot read the recording: {error.strerror}",
+                where=path,
+                hint="correct the name: --backend replay:FILE",
+            ) from error
         self._name = Path(path).name
 
     def devices(self) -> tuple[Device, ...]:

@@ -7,7 +7,7 @@ from bisect import bisect
 from dataclasses import dataclass
 
 from tunesmith.core.digest import seed_of
-from tunesmith.core.outcome import Outcome, Result
+from tunesmith.core.outcome import Outcome, Result, Status
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
@@ -15,6 +15,7 @@ from tunesmith.core.stats import Interval, geometric_mean, median, median_interv
 
 CLAIM = 1.01  # a speed-up is claimed only where its interval lies above this
 SPECIAL = 1.02  # a workload gets its own configuration only for at least this much over the general one
+NEAREST = 5  # sentinels that tell the original's time around a trial: drift is slow, noise is not
 PER_WORKLOAD = 2  # finalists taken for each workload beside the general ones
 
 
@@ -39,7 +40,7 @@ class Choice:
 
 
 class Yardstick:
-    """The original's time around each trial: the sentinels before and after it, averaged."""
+    """The original's time around each trial: the median of the nearest sentinels forgives an outlier."""
 
     def __init__(self, state: State) -> None:
         self._ids: dict[str, list[int]] = {}
@@ -52,8 +53,8 @@ class Yardstick:
 
     def seconds(self, workload: str, trial: int) -> float:
         after = bisect(self._ids[workload], trial)
-        near = self._seconds[workload][max(0, after - 1) : after + 1]
-        return math.prod(near) ** (1 / len(near))
+        start = max(0, min(after - NEAREST // 2, len(self._ids[workload]) - NEAREST))
+        return median(self._seconds[workload][start : start + NEAREST])
 
     def speedups(self, outcome: Outcome) -> dict[str, float]:
         return {
@@ -95,13 +96,14 @@ def finalists(problem: Problem, state: State, count: int) -> tuple[Config, ...]:
 
 
 def _take(chosen: dict[Config, None], outcomes: list[Outcome], count: int) -> None:
-    """The first `count` distinct binaries: equal code under two names is one contender."""
-    codes: set[str] = set()
+    """The first `count` distinct ones: equal code, launched alike, is one contender under two names."""
+    taken: set[tuple[str, ...]] = set()
     for outcome in outcomes:
-        if len(codes) == count:
+        if len(taken) == count:
             return
-        if outcome.code_digest not in codes and outcome.trial.config is not None:
-            codes.add(outcome.code_digest)
+        what_ran = tuple(r.key for r in outcome.results if r.ok)
+        if what_ran not in taken and outcome.trial.config is not None:
+            taken.add(what_ran)
             chosen.setdefault(outcome.trial.config)
 
 
@@ -109,12 +111,13 @@ def choose(problem: Problem, state: State) -> Choice:
     """The winners by the long alternating measurements, without those that failed verification."""
     barred = {v.outcome.trial.config for v in state.verified if any(not r.ok for r in v.outcome.results)}
     field = [o for o in state.finalists() if o.trial.config not in barred]
-    ranked = [(s, o) for o in field if (s := score(problem, _medians(o))) is not None]
+    # The general one also serves sizes nobody timed: one that failed anywhere inside its domain is no such.
+    sound = [o for o in field if all(r.ok or r.status is Status.INFEASIBLE for r in o.results)]
+    ranked = [(s, o) for o in sound if (s := score(problem, _medians(o))) is not None]
     general = max(ranked, key=lambda pair: pair[0])[1] if ranked else None
     picks = [_pick(state, w.name, field, general) for w in problem.workloads]
-    if general is not None and all(pick.config is None for pick in picks):
-        general = None
-    return Choice(general.trial.config if general else None, tuple(picks))
+    gains = general is not None and any(_claim(state, result) for result in general.results)
+    return Choice(general.trial.config if general and gains else None, tuple(picks))
 
 
 def _pick(state: State, workload: str, field: list[Outcome], general: Outcome | None) -> Pick:
@@ -124,45 +127,40 @@ def _pick(state: State, workload: str, field: list[Outcome], general: Outcome | 
         here = _medians(outcome).get(workload, 0.0)
         if here > to_beat:
             best, to_beat = outcome, here
-    speedup = _speedup(state, best, workload)
-    if best is None or speedup is None or speedup.low <= CLAIM:
-        return _stays(workload)
-    return Pick(workload, best.trial.config, speedup)
+    speedup = _claim(state, best.result(workload)) if best else None
+    return Pick(workload, best.trial.config, speedup) if best and speedup else _stays(workload)
 
 
 def verified_choice(problem: Problem, state: State) -> Choice:
     """The same winners with the speed-ups of the verification; the original stays where they do not hold."""
     choice = choose(problem, state)
-    proven = {v.outcome.trial.config: v.outcome for v in state.verified}
     picks = []
     for pick in choice.picks:
-        speedup = _speedup(state, proven.get(pick.config), pick.workload) if pick.config else None
-        holds = speedup is not None and speedup.low > CLAIM
-        picks.append(
-            Pick(pick.workload, pick.config, speedup) if holds and speedup else _stays(pick.workload)
-        )
-    general = choice.general if any(p.config is not None for p in picks) else None
-    return Choice(general if general in proven else None, tuple(picks))
+        speedup = _claim(state, timing_of(state, pick.config, pick.workload))
+        picks.append(Pick(pick.workload, pick.config, speedup) if speedup else _stays(pick.workload))
+    gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
+    return Choice(choice.general if gains else None, tuple(picks))
 
 
 def unverified(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
     """What still has to be verified: configurations with the workloads they are delivered for."""
     choice = choose(problem, state)
-    done = {v.outcome.trial.config for v in state.verified}
+    done = {(v.outcome.trial.config, name) for v in state.verified for name in v.outcome.trial.workloads}
     wanted: dict[Config, tuple[str, ...]] = {}
     for config in choice.configs():
-        if config in done:
-            continue
         outcome = next(o for o in state.finalists() if o.trial.config == config)
-        runs = tuple(r.workload for r in outcome.results if r.ok)
-        picked = tuple(p.workload for p in choice.picks if p.config == config)
-        wanted[config] = runs if config == choice.general else picked
+        runs = [r.workload for r in outcome.results if r.ok]
+        picked = [p.workload for p in choice.picks if p.config == config]
+        serves = runs if config == choice.general else picked
+        if left := tuple(name for name in serves if (config, name) not in done):
+            wanted[config] = left
     return tuple(wanted.items())
 
 
-def timing_of(state: State, config: Config, workload: str) -> Result | None:
+def timing_of(state: State, config: Config | None, workload: str) -> Result | None:
     """The verified result of a configuration at a workload."""
-    found = [v.outcome.result(workload) for v in state.verified if v.outcome.trial.config == config]
+    outcomes = [v.outcome for v in state.verified if v.outcome.trial.config == config]
+    found = [result for outcome in outcomes if (result := outcome.result(workload)) is not None]
     return found[-1] if found else None
 
 
@@ -172,12 +170,13 @@ def _medians(outcome: Outcome | None) -> dict[str, float]:
     return {r.workload: median(r.timing.ratios) for r in outcome.results if r.timing and r.timing.ratios}
 
 
-def _speedup(state: State, outcome: Outcome | None, workload: str) -> Interval | None:
-    result = outcome.result(workload) if outcome else None
+def _claim(state: State, result: Result | None) -> Interval | None:
+    """The speed-up by the paired measurements, where it may be claimed."""
     if result is None or result.timing is None or not result.timing.ratios:
         return None
     seed = state.started.settings.seed if state.started else 0
-    return median_interval(result.timing.ratios, seed_of(seed, "interval", workload))
+    speedup = median_interval(result.timing.ratios, seed_of(seed, "interval", result.workload))
+    return speedup if speedup.low > CLAIM else None
 
 
 def _stays(workload: str) -> Pick:

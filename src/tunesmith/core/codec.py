@@ -9,7 +9,6 @@ import msgspec
 
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.events import EVENT_TYPES, Recorded
-from tunesmith.core.expr import Expr, parse
 
 T = TypeVar("T")
 
@@ -18,25 +17,14 @@ class Malformed(TunesmithError):
     """Bytes that are not what they should be: a damaged journal or a worker that speaks nonsense."""
 
 
-def _to_plain(value: object) -> object:
-    if isinstance(value, Expr):
-        return value.text
-    raise TypeError(f"no JSON form for {type(value).__name__}")
-
-
-def _from_plain(kind: type, value: object) -> object:
-    if kind is Expr and isinstance(value, (str, int)):
-        return parse(value)
-    raise TypeError(f"no {kind.__name__} from {value!r}")
-
-
 def encode(value: object) -> bytes:
-    return msgspec.json.encode(value, enc_hook=_to_plain)
+    return msgspec.json.encode(value)
 
 
 def decode(data: bytes, kind: type[T]) -> T:
+    """Events and messages alone: they hold plans and texts, never an expression, which has no way back."""
     try:
-        return msgspec.json.decode(data, type=kind, dec_hook=_from_plain)
+        return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not a {kind.__name__}: {error}") from error
 

@@ -16,5 +16,5 @@ def digest_of(*parts: str | bytes) -> str:
 
 
 def seed_of(*parts: object) -> int:
-    """A 63-bit seed derived from the parts: randomness is a function of (run seed, event), nothing else."""
+    """A 60-bit seed derived from the parts: randomness is a function of (run seed, event), nothing else."""
     return int(digest_of(*(repr(part) for part in parts))[:15], 16)

@@ -38,6 +38,16 @@ class ElementType:
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return found
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the largest value of an integer type."""
+        bits = 8 * self.bytes
+        return (0, 2**bits - 1) if self.kind == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+    def holds(self, value: float) -> bool:
+        """Whether an integer type has the value; floats round and are not asked."""
+        return self.kind == "float" or (value == int(value) and self.bounds[0] <= value <= self.bounds[1])
+
     def ulp(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Distance between neighbouring numbers of this type at each value (integers: 1)."""
         if self.kind != "float":

@@ -4,7 +4,8 @@
     ├── BadInput            exit 2   a file, flag or folder the user can mend
     ├── KernelWrong         exit 3   the kernel is wrong before we touch it
     ├── WaitingForModel     exit 4   a model's reply has not arrived yet
-    └── DeviceMissing       exit 5   the device a run needs is not here
+    ├── DeviceMissing       exit 5   the device a run needs is not here
+    └── Interrupted         exit 130 the user or the system asked us to end
 
 A candidate kernel that fails is a `Result`, never an exception.
 """
@@ -45,3 +46,16 @@ class WaitingForModel(TunesmithError):
 
 class DeviceMissing(TunesmithError):
     exit_code = 5
+
+
+class Interrupted(TunesmithError):
+    exit_code = 130
+
+
+def bug_text(error: BaseException) -> str:
+    """An exception nobody foresaw, in one line: what, and where in our code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"

@@ -14,6 +14,7 @@ _MAGIC = b"TSF1"
 MAX_JSON = 1 << 26
 MAX_BLOB = 1 << 33
 MAX_BLOBS = 256
+MAX_DEADLINE = 1e8
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ def read_frame(read: Callable[[int], bytes]) -> Frame | None:
     magic, deadline, json_size, count = _HEAD.unpack(head)
     if magic != _MAGIC or json_size > MAX_JSON or count > MAX_BLOBS:
         raise Malformed("not a frame")
+    if not 0 <= deadline <= MAX_DEADLINE:  # nor is it if this is not a number
+        raise Malformed(f"a frame with a deadline of {deadline} seconds")
     sizes = [_SIZE.unpack(_exactly(read, _SIZE.size))[0] for _ in range(count)]
     if any(size > MAX_BLOB for size in sizes):
         raise Malformed("a blob is larger than any array we send")

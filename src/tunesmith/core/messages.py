@@ -135,8 +135,8 @@ class BufferReport:
 
     name: str
     guard_digest: str
-    payload_digest: str
-    second_digest: str
+    payload_digest: str  # of an output after the first run, of an input before it
+    second_digest: str  # after the second run
     damage: str = ""  # where a guard was hit, in words: a hint, not a verdict
 
 
@@ -166,6 +166,7 @@ class ExpectedArray:
 @dataclass(frozen=True)
 class Expected:
     input_digests: tuple[tuple[str, str], ...]
+    gap_digests: tuple[tuple[str, str], ...]  # of in-place arrays: the memory between strided elements
     arrays: tuple[ExpectedArray, ...]
 
 

@@ -46,6 +46,12 @@ class Timing:
     paired: tuple[float, ...] = ()
     cached: bool = False
 
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a time without samples")
+        if self.paired and len(self.paired) != len(self.samples):
+            raise ValueError(f"{len(self.paired)} samples cannot be paired with {len(self.samples)}")
+
     @property
     def seconds(self) -> float:
         return median(self.samples)

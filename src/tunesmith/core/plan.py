@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tunesmith.core.device import Device, Resources
+from tunesmith.core.dtypes import element_type
 from tunesmith.core.expr import Expr, Undefined
 from tunesmith.core.problem import Argument, Compare, Distribution, Problem, Role
 from tunesmith.core.template import Variant
@@ -100,6 +101,9 @@ def plan_launch(
         plan = _plan(problem, variant, sizes, names)
     except Undefined as error:
         return Refused(False, f"an expression has no value at {_show(sizes)}: {error}")
+    for scalar in plan.scalars:
+        if not element_type(scalar.type).holds(scalar.value):
+            return Refused(False, f"{scalar.name} = {scalar.value} does not fit {scalar.type}")
     reason = limits_broken(plan, device, resources)
     return Refused(True, reason) if reason else plan
 
@@ -107,11 +111,15 @@ def plan_launch(
 def limits_broken(plan: Plan, device: Device, resources: Resources | None) -> str | None:
     """The first hardware limit the plan breaks, in words; drivers do not all check this themselves."""
     limits = device.limits
-    local = sum(item.nbytes for item in plan.locals)
+    for item in plan.locals:
+        if item.nbytes < 1:
+            return f"local memory {item.name} has {item.nbytes} bytes, it needs at least 1"
     for launch in plan.launches:
         threads = math.prod(launch.block)
-        if threads < 1 or math.prod(launch.grid) < 1:
+        if min(*launch.block, *launch.grid) < 1:
             return f"the launch is empty: grid {launch.grid}, block {launch.block}"
+        if launch.shared < 0:
+            return f"{launch.shared} bytes of shared memory"
         if threads > limits.max_threads:
             return f"{threads} threads per block, the device allows {limits.max_threads}"
         if resources and resources.max_threads and threads > resources.max_threads:
@@ -121,6 +129,7 @@ def limits_broken(plan: Plan, device: Device, resources: Resources | None) -> st
                 return f"block {launch.block}, the device allows {limits.max_block}"
             if launch.grid[axis] > limits.max_grid[axis]:
                 return f"grid {launch.grid}, the device allows {limits.max_grid}"
+        local = sum(item.nbytes for item in plan.locals if item.name in launch.args)
         shared = launch.shared + local + (resources.shared or 0 if resources else 0)
         if shared > limits.shared:
             return f"{shared} bytes of shared memory per block, the device allows {limits.shared}"
@@ -147,7 +156,7 @@ def necessary_traffic(problem: Problem, sizes: Mapping[str, int]) -> int:
             continue
         stated = argument.traffic.evaluate(sizes) if argument.traffic is not None else None
         ways = 2 if argument.role == "inout" else 1
-        elements = math.prod(e.evaluate(sizes) for e in argument.shape)
+        elements = math.prod(max(0, e.evaluate(sizes)) for e in argument.shape)
         total += stated if stated is not None else ways * elements * argument.element.bytes
     return total
 
@@ -162,7 +171,7 @@ def _plan(problem: Problem, variant: Variant, sizes: Mapping[str, int], names: M
             number = value.evaluate(names) if isinstance(value, Expr) else value
             scalars.append(ScalarPlan(argument.name, argument.type, number))
         elif argument.role == "local":
-            count = math.prod(e.evaluate(names) for e in argument.shape)
+            count = math.prod(max(0, e.evaluate(names)) for e in argument.shape)
             locals_.append(LocalPlan(argument.name, count * element.bytes))
         elif argument.alias:
             aliases.append((argument.name, argument.alias))

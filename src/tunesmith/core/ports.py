@@ -143,12 +143,22 @@ class SearchView:
     def seen(self) -> frozenset[Config]:
         return frozenset((*(config for config, _ in self.tried), *self.in_flight))
 
+    @property
+    def untried_default(self) -> tuple[Config, ...]:
+        """The default, to be asked for first: the author's own guess shows early whether anything works."""
+        return (self.default,) if self.default in self.configs and self.default not in self.seen else ()
+
+    def room(self, n: int) -> int:
+        """How many of n the budget leaves."""
+        return n if self.budget_left is None else min(n, self.budget_left)
+
 
 class Searcher(Protocol):
     name: str
 
     def ask(self, view: SearchView, n: int) -> list[Config]:
-        """Up to n configurations never tried before; fewer or none when nothing is left to try."""
+        """Up to n configurations never tried before, the default first of all; fewer or none when nothing is
+        left to try or the budget is."""
         ...
 
 

@@ -9,11 +9,12 @@ from functools import cached_property
 
 from tunesmith.core.codec import encode
 from tunesmith.core.digest import digest_of
-from tunesmith.core.expr import Expr, parse
+from tunesmith.core.expr import Expr, Undefined, parse
 from tunesmith.core.problem import Argument, Launch, Problem
 from tunesmith.core.space import Config, Space
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_BLANKS = "\\ \t"
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,20 @@ class Template:
         domain = [c.expr.bind(values) for c in self.space.constraints if c.kind == "require"]
         for name, expr in self.defines:
             bound = expr.bind(values)
-            macros[name] = bound.evaluate(sizes or {})
+            try:
+                macros[name] = bound.evaluate(sizes or {})
+            except Undefined:
+                if not bound.names <= (sizes or {}).keys():
+                    raise  # sizes were needed
+                domain.append(parse(f"0 * ({bound.text}) == 0"))  # so wherever it has a value: not here
+                continue
             if bound.names:
                 domain.append(parse(f"({bound.text}) == {macros[name]}"))
         insert = {name: str(value) for name, value in macros.items()}
         flags = (*problem.kernel.flags, *(_insert(flag, insert) for flag in self.flags))
         launches = tuple(bind_launch(launch, values, insert) for launch in self.launches)
-        defines = _defines((*problem.kernel.defines, *macros.items()))
+        # A macro that production sets may be a parameter here: it is defined once, with the value tried.
+        defines = _defines({**dict(problem.kernel.defines), **macros}.items())
         # The line marker keeps the compiler speaking in the author's line numbers.
         head = f'{_header(problem.name, config, launches, flags)}{defines}#line 1 "{plain_name(self.path)}"\n'
         return Variant(
@@ -146,8 +154,8 @@ def _header(name: str, config: Config, launches: tuple[Launch, ...], flags: tupl
     lines += [f"launch {describe_launch(launch)}" for launch in launches]
     if flags:
         lines.append(f"build with {' '.join(flags)}")
-    # A backslash at the end of a line would swallow the next one.
-    return "".join(f"// {line.rstrip(chr(92))}\n" for text in lines for line in text.splitlines())
+    # A backslash at the end of a line would swallow the next one, even with blanks behind it.
+    return "".join(f"// {line.rstrip(_BLANKS)}\n" for text in lines for line in text.splitlines())
 
 
 def _bind_workspace(argument: Argument, values: Mapping[str, int]) -> Argument:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tunesmith.core.codec import encode
 from tunesmith.core.report import Report, config_text, interval_text
 
+_HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
+
 
 def report_json(report: Report) -> bytes:
     return encode(report) + b"\n"
@@ -12,7 +14,7 @@ def report_json(report: Report) -> bytes:
 
 def report_markdown(report: Report, story: str = "") -> str:
     lines = [f"# {report.problem}", ""]
-    lines += [f"{report.device} ({report.driver}), {report.judged_by}.", ""]
+    lines += [f"{_cell(report.device)} ({_cell(report.driver)}), {report.judged_by}.", ""]
     lines += ["| workload | sizes | before | after | speed-up | 95 % interval | configuration |"]
     lines += ["|---|---|---:|---:|---:|---|---|"]
     for w in report.workloads:
@@ -43,8 +45,5 @@ def report_markdown(report: Report, story: str = "") -> str:
 
 
 def _cell(text: str) -> str:
-    """Compiler and kernel output is not ours: one line, nothing that Markdown or HTML would act upon."""
-    line = " ".join(text.split())[:300]
-    for bad, good in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("`", "&#96;")):
-        line = line.replace(bad, good)
-    return line
+    """What compilers, kernels and drivers say is not ours: one line, nothing Markdown or HTML acts upon."""
+    return "".join(_HARMLESS.get(letter, letter) for letter in " ".join(text.split())[:300])

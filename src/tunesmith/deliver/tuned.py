@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tunesmith.core.choose import Choice
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
-from tunesmith.core.problem import Contract, Launch, Problem
+from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template, Variant, original, plain_name
 
@@ -90,7 +90,11 @@ def _names(
         if pick.config is None:
             continue
         variant = template.render(problem, pick.config, problem.workload(pick.workload).as_dict())
-        names.setdefault((pick.config, variant.digest), f"{stem}-{plain_name(pick.workload)}{suffix}")
+        if (pick.config, variant.digest) not in names:
+            name = f"{stem}-{plain_name(pick.workload)}"
+            while f"{name}{suffix}" in names.values():  # a workload may be called "general"
+                name += "_"
+            names[(pick.config, variant.digest)] = f"{name}{suffix}"
     return names
 
 
@@ -107,17 +111,26 @@ def _domain(contract: Contract, variant: Variant, device: Device) -> str:
     parts += [f"({c.expr.text})" for c in contract.require]
     for condition in variant.domain:
         bound = condition.bind(device.limits.names())
-        if bound.names and not any(name.startswith("resources.") for name in bound.names):
+        if any(name.startswith("resources.") for name in bound.names):
+            continue  # the build has told, and this one was allowed
+        if bound.names or not bound.holds({}):
             parts.append(f"({bound.text})")
-    return " and ".join(parts)
+    return " and ".join(parts + _launchable(variant, device))
+
+
+def _launchable(variant: Variant, device: Device) -> list[str]:
+    """Beyond the workloads a grid may grow past what the device launches: there the original serves."""
+    limits = device.limits.names()
+    return [
+        f"({bound.text}) <= {limit}"
+        for launch in variant.launches
+        for expr, limit in zip(launch.grid, device.limits.max_grid, strict=False)
+        if (bound := expr.bind(limits)).names and not any(n.startswith("resources.") for n in bound.names)
+    ]
 
 
 def _entry(when: str, file: str, variant: Variant) -> DispatchEntry:
-    workspace = tuple(
-        {"name": a.name, "type": a.type, "shape": ", ".join(e.text for e in a.shape)}
-        for a in variant.arguments
-        if a.role == "workspace"
-    )
+    workspace = tuple(_workspace(a) for a in variant.arguments if a.role == "workspace")
     return DispatchEntry(
         when=when,
         file=file,
@@ -127,6 +140,13 @@ def _entry(when: str, file: str, variant: Variant) -> DispatchEntry:
         launches=tuple(_launch(launch) for launch in variant.launches),
         workspace=workspace,
     )
+
+
+def _workspace(argument: Argument) -> dict[str, str]:
+    """What the caller must provide, and fill beforehand where `init` says so."""
+    told = {"name": argument.name, "type": argument.type, "shape": ", ".join(e.text for e in argument.shape)}
+    more = {"init": argument.init, "align": argument.align}
+    return told | {key: str(value) for key, value in more.items() if value is not None}
 
 
 def _launch(launch: Launch) -> DispatchLaunch:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from tunesmith.core.digest import digest_of
+from tunesmith.core.plan import BufferPlan
 
 GUARD = 1 << 14  # bytes on either side
 # Every half, float and double made of these bytes is a NaN, so that stray reads show as well.
@@ -40,6 +44,13 @@ def intact_digest(layout: GuardedLayout) -> str:
 
 def zones_digest(before: bytes, after: bytes) -> str:
     return digest_of(before, after)
+
+
+def gaps_digest(buffer: BufferPlan, memory: bytes) -> str:
+    """The memory between strided elements alone: no operator has any business there."""
+    words = np.frombuffer(memory, dtype=f"u{buffer.itemsize}").copy()
+    as_strided(words, buffer.shape, tuple(s * buffer.itemsize for s in buffer.strides))[...] = 0
+    return digest_of(words.tobytes())
 
 
 def damage(before: bytes, after: bytes) -> str:

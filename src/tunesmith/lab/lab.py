@@ -60,7 +60,9 @@ class LocalLab:
         self._runner = Runner(spawn("device"), device)
         self._builders = Builders(lambda: spawn("build"), device, settings.builders)
         self._reference = spawn("reference")
-        self._oracle = Oracle(problem, device.limits.alignment, self._reference, self._run_original)
+        self._oracle = Oracle(
+            problem, device.limits.alignment, self._reference, self._plan_original, self._run_original
+        )
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._original_seconds: dict[str, float] = {}
@@ -134,12 +136,11 @@ class LocalLab:
 
     def collect(self) -> Outcome:
         trial = self._queue[0]
-        if self._device.is_host:
-            # Builds would disturb the measurement on a CPU, so a whole batch is built while nothing is timed.
-            futures = [f for waiting in self._queue for f in self._start_builds(waiting)]
-            if not futures[0].done():
-                for future in futures:
-                    future.result()
+        # Builds would disturb the measurement on a CPU: there all that wait are built while nothing is timed,
+        # and those that come after them when the first of these is due.
+        if self._device.is_host and not all(future.done() for future in self._start_builds(trial)):
+            for future in [f for waiting in self._queue for f in self._start_builds(waiting)]:
+                future.result()
         outcome = self._evaluate(trial)
         self._queue.popleft()
         self.remember(outcome)
@@ -237,7 +238,7 @@ class LocalLab:
             if isinstance(plan, Refused):
                 status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
                 return Verdict(status, plan.reason)
-            deadline = policies.launch_deadline(expected.seconds, self._device, code.seconds)
+            deadline = policies.case_deadline(expected.seconds, self._device, code.seconds, plan.nbytes)
             run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
             verdict = run if isinstance(run, Verdict) else self._oracle.judge(case, plan, run)
             if not verdict.ok:
@@ -333,13 +334,18 @@ class LocalLab:
             )
         return code
 
-    def _run_original(self, case: Case) -> tuple[Plan, Run | Verdict]:
+    def _plan_original(self, case: Case) -> Plan:
         sizes = dict(case.sizes)
         code = self._build_original(sizes)
         plan = plan_launch(self._problem, self._original(sizes), sizes, self._device, code.resources)
         if isinstance(plan, Refused):
             raise BadInput(f"the kernel cannot be launched at {sizes}: {plan.reason}")
-        return plan, self._runner.run(code, plan, draw_of(self._problem, case), policies.ORIGINAL_SECONDS)
+        return plan
+
+    def _run_original(self, case: Case, plan: Plan) -> Run | Verdict:
+        code = self._build_original(dict(case.sizes))
+        deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan.nbytes)
+        return self._runner.run(code, plan, draw_of(self._problem, case), deadline)
 
     def _original_failed(self, verdict: Verdict, where: Case | Workload) -> Exception:
         sizes = ", ".join(f"{n}={v}" for n, v in where.sizes)
@@ -370,7 +376,7 @@ class LocalLab:
 
     def _key(self, code: BuiltCode, plan: Plan, workload: Workload, policy: TimingPolicy) -> str:
         shape = repr((plan.sizes, plan.buffers, plan.scalars, plan.locals, plan.launches, workload.cache))
-        return digest_of(code.code_digest, shape, self._device.key, repr(policy))
+        return digest_of(code.code_digest, shape, self._device.key, repr(policy), repr(self._problem.inputs))
 
     def _outcome(
         self,

@@ -12,7 +12,18 @@ VERIFY = TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=
 
 BUILD_SECONDS = 120.0
 ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
+DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies and sends at the very least
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
+
+
+def data_seconds(nbytes: int) -> float:
+    """What handling a case's arrays may take, whatever the kernel does."""
+    return nbytes / DATA_RATE
+
+
+def case_deadline(original_seconds: float, device: Device, build_seconds: float, nbytes: int) -> float:
+    """What a candidate may take for one case: its launches, and everything around them."""
+    return launch_deadline(original_seconds, device, build_seconds) + data_seconds(nbytes)
 
 
 def launch_deadline(original_seconds: float, device: Device, build_seconds: float) -> float:

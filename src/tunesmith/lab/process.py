@@ -17,7 +17,6 @@ from tunesmith.core.frames import frame_parts, read_frame
 from tunesmith.core.messages import REPLY_TYPES, Failed, Reply, Request
 
 STDERR_KEPT = 1 << 16
-START_SECONDS = 60.0
 
 
 class WorkerDied(Exception):
@@ -43,8 +42,7 @@ class WorkerProcess:
         self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float
     ) -> tuple[Reply, tuple[bytes, ...]]:
         """Send one request and wait for its reply, `deadline` seconds at most."""
-        if self._process is None:
-            self._start()
+        self.ensure_started()  # one that died since the last reply died of nothing in this request
         end = time.monotonic() + deadline
         try:
             for part in frame_parts(encode_tagged(request), blobs, deadline):
@@ -56,8 +54,10 @@ class WorkerProcess:
         except (WorkerTimedOut, KeyboardInterrupt):
             self.kill()
             raise
-        except (BrokenPipeError, Malformed) as error:
+        except BrokenPipeError as error:
             raise WorkerDied(self._post_mortem()) from error
+        except Malformed as error:
+            raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
         if isinstance(reply, Failed) and reply.what == "internal":
             raise TunesmithError(f"a worker failed inside Tunesmith: {reply.message}")
         return reply, frame.blobs
@@ -145,15 +145,15 @@ class WorkerProcess:
             data += chunk
         return bytes(data)
 
-    def _post_mortem(self) -> str:
-        """How it ended, in words, with the last it printed."""
+    def _post_mortem(self, otherwise: str = "closed its end") -> str:
+        """How it ended, or what it did otherwise, in words, with the last it printed."""
         process = self._process
         assert process is not None
         try:
             code = process.wait(timeout=2)
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         except subprocess.TimeoutExpired:
-            code = 0
+            how = otherwise
         self.kill()
         last_words = self._stderr.decode(errors="replace").strip().splitlines()[-8:]
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         return "; ".join([how, *(line.strip()[:300] for line in last_words)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.core.device import Device
+from tunesmith.core.errors import BadInput
 from tunesmith.core.messages import (
     Contender,
     Draw,
@@ -17,7 +18,7 @@ from tunesmith.core.messages import (
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.oracle import Run, Verdict
+from tunesmith.lab.oracle import USER_CODE_HINT, Run, Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 
 LOAD_SECONDS = 60.0
@@ -40,6 +41,8 @@ class Runner:
             return reply
         report, blobs = reply
         if isinstance(report, Ran) and len(blobs) == len(plan.compared()):
+            if any(b.damage for b in report.buffers):
+                self.restart()  # what else it hit, perhaps in this very process, nobody knows
             return Run(report, blobs)
         return Verdict(Status.CRASHED, "the worker answered something else than was asked")
 
@@ -59,9 +62,12 @@ class Runner:
         reply = self._ask(TimeRuns(entries, draw, policy, warm), deadline)
         if isinstance(reply, Verdict):
             return reply
-        if isinstance(reply[0], Timed) and all(reply[0].samples):
-            return reply[0]
-        return Verdict(Status.CRASHED, "the worker answered something else than was asked")
+        timed = reply[0]
+        if not isinstance(timed, Timed) or not _as_asked(timed, len(contenders)):
+            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
+        if min(map(min, timed.samples)) <= 0:
+            return Verdict(Status.SUSPECT, "the device says that a launch took no time")
+        return timed
 
     def restart(self) -> None:
         self._worker.kill()
@@ -89,5 +95,15 @@ class Runner:
         except WorkerDied as error:
             return Verdict(Status.CRASHED, str(error))
         if isinstance(reply, Failed):
+            if reply.what == "user":
+                raise BadInput(reply.message, hint=USER_CODE_HINT)
+            if reply.what == "launch":
+                self.restart()  # after an illegal access a driver fails whoever comes next
             return Verdict(_FAILED.get(reply.what, Status.CRASHED), reply.message)
         return reply, answer
+
+
+def _as_asked(timed: Timed, contenders: int) -> bool:
+    """Samples for every contender, as many for one as for the other."""
+    counts = {len(samples) for samples in timed.samples}
+    return len(timed.samples) == contenders and len(counts) == 1 and 0 not in counts

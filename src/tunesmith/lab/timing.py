@@ -11,7 +11,7 @@ from tunesmith.core.checks.draws import draw_array
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy
 from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.core.ports import Call, Executable, Memory, Pointer, Session
+from tunesmith.core.ports import Call, Executable, Memory, OutOfMemory, Pointer, Session
 from tunesmith.lab import reference
 from tunesmith.lab.calls import bind_calls, initial_payload
 
@@ -50,14 +50,18 @@ class Stopwatch:
         self._session = session
         self._device = device
         self._arenas: dict[str, _Arena] = {}
-        self._sources: dict[str, bytes] = {}  # one block of drawn data per argument
+        self._sources: dict[str, bytes] = {}  # what each argument's arena was filled from
         self._cursor = 0
 
     def time(self, request: TimeRuns, executables: Sequence[Executable]) -> Timed:
         policy = request.policy
         buffers = _union([c.plan.buffers for c in request.contenders])
         slots = self._slots(buffers, request.warm, policy)
-        self._lay_out(buffers, slots, request)
+        try:
+            self._lay_out(buffers, slots, request)
+        except OutOfMemory:
+            self.give_back()  # what other workloads have left may take the room
+            self._lay_out(buffers, slots, request)
         runners = [
             self._contestant(c, x, buffers, slots, policy)
             for c, x in zip(request.contenders, executables, strict=True)
@@ -79,6 +83,12 @@ class Stopwatch:
             if rounds >= policy.min_rounds and time.perf_counter() - start > policy.max_seconds:
                 break
         return Timed(tuple(map(tuple, samples)), discarded)
+
+    def give_back(self) -> None:
+        """Release all memory; the next request lays out its data anew."""
+        for arena in self._arenas.values():
+            self._session.release(arena.memory)
+        self._arenas.clear()
 
     def _contestant(
         self,
@@ -137,40 +147,38 @@ class Stopwatch:
         return max(1, -(-b.nbytes // align)) * align
 
     def _lay_out(self, buffers: list[BufferPlan], slots: int, request: TimeRuns) -> None:
-        # Linked inputs are only right for their own sizes; independent ones are right for any.
-        linked: dict[str, bytes] = {}
-        if request.draw.inputs is not None:
-            drawn = reference.draw_inputs(request.contenders[0].plan, request.draw)
-            linked = {name: array.tobytes() for name, array in drawn.items()}
+        draw, sizes = request.draw, request.contenders[0].plan.sizes
+        fixed = {b.name: initial_payload(b, b"\0") for b in buffers if b.init is not None}
+        if draw.inputs is not None:
+            drawn = reference.draw_inputs(request.contenders[0].plan, draw)
+            fixed |= {name: array.tobytes() for name, array in drawn.items()}
         for b in buffers:
             needed = slots * self._stride(b)
-            content = repr((b.type, b.values, b.range)) + (repr(b) if linked else "")
+            # Drawn numbers are right for any size; linked or promised ones only for their own.
+            content = repr((b, sizes, draw) if b.name in fixed else (b.type, b.values, b.range, draw))
             arena = self._arenas.get(b.name)
-            if arena is not None and (arena.nbytes < needed or arena.content != content):
-                self._session.release(arena.memory)
+            if arena is not None and arena.nbytes >= needed and arena.content == content:
+                continue
+            if arena is not None:
                 del self._arenas[b.name]
-                arena = None
-            if b.name in linked:
-                self._sources[b.name] = linked[b.name]
-            if arena is None:
-                self._arenas[b.name] = self._filled(b, needed, content, request.draw, b.name in linked)
+                self._session.release(arena.memory)
+            self._arenas[b.name] = _Arena(self._session.allocate(needed), needed, content)
+            self._fill(b, needed, draw, fixed.get(b.name))
 
-    def _filled(self, b: BufferPlan, nbytes: int, content: str, draw: Draw, linked: bool) -> _Arena:
-        arena = _Arena(self._session.allocate(nbytes), nbytes, content)
-        stride = self._stride(b)
-        if linked:
-            for offset in range(0, nbytes, stride):
-                self._session.write(arena.memory, offset, self._sources[b.name])
-            return arena
-        source = self._sources[b.name] = self._draw_block(b, nbytes, draw)
+    def _fill(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: bytes | None) -> None:
+        memory = self._arenas[b.name].memory
+        source = self._sources[b.name] = self._draw_block(b, nbytes, draw) if fixed is None else fixed
+        if fixed is not None:
+            for offset in range(0, nbytes, self._stride(b)):
+                self._session.write(memory, offset, source)
+            return
         position = shift = 0
         while position < nbytes:
             piece = memoryview(source)[shift : shift + nbytes - position]
-            self._session.write(arena.memory, position, piece)
+            self._session.write(memory, position, piece)
             position += len(piece)
             # An odd shift each time round: slots hold the same distribution, never the same numbers.
             shift = (shift + 7919 * b.itemsize) % (len(source) // 2 + 1) // b.itemsize * b.itemsize
-        return arena
 
     def _draw_block(self, b: BufferPlan, nbytes: int, draw: Draw) -> bytes:
         count = min(BLOCK, -(-nbytes // b.itemsize))
@@ -179,9 +187,6 @@ class Stopwatch:
 
     def _restore(self, b: BufferPlan, offset: int) -> None:
         """Give an in-place array fresh values, outside any timed window."""
-        if b.init is not None:
-            self._session.write(self._arenas[b.name].memory, offset, initial_payload(b, b"\0"))
-            return
         source = memoryview(self._sources[b.name])
         position = 0
         while position < b.nbytes:
@@ -191,7 +196,7 @@ class Stopwatch:
 
 
 def _needs_restoring(b: BufferPlan) -> bool:
-    return b.role == "inout" or (b.role == "output" and b.init is not None)
+    return b.role == "inout" or b.init is not None
 
 
 def _union(groups: list[tuple[BufferPlan, ...]]) -> list[BufferPlan]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
 from tunesmith.core.ports import SearchView
 from tunesmith.core.space import Config
 
@@ -10,12 +12,7 @@ class Exhaustive:
     name = "exhaustive"
 
     def ask(self, view: SearchView, n: int) -> list[Config]:
-        seen = view.seen
-        found: list[Config] = []
-        # The default first: it is the author's own guess and shows early whether the template works at all.
-        for config in (view.default, *view.configs):
-            if len(found) == n:
-                break
-            if config not in seen and config in view.configs and config not in found:
-                found.append(config)
-        return found
+        first = view.untried_default
+        seen = view.seen.union(first)
+        rest = (config for config in view.configs if config not in seen)
+        return list(islice(chain(first, rest), view.room(n)))

@@ -14,7 +14,9 @@ class Random:
     name = "random"
 
     def ask(self, view: SearchView, n: int) -> list[Config]:
-        return draw(view, n, np.random.default_rng(view.seed), set(view.seen))
+        first = view.untried_default[: view.room(n)]
+        rng = np.random.default_rng(view.seed)
+        return [*first, *draw(view, view.room(n) - len(first), rng, {*view.seen, *first})]
 
 
 def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) -> list[Config]:

@@ -23,11 +23,9 @@ class Refine:
         if len(view.configs) <= SMALL and (budget is None or budget >= len(view.configs) - len(view.seen)):
             return Exhaustive().ask(view, n)
         rng = np.random.default_rng(view.seed)
-        seen = set(view.seen)
-        found: list[Config] = []
-        if view.default not in seen and view.default in view.configs:
-            seen.add(view.default)
-            found.append(view.default)
+        n = view.room(n)
+        found = list(view.untried_default[:n])
+        seen = {*view.seen, *found}
         scored = sorted(
             ((score, config) for config, score in view.tried if score is not None), key=lambda pair: -pair[0]
         )

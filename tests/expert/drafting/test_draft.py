@@ -85,7 +85,7 @@ class TestProblem:
     def test_filled_in_it_is_a_problem(self) -> None:
         _, made = draft(VECTOR_ADD, "opencl")
         text = made.files["problem.toml"]
-        with pytest.raises(BadInput, match="FILL"):
+        with pytest.raises(BadInput, match=f"{made.fills} places still say FILL"):
             parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
         for old, new in (
             ('shape = ["FILL"]', 'shape = ["n"]'),
@@ -96,7 +96,10 @@ class TestProblem:
         ):
             assert old in text
             text = text.replace(old, new)
-        problem = parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
+        with pytest.raises(BadInput, match=r"^reference.py:11: 1 place still says FILL: raise NotImpl"):
+            parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
+        files = {"kernel.cu": VECTOR_ADD, "reference.py": "def add(*, a, b): return a + b"}
+        problem = parse_problem(text, path="problem.toml", read=files.__getitem__)
         assert [argument.role for argument in problem.arguments] == ["input", "input", "output", "scalar"]
 
     def test_template(self) -> None:

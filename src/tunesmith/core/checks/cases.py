@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.checks.domain import Bools, Domain, Ints, Sizes, domain_of
+from tunesmith.core.checks.domain import FULL_BYTES, Bools, Domain, Ints, Sizes, domain_of
 from tunesmith.core.checks.draws import DISTRIBUTIONS
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
@@ -27,7 +27,7 @@ Level = Literal["smoke", "full", "verify"]
 
 SMOKE_BYTES = 2 << 20
 SMOKE_CASES = 5
-EDGE_CASES = 16
+EDGE_CASES = 17
 FRESH_CASES = 8
 MAX_VALUES = 60  # of one size
 COMPARABLE_ITEMS = 16  # the error of fewer independent items is luck, the original's as well as a candidate's
@@ -198,6 +198,7 @@ def _edge_sizes(domain: Domain) -> tuple[Sizes, ...]:
         sights += [(MAX_VALUES - place, column == value) for place, value in enumerate(telling)]
     small = [int((points == [v for _, v in sizes]).all(axis=1).argmax()) for sizes in _smoke_sizes(domain)]
     largest = [int((column == column.max()).argmax()) for column in points.T]
+    largest.append(len(_edges(domain).within(FULL_BYTES)) - 1)  # all of them large; points are sorted
     return tuple(domain.named(points[_cover(sights, [*small, *largest], EDGE_CASES)]))
 
 

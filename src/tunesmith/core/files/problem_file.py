@@ -27,7 +27,7 @@ def parse_problem(text: str, *, path: str, read: Read) -> Problem:
     `read(name)` gives the text of a file beside the problem file, and raises BadInput where there is none.
     """
     root = load_toml(text, path=path)
-    _refuse_unfilled(root)
+    _refuse_unfilled(root, read)
     root.only(_ROOT)
     sizes = known_sizes(root)
     name = _read_name(root)
@@ -62,20 +62,33 @@ def parse_problem(text: str, *, path: str, read: Read) -> Problem:
     return problem
 
 
-def _refuse_unfilled(root: Table) -> None:
+def _refuse_unfilled(root: Table, read: Read) -> None:
     """A scaffold marks what only the user knows; until that is filled in, nothing else is worth saying."""
     places = [place for place in texts(root.data) if _PLACEHOLDER in place[1]]
     places.sort(key=lambda place: root.faults.line(place[0]) or 0)
-    if not places:
+    listed = [
+        f"{root.faults.where(keys)}: {'.'.join(map(str, keys))} = {show(text)}" for keys, text in places
+    ]
+    if isinstance(accuracy := root.data.get("accuracy"), dict):
+        listed += _unfilled_lines(str(accuracy.get("reference", "")).rpartition(":")[0], read)
+    if not listed:
         return
     hint = "write what belongs there, and run the same command again"
-    said = [f"{'.'.join(map(str, keys))} = {show(text)}" for keys, text in places]
-    wheres = [root.faults.where(keys) for keys, _ in places]
-    if len(places) == 1:
-        raise BadInput(f"1 place still says {_PLACEHOLDER}: {said[0]}", hint=hint, where=wheres[0])
-    listed = [f"{where}: {what}" for where, what in zip(wheres, said, strict=True)]
-    message = "\n".join([f"{len(places)} places still say {_PLACEHOLDER}", *listed])
+    if len(listed) == 1:
+        where, _, what = listed[0].partition(": ")
+        raise BadInput(f"1 place still says {_PLACEHOLDER}: {what}", hint=hint, where=where)
+    message = "\n".join([f"{len(listed)} places still say {_PLACEHOLDER}", *listed])
     raise BadInput(message, hint=hint, where=root.faults.path)
+
+
+def _unfilled_lines(name: str, read: Read) -> list[str]:
+    """Where a reference that was scaffolded too still raises; one that cannot be read is told of later."""
+    try:
+        lines = read(name).splitlines() if name else []
+    except BadInput:
+        return []
+    marked = [(number, line.strip()) for number, line in enumerate(lines, 1) if f'("{_PLACEHOLDER}:' in line]
+    return [f"{name}:{number}: {line}" for number, line in marked]
 
 
 def _read_name(root: Table) -> str:

@@ -180,7 +180,7 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
     if low > high:
         table.fault("range", f"range must have its lower end first, got [{low:g}, {high:g}]", "swap them")
         return None
-    if not all(fits(end, element) for end in (low, high)):
+    if not all(element.holds(end) for end in (low, high)):
         table.fault("range", f"range must lie within {element.name}, got [{low:g}, {high:g}]")
         return None
     return low, high
@@ -188,7 +188,7 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
 
 def _read_init(table: Table, element: ElementType) -> float | None:
     value = table.number("init")
-    if value is not None and not fits(value, element):
+    if value is not None and not element.holds(value):
         table.fault("init", f"init must be a value of {element.name}, got {value:g}")
     return value
 
@@ -207,19 +207,6 @@ def _refuse_unfitting(table: Table, fitting: tuple[str, ...], what: str) -> None
             homes = [role for role, keys in _FITTING.items() if key in keys]
             hint = f"it goes with {', '.join(homes) or 'a second array'}; remove it here"
             table.fault(key, f"{key} says nothing about {what}", hint)
-
-
-def fits(value: float, element: ElementType) -> bool:
-    """Whether an integer type holds the value; of floats only that they are finite is asked."""
-    if element.kind == "float":
-        return True
-    low, high = integer_bounds(element)
-    return value == int(value) and low <= value <= high
-
-
-def integer_bounds(element: ElementType) -> tuple[int, int]:
-    bits = 8 * element.bytes
-    return (0, 2**bits - 1) if element.kind == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _star(element: ElementType) -> str:

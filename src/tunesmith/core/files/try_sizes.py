@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunesmith.core.expr import LIMIT, Expr, Undefined
-from tunesmith.core.files.read_argument import integer_bounds
 from tunesmith.core.files.toml_lines import Keys
 from tunesmith.core.files.toml_table import Table, show
 from tunesmith.core.problem import Argument, Launch, Problem
@@ -31,7 +30,7 @@ def argument_places(argument: Argument, keys: Keys) -> Iterator[Place]:
     if argument.traffic is not None:
         yield (*keys, "traffic"), f"{what} traffic", argument.traffic, 0, LIMIT
     if isinstance(argument.value, Expr):
-        low, high = integer_bounds(argument.element)
+        low, high = argument.element.bounds
         yield (*keys, "value"), f"{what} value", argument.value, low, high
 
 

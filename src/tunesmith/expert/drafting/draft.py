@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.core.dtypes import TYPES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.read_accuracy import TOLERANCES
+from tunesmith.core.files.toml_table import texts
 from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument, draft_arguments
 from tunesmith.expert.drafting.draft_launch import draft_launch, launches_of
 from tunesmith.expert.drafting.draft_reference import draft_reference, function_name
@@ -21,6 +23,7 @@ from tunesmith.expert.reading.source_model import KernelSignature, Language, Sou
 @dataclass(frozen=True)
 class Draft:
     files: Mapping[str, str]  # name -> text
+    fills: int  # places where it says FILL
 
 
 def draft_problem(text: str, file_name: str, language: Language, entry: str | None = None) -> Draft:
@@ -39,7 +42,10 @@ def draft_problem(text: str, file_name: str, language: Language, entry: str | No
         _accuracy_table(kernel, arguments),
     )
     problem = "\n".join("\n".join(block) + "\n" for block in blocks)
-    return Draft({"problem.toml": problem, "reference.py": draft_reference(kernel.name, arguments)})
+    reference = draft_reference(kernel.name, arguments)
+    # Comments speak of FILL too: of the problem file only its values count, as when it is read.
+    fills = sum(FILL in text for _, text in texts(tomllib.loads(problem))) + reference.count(f'"{FILL}:')
+    return Draft({"problem.toml": problem, "reference.py": reference}, fills)
 
 
 def _choose(kernels: Sequence[KernelSignature], entry: str | None, file_name: str) -> KernelSignature:
@@ -48,8 +54,8 @@ def _choose(kernels: Sequence[KernelSignature], entry: str | None, file_name: st
         if len(kernels) == 1:
             return kernels[0]
         raise BadInput(
-            f"A problem is about one kernel; this file defines {len(kernels)}: {listed}.",
-            hint=f"Choose one, for example: --entry {kernels[0].qualified_name}",
+            f"a problem is about one kernel; this file defines {len(kernels)}: {listed}",
+            hint=f"choose one, for example: --entry {kernels[0].qualified_name}",
             where=file_name,
         )
     wanted = entry.split("<")[0].strip().removeprefix("::")
@@ -57,8 +63,8 @@ def _choose(kernels: Sequence[KernelSignature], entry: str | None, file_name: st
     found += [kernel for kernel in kernels if kernel.name == wanted and kernel not in found]
     if not found:
         raise BadInput(
-            f"--entry must name a kernel of this file; got {entry!r}, it defines {listed}.",
-            hint=f"For example: --entry {kernels[0].qualified_name}",
+            f"--entry must name a kernel of this file; got {entry!r}, it defines {listed}",
+            hint=f"for example: --entry {kernels[0].qualified_name}",
             where=file_name,
         )
     return found[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tunesmith.core.dtypes import ElementType, element_type
 from tunesmith.core.errors import BadInput
 from tunesmith.core.problem import Argument, Launch, Problem
@@ -18,14 +20,37 @@ def signature_faults(problem: Problem) -> list[str]:
         model = read_source(problem.kernel.text, language)  # type: ignore[arg-type]
     except BadInput:
         return []
-    # What the preprocessor decides is not known here.
-    kernels = {k.name: k for k in model.kernels if k.definitions == 1 and not k.conditional}
     faults: list[str] = []
     for launch in problem.launches:
-        kernel = kernels.get(launch.entry.split("<")[0].split("::")[-1].strip())
-        if kernel is not None:
-            faults += _compare(problem, launch, kernel)
+        entry = launch.entry.split("<")[0].strip().removeprefix("::")
+        meant = [k for k in model.kernels if k.qualified_name == entry]
+        meant = meant or [k for k in model.kernels if k.name == entry.split("::")[-1]]
+        # What the preprocessor decides is not known here.
+        if len(meant) == 1 and meant[0].definitions == 1 and not meant[0].conditional:
+            faults += _compare(problem, launch, meant[0])
     return faults
+
+
+def missing_entry(problem: Problem) -> str | None:
+    """Why no kernel can be called what a launch calls it, where that is certain without a compiler."""
+    kernel = problem.kernel
+    if kernel.language not in ("opencl", "cuda", "hip") or "#include" in kernel.text or "##" in kernel.text:
+        return None
+    for entry in dict.fromkeys(launch.entry for launch in problem.launches):
+        name = entry.split("<")[0].split("::")[-1].strip()
+        outside = [*kernel.flags, *(text for define in kernel.defines for text in define)]
+        if (
+            re.search(rf"\b{re.escape(name)}\b", kernel.text)
+            or any(name in text for text in outside)
+            or "{" in name
+        ):
+            continue
+        try:
+            known = [k.name for k in read_source(kernel.text, kernel.language).kernels]  # type: ignore[arg-type]
+        except BadInput:
+            return None
+        return f"entry {entry!r} is nowhere in {kernel.path}, which defines {', '.join(known)}"
+    return None
 
 
 def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[str]:
@@ -56,6 +81,8 @@ def _mismatch(parameter: Parameter, argument: Argument) -> str | None:
         return f"{parameter.name} is {own}, {argument.name} has role {argument.role}"
     if parameter.element is None:
         return None
+    if parameter.vector > 1 and not is_pointer:
+        return f"{parameter.name} is {parameter.type} in the kernel, a scalar argument is a single number"
     if not _stored_alike(element_type(parameter.element), argument.element):
         return f"{parameter.name} is {parameter.element} in the kernel, {argument.name} is {argument.type}"
     return None

@@ -33,8 +33,8 @@ def language_of(file_name: str) -> Language:
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     raise BadInput(
-        f"The name of a kernel source must end in {', '.join(_SUFFIXES)}; got {suffix or 'no ending'!r}.",
-        hint="Rename the file, or give the file that holds the kernel itself.",
+        f"the name of a kernel source must end in {', '.join(_SUFFIXES)}; got {suffix or 'no ending'!r}",
+        hint="rename the file, or give the file that holds the kernel itself",
         where=file_name,
     )
 
@@ -130,8 +130,8 @@ def _no_kernel(headers: Iterable[Header], language: Language, where: str | None)
     declared = sorted({header.name for header in headers})
     found = f"it only declares {', '.join(declared)}" if declared else "it has none"
     return BadInput(
-        f"A kernel source must define a function marked {marker}; {found}.",
-        hint="Give the file with the kernel's body. Kernels that a macro writes are not seen: "
-        "write them out, or give the preprocessed source.",
+        f"a kernel source must define a function marked {marker}; {found}",
+        hint="give the file with the kernel's body; kernels that a macro writes are not seen: "
+        "write them out, or give the preprocessed source",
         where=where,
     )

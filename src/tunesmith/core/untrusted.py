@@ -1,0 +1,23 @@
+"""Text that is not ours: what kernels, compilers, drivers and files say, made harmless before it is shown."""
+
+from __future__ import annotations
+
+import re
+
+# A terminal's own language: colours and cursor moves, window titles and links, two-character commands.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P^_X].*?(?:\x07|\x1b\\)|[ -/]*[0-~])", re.DOTALL)
+# What acts without being seen: control characters, marks that turn the direction of writing, half characters.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def plain(text: str) -> str:
+    """The text as it may go to a terminal: letters, spaces, tabs and newlines."""
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def escaped_json(text: str) -> str:
+    """The same JSON with what a terminal acts upon spelt out; it can only stand inside strings."""
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

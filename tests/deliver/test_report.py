@@ -1,0 +1,130 @@
+"""Reports as files: JSON for programs, Markdown that nobody's compiler can write into."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.samples import a_problem, config, finalist, outcome, state_of, verified
+from tunesmith.core.events import Stopped
+from tunesmith.core.outcome import Status
+from tunesmith.core.report import Failure, Report, build_report
+from tunesmith.deliver.report import report_json, report_markdown
+
+PROBLEM = a_problem()
+A = config(64)
+STATE = state_of(
+    outcome(0, A, {"small": 0.5, "wide": 0.5}),
+    outcome(1, config(128), {"small": Status.WRONG, "wide": Status.WRONG}),
+    finalist(2, A, {"small": 2.0, "wide": 1.0}),
+    verified(A, {"small": 2.0, "wide": 1.0}),
+    Stopped("every configuration has been tried"),
+)
+REPORT = build_report(PROBLEM, STATE, ("tuned/dispatch.json",))
+
+
+def failing(detail: str) -> Report:
+    return replace(REPORT, failures=(Failure({"BLOCK": 64}, "build_failed", detail),))
+
+
+def test_the_json_has_everything_a_claim_needs() -> None:
+    table = json.loads(report_json(REPORT))
+    assert table["problem"] == "scale"
+    assert table["device"] == "a device"
+    small, wide = table["workloads"]
+    assert small["baseline_us"] == pytest.approx(1e6)
+    assert small["tuned_us"] == pytest.approx(5e5)
+    assert small["speedup"] == pytest.approx(2.0)
+    assert small["interval"] == pytest.approx([2.0, 2.0])
+    assert small["config"] == {"BLOCK": 64, "VEC": 1}
+    assert (wide["speedup"], wide["config"]) == (1.0, None)
+    assert wide["baseline_us"] == wide["tuned_us"]
+    assert table["geometric_mean"] == pytest.approx(2 ** (1 / 4))
+    assert table["evaluations"] == {"ok": 1, "wrong": 1}
+    assert set(table["digests"]) >= {"problem", "original source", "original binary", "template"}
+    assert table["versions"]["tunesmith"]
+    assert table["tuned"] == ["tuned/dispatch.json"]
+    assert report_json(REPORT).endswith(b"}\n")
+
+
+def test_an_unfinished_report_is_json_too() -> None:
+    table = json.loads(report_json(build_report(PROBLEM, state_of())))
+    assert (table["finished"], table["geometric_mean"], table["general"]) == (False, None, None)
+
+
+def rows(markdown: str) -> list[list[str]]:
+    """The cells of every table row, as a reader of GitHub's Markdown splits them."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def test_the_markdown_tells_the_story() -> None:
+    text = report_markdown(REPORT, story="And so it went.")
+    assert text.startswith("# scale\n\na device (1.0), right by the float64 reference.\n")
+    assert rows(text)[2:4] == [
+        ["small", "rows=16 d=256", "1000000.0 µs", "500000.0 µs", "2.00×", "2.00 to 2.00", "BLOCK=64 VEC=1"],
+        ["wide", "rows=4 d=2048", "1000000.0 µs", "1000000.0 µs", "1.00×", "the original stays", "original"],
+    ]
+    assert "Geometric mean 1.19×. General configuration: BLOCK=64 VEC=1." in text
+    assert "2 evaluations (1 ok, 1 wrong) of 12 feasible configurations, 12 combinations" in text
+    assert "every configuration has been tried" in text
+    assert "\n\nAnd so it went.\n\n" in text
+    assert ["BLOCK=128 VEC=1", "wrong", "it had to be"] in rows(text)
+    for value in (*REPORT.digests.values(), *REPORT.versions.values()):
+        assert f"`{value}`" in text
+
+
+def test_without_failures_there_is_no_table_of_them() -> None:
+    assert "What did not work" not in report_markdown(replace(REPORT, failures=()))
+
+
+HOSTILE = [
+    "error: a | b || c",
+    "use of `undeclared` identifier ``x``",
+    "<script>alert(1)</script>",
+    "<!-- comment",
+    "![pixel](https://example.com/track.png)",
+    "[click](javascript:alert(1))",
+    "line one\nline two\r\n\n## A heading\n- a list\n> a quote\n```\ncode",
+    "**bold** __bold__ ~~gone~~ $math$",
+    "trailing backslash \\",
+    "\\| escaped pipe \\` and tick",
+    "&lt;already&gt; &amp; &#124;",
+    "<https://example.com>",
+    "a\u2028b\x0bc\x85d",
+]
+
+
+@pytest.mark.parametrize("detail", HOSTILE)
+def test_nothing_a_compiler_says_acts_in_the_markdown(detail: str) -> None:
+    cell = rows(report_markdown(failing(detail)))[-1]
+    assert cell[:2] == ["BLOCK=64", "build_failed"]
+    assert len(cell) == 3
+    assert not re.search(r"[`<>\[\]*_~$|\\]", cell[2])
+    assert html.unescape(cell[2]) == " ".join(detail.split())  # it reads as it was written
+
+
+@given(st.text())
+def test_a_failure_is_one_row_of_three_cells(detail: str) -> None:
+    plain = report_markdown(failing(""))
+    text = report_markdown(failing(detail))
+    assert len(text.splitlines()) == len(plain.splitlines())
+    assert len(rows(text)[-1]) == 3
+
+
+def test_a_long_log_is_cut_before_it_is_made_harmless() -> None:
+    cell = rows(report_markdown(failing("|" * 10_000)))[-1][2]
+    assert html.unescape(cell) == "|" * 300
+
+
+def test_a_device_cannot_write_into_the_report_either() -> None:
+    text = report_markdown(replace(REPORT, device="<b>GPU</b>\n# x", driver="![](http://e)"))
+    assert "<b>" not in text
+    assert "\n# x" not in text
+    assert "![](" not in text

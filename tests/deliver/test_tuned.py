@@ -1,0 +1,230 @@
+"""What is delivered: every file as it was timed, and a dispatch that serves each size with the right one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.samples import DEVICE, KERNEL, TEMPLATE, WORKLOADS, a_device, a_problem, a_template, config
+from tunesmith.core.choose import Choice, Pick
+from tunesmith.core.expr import parse
+from tunesmith.core.problem import Contract, Problem, SizeRule
+from tunesmith.core.space import Config, Constraint
+from tunesmith.core.stats import Interval
+from tunesmith.core.template import Template, original
+from tunesmith.deliver.tuned import tuned_files
+
+PROBLEM = a_problem()
+A, B, C = config(64), config(128, 4), config(256, 2)
+BAKED = TEMPLATE.replace("// [launch]", '// [defines]\n// D = "d if VEC == 4 else 0"\n// [launch]').replace(
+    "int k =", "int k = D +"
+)
+
+
+def choice(general: Config | None, /, **picks: Config | None) -> Choice:
+    gain = Interval(2.0, 1.9, 2.1)
+    return Choice(general, tuple(Pick(name, config, gain) for name, config in picks.items()))
+
+
+def delivered(
+    chosen: Choice, problem: Problem = PROBLEM, template: Template | None = None, **limits: Any
+) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+    files = tuned_files(problem, template or a_template(problem), a_device(**limits), chosen)
+    return files, json.loads(files["dispatch.json"])["entries"]
+
+
+def served(entries: list[dict[str, Any]], **sizes: int) -> dict[str, Any]:
+    return next(entry for entry in entries if parse(entry["when"]).holds(sizes))
+
+
+# -- who serves whom --------------------------------------------------------------------------------------
+
+
+def test_a_general_configuration_and_the_original_behind_it() -> None:
+    files, entries = delivered(choice(B, small=B, wide=B))
+    assert [entry["file"] for entry in entries] == ["scale-general.cl", "original.cl"]
+    assert sorted(files) == ["dispatch.json", "original.cl", "scale-general.cl"]
+    assert served(entries, rows=16, d=256)["config"] == {"BLOCK": 128, "VEC": 4}
+    assert served(entries, rows=1, d=64)["file"] == "scale-general.cl"
+    assert served(entries, rows=1, d=40)["file"] == "original.cl"  # 40 is no multiple of 8 * VEC
+
+
+def test_a_workload_with_its_own_configuration_comes_first() -> None:
+    files, entries = delivered(choice(B, small=A, wide=B))
+    assert [entry["file"] for entry in entries] == ["scale-small.cl", "scale-general.cl", "original.cl"]
+    assert entries[0]["when"] == "rows == 16 and d == 256"
+    assert served(entries, rows=16, d=256)["config"] == {"BLOCK": 64, "VEC": 1}
+    assert served(entries, rows=17, d=256)["file"] == "scale-general.cl"
+    assert served(entries, rows=4, d=2048)["file"] == "scale-general.cl"
+    assert len(files) == 4
+
+
+def test_where_the_original_stays_it_does_so_before_the_general_one() -> None:
+    files, entries = delivered(choice(B, small=None, wide=B))
+    assert [entry["file"] for entry in entries] == ["original.cl", "scale-general.cl", "original.cl"]
+    assert served(entries, rows=16, d=256)["file"] == "original.cl"
+    assert served(entries, rows=16, d=256)["config"] is None
+    assert served(entries, rows=4, d=2048)["file"] == "scale-general.cl"
+    assert len(files) == 3
+
+
+def test_without_a_general_one_only_the_workloads_are_served() -> None:
+    _, entries = delivered(choice(None, small=A, wide=None))
+    assert [entry["file"] for entry in entries] == ["scale-small.cl", "original.cl"]
+    assert served(entries, rows=16, d=256)["file"] == "scale-small.cl"
+    assert served(entries, rows=16, d=264)["file"] == "original.cl"
+
+
+def test_without_a_gain_the_original_serves_all() -> None:
+    files, entries = delivered(choice(None, small=None, wide=None))
+    assert sorted(files) == ["dispatch.json", "original.cl"]
+    assert [(entry["when"], entry["file"]) for entry in entries] == [("1", "original.cl")]
+
+
+configs = st.sampled_from([None, A, B, C])
+
+
+@given(configs, configs, configs, st.booleans(), st.integers(1, 5000), st.integers(1, 5000))
+def test_every_size_is_served_and_legally(
+    general: Config | None, small: Config | None, wide: Config | None, bake: bool, rows: int, d: int
+) -> None:
+    template = a_template(PROBLEM, BAKED if bake else TEMPLATE)
+    chosen = choice(general, small=small, wide=wide)
+    files, entries = delivered(chosen, template=template)
+    assert entries[-1]["when"] == "1"
+    assert entries[-1]["file"] == "original.cl"
+    assert {entry["file"] for entry in entries} | {"dispatch.json"} == set(files)
+    for name, pick in (("small", small), ("wide", wide)):
+        entry = served(entries, **PROBLEM.workload(name).as_dict())
+        assert entry["config"] == (pick.as_dict() if pick else None)
+    entry = served(entries, rows=rows, d=d)
+    if entry["config"] is not None:
+        assert not PROBLEM.contract.violations({"rows": rows, "d": d})
+        assert d % (8 * entry["config"]["VEC"]) == 0
+        if bake and entry["config"]["VEC"] == 4:
+            assert f"#define D {d}\n" in files[entry["file"]].decode()
+
+
+def test_the_contract_and_the_requirements_make_the_condition() -> None:
+    contract = Contract(
+        (SizeRule("rows", 2, 100, 1), SizeRule("d", 64, 256, 1, (64, 128, 256))),
+        (Constraint("r", parse("rows % 2 == 0 or d == 64")),),
+    )
+    text = TEMPLATE.replace("// [launch]", '// fits = "BLOCK <= device.max_threads"\n// [launch]').replace(
+        "// [launch]",
+        '// light = "resources.registers < 99"\n// rich = "rows * 8 >= device.sms"\n// [launch]',
+    )
+    template = a_template(PROBLEM, text)
+    problem = replace(PROBLEM, contract=contract)
+    _, entries = delivered(choice(A, small=A, wide=A), problem, template, sms=32)
+    when = parse(entries[0]["when"])
+    assert when.names == {"rows", "d"}  # nothing of the device or a build is left to ask
+
+    def right(rows: int, d: int) -> bool:
+        return not contract.violations({"rows": rows, "d": d}) and d % 8 == 0 and rows * 8 >= 32
+
+    for rows in range(120):
+        for d in (0, 63, 64, 65, 128, 256, 512):
+            assert when.holds({"rows": rows, "d": d}) == right(rows, d)
+
+
+def test_a_configuration_that_the_device_forbids_serves_nobody() -> None:
+    text = TEMPLATE.replace("// [launch]", '// fits = "BLOCK <= device.max_threads"\n// [launch]')
+    _, entries = delivered(choice(A, small=A, wide=A), template=a_template(PROBLEM, text), max_threads=32)
+    assert served(entries, rows=16, d=256)["file"] == "original.cl"
+
+
+def test_a_size_that_is_baked_in_serves_that_size_alone() -> None:
+    template = a_template(PROBLEM, BAKED)
+    files, entries = delivered(choice(B, small=B, wide=B), template=template)
+    assert [entry["file"] for entry in entries] == ["scale-small.cl", "scale-wide.cl", "original.cl"]
+    assert b"#define D 256\n" in files["scale-small.cl"]
+    assert b"#define D 2048\n" in files["scale-wide.cl"]
+    assert served(entries, rows=16, d=2048)["file"] == "original.cl"
+
+
+# -- what the files hold ----------------------------------------------------------------------------------
+
+
+def test_files_are_to_the_byte_what_was_compiled() -> None:
+    template = a_template(PROBLEM)
+    files, entries = delivered(choice(B, small=A, wide=B))
+    variants = {
+        "scale-small.cl": template.render(PROBLEM, A),
+        "scale-general.cl": template.render(PROBLEM, B),
+    }
+    for name, variant in variants.items():
+        assert files[name] == variant.source.encode()
+        assert next(e for e in entries if e["file"] == name)["digest"] == variant.digest
+    assert files["original.cl"] == KERNEL.encode()
+    assert entries[-1]["digest"] == original(PROBLEM).digest
+
+
+def test_the_original_is_delivered_with_its_defines() -> None:
+    problem = a_problem('defines = { KIND = 2 }\nflags = ["-fast"]')
+    files, entries = delivered(choice(None, small=None, wide=None), problem)
+    assert files["original.cl"] == original(problem).source.encode()
+    assert files["original.cl"].startswith(b"#define KIND 2\n")
+    assert entries[-1]["flags"] == ["-fast"]
+
+
+def test_entries_say_how_to_launch() -> None:
+    _, entries = delivered(choice(B, small=B, wide=B))
+    (launch,) = entries[0]["launches"]
+    assert launch == {
+        "entry": "scale",
+        "grid": ["ceildiv(rows * d, 512)"],
+        "block": ["128"],
+        "shared": None,
+        "args": ["out", "x", "rows", "d"],
+    }
+    assert parse(launch["grid"][0]).evaluate({"rows": 16, "d": 256}) == 8
+    assert entries[1]["launches"][0]["grid"] == ["rows"]
+
+
+def test_entries_say_what_else_the_caller_provides() -> None:
+    text = TEMPLATE.replace(
+        "// [launch]",
+        '// [workspace]\n// part = { type = "float32*", shape = ["rows", "BLOCK"], init = 0.5, align = 16 }\n'
+        '// [launch]\n// args = ["out", "x", "rows", "d", "part"]',
+    )
+    _, entries = delivered(choice(B, small=B, wide=B), template=a_template(PROBLEM, text))
+    assert entries[0]["workspace"] == [
+        {"name": "part", "type": "float32", "shape": "rows, 128", "init": "0.5", "align": "16"}
+    ]
+    assert entries[-1]["workspace"] == []
+
+
+def test_the_dispatch_says_what_it_is_for() -> None:
+    files, _ = delivered(choice(None, small=None, wide=None))
+    table = json.loads(files["dispatch.json"])
+    assert (table["problem"], table["language"], table["device"]) == ("scale", "opencl", DEVICE.name)
+    assert files["dispatch.json"].endswith(b"}\n")
+
+
+@pytest.mark.parametrize("name", ["general", "a.b", "a-b"])
+def test_file_names_are_distinct_whatever_workloads_are_called(name: str) -> None:
+    problem = a_problem(workloads=f'"{name}" = {{ rows = 1, d = 64 }}\n{WORKLOADS}')
+    chosen = choice(B, **{name: A, "small": C, "wide": B})
+    files, entries = delivered(chosen, problem)
+    assert len(files) == 5
+    for this, sizes in ((A, {"rows": 1, "d": 64}), (C, {"rows": 16, "d": 256}), (B, {"rows": 4, "d": 2048})):
+        entry = served(entries, **sizes)
+        assert entry["config"] == this.as_dict()
+        assert files[entry["file"]] == a_template(problem).render(problem, this).source.encode()
+
+
+def test_one_configuration_for_two_workloads_is_one_file() -> None:
+    files, entries = delivered(choice(B, small=A, wide=A))
+    assert [entry["file"] for entry in entries] == [
+        "scale-small.cl",
+        "scale-small.cl",
+        "scale-general.cl",
+        "original.cl",
+    ]
+    assert len(files) == 4

@@ -1,0 +1,513 @@
+"""What users and machines get wrong: a message that helps, the right exit code, and nothing lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.end_to_end import tiny
+from tests.opencl_here import needs_opencl
+from tests.running import Ended, environment, tunesmith, wait_until_alone
+from tunesmith.cli import app
+
+
+def refused(ended: Ended, code: int, *said: str) -> None:
+    """The error is on stderr, with a hint; on stdout there is nothing."""
+    assert ended.code == code, ended.err
+    assert ended.out == ""
+    for text in said:
+        assert text in ended.err
+    assert "\nhint: " in ended.err
+
+
+def tune(folder: Path, *arguments: object, run: Callable[..., Ended] = tunesmith) -> Ended:
+    suffix = "cl" if (folder / "problem" / "kernel.cl").exists() else "fake"
+    template = ("--template", f"problem/template.{suffix}")
+    return run(folder, "tune", "problem", *template, *arguments)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Path:
+    return tiny.fake(tmp_path / "problem")
+
+
+@pytest.fixture
+def opencl(tmp_path: Path) -> Path:
+    return tiny.opencl(tmp_path / "problem")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's folder, to be copied before it is spoilt."""
+    folder = tmp_path_factory.mktemp("finished")
+    tiny.fake(folder / "problem")
+    ended = tune(folder, "--evals", 2, "--out", "run")
+    assert ended.code == 0, ended.err
+    return folder / "run"
+
+
+def quickly(folder: Path, *arguments: object) -> Ended:
+    """In this process, for what ends before any other one is started."""
+    with contextlib.chdir(folder):
+        ended = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(ended.exception, SystemExit | None), ended.exception
+    return Ended(ended.exit_code, ended.stdout, ended.stderr)
+
+
+class TestProblemFile:
+    def test_every_fault_is_told_with_its_line(self, tmp_path: Path, fake: Path) -> None:
+        faults = [
+            ('"kernel.fake"', '"nowhere.fake"', "[kernel]: problem/nowhere.fake: there is no such file"),
+            (
+                '"float32*"',
+                '"floaty*"',
+                "argument 'out': unknown element type 'floaty', known are float16, bf",
+            ),
+            (
+                'role = "output"',
+                'roll = "output"',
+                "argument 'out': unknown key 'roll', known are name, type",
+            ),
+            ('name = "x"', 'name = "x y"', "name must be a C identifier, got 'x y'"),
+            (
+                'value = "n"',
+                'value = "2 * m"',
+                "argument 'n': value: unknown name 'm' in \"2 * m\": known names",
+            ),
+            ('["64"]', '["64 +"]', "[launch]: block: "),
+            (
+                "only =",
+                '"[bold]x" =',
+                "a workload's name has letters, digits and _ . -, for it names folders",
+            ),
+            ("n = 64", f"n = {'9' * 40}", "n must be an integer from 0 to 2**62, got an integer of 133 bits"),
+            ("reference.py:scale", "reference.py:shrink", "reference.py defines no function 'shrink'"),
+        ]
+        told = [f":{tiny.spoil(fake / 'problem.toml', old, new)}: " for old, new, _ in faults]
+        ended = tunesmith(tmp_path, "check", "problem", "--json")
+        assert ended.code == ended.json["exit"] == 2
+        head, *lines = ended.json["error"].splitlines()
+        assert head == f"problem/problem.toml: {len(faults)} faults"
+        for (_, _, message), where in zip(faults, told, strict=True):
+            assert [
+                line for line in lines if line.startswith(f"problem/problem.toml{where}") and message in line
+            ]
+        assert ended.json["hint"] == "mend these lines and run the same command again"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("[kernel]", "[kernel", "not readable as TOML: Expected ']'"),
+            ('["n"]', '["2 * m"]', "argument 'out': shape: unknown name 'm' in \"2 * m\": known names are n"),
+            (
+                '"tiny"',
+                '"../../Кernel"',
+                "name has letters, digits and _ . -, for it names folders too, got '../",
+            ),
+        ],
+    )
+    def test_a_single_fault(self, tmp_path: Path, fake: Path, old: str, new: str, message: str) -> None:
+        line = tiny.spoil(fake / "problem.toml", old, new)
+        refused(quickly(tmp_path, "check", "problem"), 2, f"problem/problem.toml:{line}: ", message)
+
+    def test_files_that_are_none(self, tmp_path: Path, fake: Path) -> None:
+        refused(quickly(tmp_path, "check", "nowhere"), 2, "nowhere: there is no such file", "tunesmith init")
+        (fake / "kernel.fake").unlink()
+        (fake / "kernel.fake").symlink_to("kernel.fake")
+        at = "problem/problem.toml:4: "
+        refused(quickly(tmp_path, "check", "problem"), 2, at, "Too many levels of symbolic links")
+        (fake / "kernel.fake").unlink()
+        (fake / "kernel.fake").mkdir()
+        refused(quickly(tmp_path, "check", "problem"), 2, at, "cannot be read: Is a directory")
+        (fake / "kernel.fake").rmdir()
+        (fake / "kernel.fake").write_bytes(b"// caf\xe9")
+        refused(quickly(tmp_path, "check", "problem"), 2, at, "not UTF-8 text: byte 6 is 0xe9")
+        (fake / "kernel.fake").write_text(" \n")
+        refused(quickly(tmp_path, "check", "problem"), 2, at, "source 'kernel.fake' is empty")
+        (fake / "problem.toml").write_bytes(b"\xff\xfe")
+        refused(quickly(tmp_path, "check", "problem"), 2, "problem.toml: not UTF-8 text: byte 0 is 0xff")
+        (fake / "problem.toml").unlink()
+        refused(quickly(tmp_path, "check", "problem"), 2, "problem/problem.toml: there is no such file")
+
+    def test_arguments_in_another_order(self, tmp_path: Path, opencl: Path) -> None:
+        text = (opencl / "problem.toml").read_text()
+        swapped = text.replace('"out"', '"?"').replace('"x"', '"out"').replace('"?"', '"x"')
+        (opencl / "problem.toml").write_text(swapped)
+        order = "the kernel takes (out, x, n), the problem gives (x, out, n) (kernel.cl:1)"
+        refused(quickly(tmp_path, "check", "problem"), 2, order, "as the kernel takes them")
+
+    def test_an_entry_that_is_not_there(self, tmp_path: Path, opencl: Path) -> None:
+        tiny.spoil(opencl / "problem.toml", 'entry = "scale"', 'entry = "shrink"')
+        message = "problem/problem.toml: entry 'shrink' is nowhere in kernel.cl, which defines scale"
+        refused(quickly(tmp_path, "check", "problem"), 2, message, "name one of them as entry")
+
+    @needs_opencl
+    def test_an_entry_that_only_the_compiler_can_miss(self, tmp_path: Path, opencl: Path) -> None:
+        tiny.spoil(opencl / "problem.toml", 'entry = "scale"', 'entry = "shrink"')
+        tiny.spoil(opencl / "kernel.cl", "__kernel", "// shrink is another one\n__kernel")
+        message = "kernel.cl has no kernel called 'shrink'; it defines scale"
+        refused(tunesmith(tmp_path, "check", "problem"), 2, message, "problem.toml")
+
+
+@needs_opencl
+class TestKernel:
+    def check(self, folder: Path, problem: Path, old: str, new: str) -> Ended:
+        tiny.spoil(problem / "kernel.cl", old, new)
+        ended = tunesmith(folder, "check", "problem")
+        assert wait_until_alone(folder) == []
+        assert list((folder / "tmp").iterdir()) == []
+        return ended
+
+    def test_does_not_compile(self, tmp_path: Path, opencl: Path) -> None:
+        ended = self.check(tmp_path, opencl, "2.0f * x[i]", "2.0f * y[i]")
+        refused(ended, 2, "does not compile", "kernel.cl:4:25: use of undeclared identifier 'y'")
+        assert "hint: mend the source, or the entry, flags and defines in problem.toml" in ended.err
+
+    def test_is_wrong_already(self, tmp_path: Path, opencl: Path) -> None:
+        tiny.spoil(opencl / "kernel.cl", "2.0f * x[i]", "3.0f * x[i]")
+        (tmp_path / "run").mkdir()
+        ended = tune(tmp_path, "--out", "run")
+        refused(ended, 3, "kernel.cl: the kernel is wrong already at n=8: out[0] is ", "mend the kernel")
+        assert quickly(tmp_path, "report", "run").code == 0
+
+    def test_crashes(self, tmp_path: Path, opencl: Path) -> None:
+        ended = self.check(tmp_path, opencl, "out[i] =", "*(volatile __global int*)(size_t)8 = 1; out[i] =")
+        refused(ended, 3, "kernel.cl: the kernel crashes at n=8: killed by SIG")
+
+    @pytest.mark.slow
+    def test_hangs(self, tmp_path: Path, opencl: Path) -> None:
+        ended = self.check(tmp_path, opencl, "out[i] =", "volatile int go = 1; while (go) {} out[i] =")
+        refused(ended, 3, "kernel.cl: the kernel does not finish at n=8: no answer within 20.0 s")
+
+    def test_writes_out_of_bounds(self, tmp_path: Path, opencl: Path) -> None:
+        ended = self.check(tmp_path, opencl, "out[i] =", "if (i == 0) out[n] = 1.0f; out[i] =")
+        refused(ended, 3, "is wrong already at n=8: it writes outside out: 4 bytes past its end")
+
+    def test_is_not_deterministic(self, tmp_path: Path, opencl: Path) -> None:
+        """It depends on what its output held before, by less than the tolerance."""
+        leak = "out[i] = ((as_int(out[i]) & 4) ? 1e-7f : 0.0f) +"
+        ended = self.check(tmp_path, opencl, "out[i] =", leak)
+        refused(
+            ended, 3, "the kernel is not deterministic at n=8: two runs on the same inputs give different out"
+        )
+        assert "hint: find the race; " in ended.err
+
+
+class TestReference:
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                "def scale(x):\n    return nothing * x",
+                "reference.py:2: NameError: name 'nothing' is not defined",
+            ),
+            ("import os\ndef scale(x):\n    os._exit(3)", "exit status 3"),
+            ("def scale(x:", "reference.py:1: not readable as Python: '(' was never closed"),
+        ],
+    )
+    def test_that_fails(self, tmp_path: Path, fake: Path, text: str, message: str) -> None:
+        (fake / "reference.py").write_text(text)
+        refused(tunesmith(tmp_path, "check", "problem"), 2, message)
+
+
+class TestTemplate:
+    def test_every_fault_is_told_with_its_line(self, tmp_path: Path, fake: Path) -> None:
+        template = fake / "template.fake"
+        tiny.spoil(template, "// [default]\n", "// VEC = [1]\n// [default]\n// VEC = 1\n")
+        tiny.spoil(template, "// [launch]", '// [require]\n// few = "BLOK > 9"\n// [launch]')
+        tiny.spoil(template, "BLOCK = 64\n", "BLOCK = 65\n")
+        tiny.spoil(template, "#ifndef BLOCK", "#ifndef TILE\n#define TILE 4\n#endif\n#ifndef BLOCK")
+        ended = tune(tmp_path, run=quickly)
+        refused(ended, 2, "template.fake: 4 faults", "mend these lines and run the same command again")
+        for told in (
+            "template.fake:4: 'VEC' is unused in the code and the launch (use it, or remove it",
+            "template.fake:7: [default]: BLOCK must be one of 32, 64, 128, 256, got 65 (choose one)",
+            "template.fake:9: [require]: few: unknown name 'BLOK' in \"BLOK > 9\": known names are BLOCK",
+            "template.fake:15: TILE looks like a parameter and is undeclared in [params] and [defines]",
+        ):
+            assert told in ended.err
+        assert not (tmp_path / "tunesmith-runs").exists()
+
+    def test_without_a_declaration(self, tmp_path: Path, fake: Path) -> None:
+        tiny.spoil(fake / "template.fake", "// /// tunesmith", "//")
+        message = "template.fake: a template declares its parameters in a comment, there is none"
+        refused(tune(tmp_path, run=quickly), 2, message, 'open the file with "// /// tunesmith"')
+
+    def test_constraints_that_leave_nothing(self, tmp_path: Path, fake: Path) -> None:
+        tiny.spoil(fake / "template.fake", "// [launch]", '// [require]\n// no = "BLOCK > 999"\n// [launch]')
+        refused(
+            tune(tmp_path, run=quickly),
+            2,
+            "template.fake:7: require 'no', 'BLOCK > 999', leaves no configuration",
+        )
+
+    def test_constraints_that_leave_nothing_on_this_device(self, tmp_path: Path, fake: Path) -> None:
+        tiny.spoil(
+            fake / "template.fake", "// [launch]", '// [require]\n// sms = "device.sms > 99"\n// [launch]'
+        )
+        message = "template.fake: the template's constraints leave no configuration on simulated device"
+        refused(tune(tmp_path), 2, message, "loosen a constraint")
+        assert not (tmp_path / "tunesmith-runs").exists()
+
+    def test_there_is_none(self, tmp_path: Path, fake: Path) -> None:
+        refused(quickly(tmp_path, "tune", "problem"), 2, "there is no template", "--template FILE")
+        arguments = ("tune", "problem", "--template")
+        refused(quickly(tmp_path, *arguments, "nowhere.fake"), 2, "nowhere.fake: there is no such file")
+        refused(quickly(tmp_path, *arguments, "problem"), 2, "problem: cannot be read: Is a directory")
+
+
+class TestNames:
+    @needs_opencl
+    def test_spaces_quotes_and_markup_in_file_names(self, tmp_path: Path, opencl: Path) -> None:
+        template = (opencl / "template.cl").rename(opencl / 'my "template" [bold].cl')
+        (opencl / "kernel.cl").rename(opencl / 'the "kernel".cl')
+        tiny.spoil(opencl / "problem.toml", '"kernel.cl"', r'"the \"kernel\".cl"')
+        tiny.spoil(template, "[32, 64, 128, 256]", "[64, 257]")
+        text = template.read_text().replace("    int i", "#if BLOCK == 257\n    oops;\n#endif\n    int i")
+        template.write_text(text)
+        arguments = ("--template", template, "--search", "exhaustive", "--out", 'my "run"')
+        ended = tunesmith(tmp_path, "tune", "problem", *arguments)
+        assert ended.code == 0, ended.err
+        assert "report           'my \"run\"/report.md'" in ended.out
+        run = tmp_path / 'my "run"'
+        failures = json.loads((run / "report.json").read_text())["failures"]
+        assert [failure["config"] for failure in failures] == [{"BLOCK": 257}]
+        assert "template___bold_.cl:15:5: " in failures[0]["detail"]
+        assert tunesmith(tmp_path, "resume", 'my "run"', "--json").json["finished"] is True
+
+    def test_any_letters_in_folders(self, tmp_path: Path) -> None:
+        problem = tiny.fake(tmp_path / "ядро 你好 [red]")
+        ended = tunesmith(tmp_path, "check", problem)
+        assert ended.code == 0, ended.err
+
+    def test_bytes_that_are_no_letters(self, tmp_path: Path, fake: Path) -> None:
+        name = os.fsdecode(b"bad\xff.fake")
+        try:
+            (fake / "template.fake").rename(fake / name)
+        except OSError:
+            pytest.skip("this file system has no such names")
+        ended = tunesmith(tmp_path, "tune", "problem", "--template", fake / name)
+        refused(ended, 2, "bad\N{REPLACEMENT CHARACTER}.fake: the file's name is not UTF-8 text", "rename it")
+        ended = tunesmith(tmp_path, "report", name, "--json")
+        assert ended.code == ended.json["exit"] == 2
+
+
+class TestFlags:
+    @pytest.mark.parametrize(
+        ("flag", "value", "code", "message"),
+        [
+            ("--backend", "metal", 2, "unknown backend 'metal'; known are opencl, fake, replay"),
+            ("--backend", "opencl", 2, "backend opencl runs opencl kernels, this one is fake"),
+            ("--backend", "fake:x", 2, "only the replay backend takes a file, got 'fake:x'"),
+            ("--backend", "replay", 2, "the replay backend needs a recording"),
+            ("--backend", "replay:nowhere.json", 2, "nowhere.json: cannot read the recording: No such file"),
+            (
+                "--backend",
+                "replay:problem/problem.toml",
+                2,
+                "problem.toml: not a recording: JSON is malformed",
+            ),
+            ("--search", "luck", 2, "unknown search 'luck'; known are default, exhaustive, random, refine"),
+            ("--device", "H999", 5, "--device 'H999' matches no device; there are: 0 = simulated device"),
+        ],
+    )
+    def test_unknown_words(
+        self, tmp_path: Path, fake: Path, flag: str, value: str, code: int, message: str
+    ) -> None:
+        refused(tune(tmp_path, flag, value, run=quickly), code, message)
+        assert not (tmp_path / "tunesmith-runs").exists()
+
+    def test_unknown_format(self, tmp_path: Path) -> None:
+        ended = quickly(tmp_path, "report", "--format", "pdf")
+        refused(ended, 2, "unknown format 'pdf'; known are text, md, json", "--format text")
+
+    def test_no_run_yet(self, tmp_path: Path) -> None:
+        for command in ("report", "resume"):
+            ended = quickly(tmp_path, command)
+            refused(
+                ended, 2, "there is no run in tunesmith-runs yet", "tunesmith tune PROBLEM --template FILE"
+            )
+        refused(quickly(tmp_path, "report", "nowhere"), 2, "nowhere: there is no such run folder")
+        (tmp_path / "empty").mkdir()
+        refused(quickly(tmp_path, "resume", "empty"), 2, "empty: this is not a run folder: it has no journal")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("evals = 0", "evals must be at least 1, got 0"),
+            ("speed = 9", "unknown key 'speed'; known are backend, device, search"),
+            ("seed = x", "cannot be read: Invalid value (at line 1, column 8)"),
+        ],
+    )
+    def test_settings_in_a_file(self, tmp_path: Path, text: str, message: str) -> None:
+        (tmp_path / "tunesmith.toml").write_text(text)
+        refused(quickly(tmp_path, "report"), 2, message, "tunesmith.toml")
+
+
+class TestDevice:
+    def test_another_one_than_the_run_began_on(self, finished: Path, tmp_path: Path) -> None:
+        run = shutil.copytree(finished, tmp_path / "run")
+        first = json.loads((run / "journal.jsonl").read_text().splitlines()[0])
+        first["event"]["device"] |= {"name": "another device", "driver": "535.0"}
+        (run / "journal.jsonl").write_text(json.dumps(first) + "\n")
+        ended = tunesmith(tmp_path, "resume", "run")
+        message = "this run belongs to another device (535.0); here there is: simulated device (1)"
+        refused(ended, 5, message, "resume it where that device is, or start a new run here")
+        assert tunesmith(tmp_path, "report", "run").code == 0
+        assert not (run / "scratch").exists()
+
+    def test_one_array_is_too_large(self, tmp_path: Path, fake: Path) -> None:
+        for old, new in (("8, 64]", "8, 60000000]"), ("n = 64", "n = 60000000")):
+            tiny.spoil(fake / "problem.toml", old, new)
+        message = "array out needs 240000000 bytes, the device allows 134217728"
+        refused(tunesmith(tmp_path, "check", "problem"), 2, message, "60000000")
+
+    def test_out_of_memory(self, tmp_path: Path, fake: Path) -> None:
+        """Each array fits, all of them together do not."""
+        more = [
+            f'[[argument]]\nname = "{name}"\ntype = "float32*"\nshape = ["33000000"]\nrole = "workspace"\n'
+            for name in "abc"
+        ]
+        scalar = '[[argument]]\nname = "n"'
+        tiny.spoil(fake / "problem.toml", scalar, "".join(more) + scalar)
+        tiny.spoil(fake / "kernel.fake", '"x", ', '"x", "a", "b", "c", ')
+        ended = tunesmith(tmp_path, "check", "problem")
+        refused(ended, 2, "the kernel cannot run here at n=8: 132032816 bytes wanted", "choose smaller sizes")
+
+
+class TestRunFolder:
+    def test_holds_a_run_already(self, finished: Path, tmp_path: Path, fake: Path) -> None:
+        shutil.copytree(finished, tmp_path / "run")
+        before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+        ended = tune(tmp_path, "--out", "run")
+        refused(ended, 2, "run: this folder already holds a run", "tunesmith resume run; or choose another")
+        assert {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
+
+    def test_holds_something_else(self, tmp_path: Path, fake: Path) -> None:
+        ended = tune(tmp_path, "--out", "problem")
+        refused(
+            ended, 2, "problem: a run's folder must be new or empty, this one holds kernel.fake, problem.toml"
+        )
+        assert "hint: choose another folder: --out problem/run" in ended.err
+        assert len(list(fake.iterdir())) == 4
+        ended = tune(tmp_path, "--out", "problem/kernel.fake")
+        refused(ended, 2, "problem/kernel.fake: cannot create the run folder: File exists", "--out")
+
+    def test_is_damaged(self, finished: Path, tmp_path: Path) -> None:
+        def damaged(damage: Callable[[Path], None], *said: str) -> None:
+            shutil.rmtree(tmp_path / "run", ignore_errors=True)
+            run = shutil.copytree(finished, tmp_path / "run")
+            damage(run)
+            refused(quickly(tmp_path, "resume", "run"), 2, *said)
+
+        def line(number: int, text: bytes) -> Callable[[Path], None]:
+            def damage(run: Path) -> None:
+                lines = (run / "journal.jsonl").read_bytes().splitlines()
+                lines[number - 1] = text
+                (run / "journal.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+
+            return damage
+
+        restore = "hint: restore the folder from a copy, or start a new run"
+        damaged(line(3, b'{"numb'), "run/journal.jsonl:3: the journal is damaged: ", restore)
+        future = b'{"number":2,"at":1.0,"type":"Dreamt","event":{}}'
+        damaged(line(3, future), "run/journal.jsonl:3: ", "unknown event 'Dreamt'", restore)
+        lost = next(p.name for p in (finished / "objects").iterdir() if b"/// fake" in p.read_bytes())
+        damaged(lambda run: (run / "objects" / lost).unlink(), f"lost its file objects/{lost[:12]}", restore)
+        damaged(lambda run: (run / "objects" / lost).write_text("x"), "has been changed", restore)
+        damaged(lambda run: (run / "journal.jsonl").write_text("{"), "the run was killed before it began")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk of its own; needs the right to mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root can mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def remount(disk: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", disk], check=True)
+
+
+class TestDisk:
+    def test_full_before_the_run_has_begun(self, tmp_path: Path, fake: Path, disk: Path) -> None:
+        remount(disk, "size=8k")
+        command = ("tune", fake, "--template", fake / "template.fake", "--evals", 1)
+        for ended in (tunesmith(tmp_path, *command, "--out", "disk/run"), _in(disk, tmp_path, *command)):
+            refused(ended, 2, "cannot write: No space left on device")
+            assert "hint: free some room on that disk, then: run the same command again" in ended.err
+        assert [p.name for p in disk.rglob("*")] == ["tunesmith-runs"], "no trace of a run that never began"
+
+    def test_full_in_the_middle(self, tmp_path: Path, fake: Path, disk: Path) -> None:
+        remount(disk, "size=36k")
+        ended = tune(tmp_path, "--no-cache", "--out", "disk/run", "--json")
+        assert ended.code == ended.json["exit"] == 2
+        assert "No space left on device" in ended.json["error"]
+        assert ended.json["hint"] == "free some room on that disk, then: tunesmith resume disk/run"
+        assert wait_until_alone(tmp_path) == []
+        assert tunesmith(tmp_path, "report", "disk/run").code == 0
+        remount(disk, "size=4m")
+        ended = tunesmith(tmp_path, "resume", "disk/run", "--json")
+        assert ended.code == 0, ended.err
+        assert ended.json["finished"] is True
+        assert ended.json["evaluations"] == {"ok": 4}
+        assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".new")]
+
+    def test_read_only(self, finished: Path, tmp_path: Path, fake: Path, disk: Path) -> None:
+        shutil.copytree(finished, disk / "run")
+        remount(disk, "ro")
+        try:
+            ended = tunesmith(tmp_path, "report", "disk/run", "--json")
+            assert ended.code == 0, ended.err
+            ended = tunesmith(tmp_path, "resume", "disk/run")
+            refused(
+                ended, 2, "disk/run: cannot lock the run folder: Read-only file system", "make it writable"
+            )
+            ended = tune(tmp_path, "--out", "disk/new")
+            message = "disk/new: cannot create the run folder: Read-only file system"
+            refused(ended, 2, message, "make it writable, or choose another folder with --out")
+            (tmp_path / "k.cl").write_text(tiny.KERNEL)
+            ended = tunesmith(tmp_path, "init", "k.cl", "-o", "disk/k")
+            refused(
+                ended,
+                2,
+                "disk/k: cannot write the draft: Read-only file system",
+                "another folder with -o DIR",
+            )
+        finally:
+            remount(disk, "rw")
+
+    def test_read_only_for_this_user(self, tmp_path: Path, fake: Path) -> None:
+        if os.geteuid() == 0:
+            pytest.skip("permissions mean nothing to root")
+        (tmp_path / "runs").mkdir(mode=0o555)
+        ended = tune(tmp_path, "--out", "runs/run")
+        refused(ended, 2, "runs/run: cannot create the run folder: Permission denied", "make it writable")
+
+
+def _in(folder: Path, home: Path, *arguments: object) -> Ended:
+    """Run it in one folder while its temporary files and caches lie in another."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tunesmith", *map(str, arguments)],
+        cwd=folder,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr
+    return Ended(done.returncode, done.stdout, done.stderr)

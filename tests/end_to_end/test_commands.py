@@ -1,0 +1,268 @@
+"""Every command as a user types it: the result on stdout, all else on stderr, the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end import tiny
+from tests.opencl_here import needs_opencl
+from tests.running import (
+    FIXTURES,
+    environment,
+    journal,
+    processes_in,
+    start,
+    tunesmith,
+    wait_for_events,
+    wait_until_alone,
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a problem and two runs of it, the second the newer."""
+    folder = tmp_path_factory.mktemp("finished")
+    problem = tiny.fake(folder / "problem")
+    for seed in (1, 2):
+        ended = tunesmith(
+            folder, "tune", problem, "--template", problem / "template.fake", "--seed", seed, "--evals", 2
+        )
+        assert ended.code == 0, ended.err
+        assert ended.out.startswith("tiny on simulated device\n")
+        assert f"tunesmith-runs/tiny-{seed}/report.md" in ended.out
+        for line in ended.err.splitlines():
+            assert line[2] == ":", f"not a progress line: {line}"
+    return folder
+
+
+def unfinished(folder: Path, copy_of: Path) -> Path:
+    """A run that was killed when its search began."""
+    run = folder / "run"
+    shutil.copytree(copy_of, run)
+    for name in ("tuned", "report.md", "report.json", "template.fake"):
+        path = run / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    kept = next(i for i, line in enumerate(lines) if b'"Asked"' in line)
+    (run / "journal.jsonl").write_bytes(b"".join(lines[: kept + 1]))
+    return run
+
+
+class TestCheck:
+    def test_says_what_was_judged_and_by_what(self, tmp_path: Path) -> None:
+        problem = tiny.fake(tmp_path / "problem")
+        ended = tunesmith(
+            tmp_path, "check", problem / "problem.toml", "--template", problem / "template.fake"
+        )
+        assert ended.code == 0, ended.err
+        assert ended.out.splitlines() == [
+            "tiny is right on 7 cases on simulated device, judged by the reference",
+            "the template has 4 configurations for it there",
+        ]
+        assert "checking the original, case 1 of 7" in ended.err
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["problem", "tmp"]
+        assert list((tmp_path / "tmp").iterdir()) == []
+
+    def test_json_without_a_reference(self, tmp_path: Path) -> None:
+        problem = tiny.fake(tmp_path / "problem")
+        tiny.spoil(problem / "problem.toml", 'reference = "reference.py:scale"', "")
+        ended = tunesmith(tmp_path, "check", problem, "--json", "--device", "simulated")
+        assert ended.code == 0, ended.err
+        assert ended.err == ""
+        device = {"problem": "tiny", "device": "simulated device"}
+        assert ended.json == {**device, "cases": ended.json["cases"], "right": True, "feasible": None}
+        assert "no reference given" in tunesmith(tmp_path, "check", problem).out
+
+
+class TestTune:
+    def test_json_is_the_report_whatever_the_budget(self, finished: Path, tmp_path: Path) -> None:
+        problem = finished / "problem"
+        huge = "9" * 30
+        budgets = ("--evals", huge, "--time", "inf", "--seed", huge)
+        arguments = ("--template", problem / "template.fake", "--out", "run", "--no-cache", "--json")
+        ended = tunesmith(tmp_path, "tune", problem, *arguments, *budgets)
+        assert ended.code == 0, ended.err
+        assert ended.err == ""
+        assert ended.json == json.loads((tmp_path / "run" / "report.json").read_text())
+        assert ended.json["general"] == {"BLOCK": 32}
+        assert ended.json["seed"] == int(huge)
+        assert ended.json["evaluations"] == {"ok": 4}
+
+    def test_no_gain_is_a_result(self, tmp_path: Path) -> None:
+        problem = tiny.fake(tmp_path / "problem")
+        tiny.spoil(problem / "template.fake", '"100 * BLOCK"', '"90000 + BLOCK"')
+        ended = tunesmith(tmp_path, "tune", problem, "--template", problem / "template.fake", "--evals", 1)
+        assert ended.code == 0, ended.err
+        assert "the original stays" in ended.out
+
+    @needs_opencl
+    def test_when_nothing_works_the_first_reason_is_shown(self, tmp_path: Path) -> None:
+        problem = tiny.opencl(tmp_path / "problem")
+        line = tiny.spoil(problem / "template.cl", "2.0f * x[i]", "2.0f * y[i]")
+        ended = tunesmith(tmp_path, "tune", problem, "--template", problem / "template.cl", "--evals", 2)
+        assert ended.code == 0, ended.err
+        assert "nothing worked   BLOCK=64: build_failed, " in ended.out
+        assert f"template.cl:{line}:25: use of undeclared identifier 'y'" in ended.out
+
+    def test_runs_begun_at_once_get_a_folder_each(self, tmp_path: Path) -> None:
+        problem = tiny.fake(tmp_path / "problem")
+        command = ("tune", problem, "--template", problem / "template.fake", "--evals", 1)
+        both = [start(tmp_path, *command) for _ in range(2)]
+        assert [p.communicate()[1] and p.returncode for p in both] == [0, 0]
+        assert {p.name for p in (tmp_path / "tunesmith-runs").iterdir()} == {"tiny-1", "tiny-2"}
+
+
+class TestReport:
+    def test_the_newest_run_unless_named(self, finished: Path) -> None:
+        ended = tunesmith(finished, "report")
+        assert ended.code == 0, ended.err
+        assert ended.err == ""
+        assert "tunesmith-runs/tiny-2/report.md" in ended.out
+        ended = tunesmith(finished, "report", "tunesmith-runs/tiny-1")
+        assert "tunesmith-runs/tiny-1/report.md" in ended.out
+
+    def test_formats(self, finished: Path) -> None:
+        run = finished / "tunesmith-runs" / "tiny-2"
+        markdown = tunesmith(finished, "report", "--format", "md")
+        assert markdown.code == 0
+        assert markdown.out == (run / "report.md").read_text()
+        for arguments in (["--format", "json"], ["--format", "md", "--json"]):
+            ended = tunesmith(finished, "report", *arguments)
+            assert ended.code == 0
+            assert ended.json == json.loads((run / "report.json").read_text())
+            assert ended.out.count("\n") == 1
+
+    def test_of_a_run_that_is_not_finished(self, finished: Path, tmp_path: Path) -> None:
+        run = unfinished(tmp_path, finished / "tunesmith-runs" / "tiny-1")
+        before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
+        ended = tunesmith(tmp_path, "report", "run")
+        assert ended.code == 0, ended.err
+        assert "not finished" in ended.out
+        assert "resume it with   tunesmith resume run\n" in ended.out
+        for form in ("md", "json"):
+            assert tunesmith(tmp_path, "report", "run", "--format", form).code == 0
+        assert {p: p.stat().st_mtime_ns for p in run.rglob("*")} == before, "a report changes nothing"
+
+    def test_of_a_run_with_nothing_but_its_start(self, finished: Path, tmp_path: Path) -> None:
+        run = unfinished(tmp_path, finished / "tunesmith-runs" / "tiny-1")
+        (run / "journal.jsonl").write_bytes((run / "journal.jsonl").read_bytes().splitlines(keepends=True)[0])
+        ended = tunesmith(tmp_path, "report", "run")
+        assert ended.code == 0, ended.err
+        assert ended.out.startswith("tiny on simulated device\n")
+
+
+class TestResume:
+    def test_goes_on_and_delivers(self, finished: Path, tmp_path: Path) -> None:
+        whole = finished / "tunesmith-runs" / "tiny-1"
+        run = unfinished(tmp_path, whole)
+        ended = tunesmith(tmp_path, "resume", "run", "--json")
+        assert ended.code == 0, ended.err
+        assert ended.err == ""
+        assert ended.json["finished"] is True
+        assert {p.name for p in run.iterdir()} == {p.name for p in whole.iterdir()}
+
+    def test_of_a_finished_run_shows_it_again(self, finished: Path) -> None:
+        newest = finished / "tunesmith-runs" / "tiny-2"
+        events = len(journal(newest))
+        ended = tunesmith(finished, "resume")
+        assert ended.code == 0, ended.err
+        assert "tiny-2/report.md" in ended.out
+        assert len(journal(newest)) == events
+
+    @pytest.mark.timeout(200)
+    def test_after_an_interrupt(self, tmp_path: Path) -> None:
+        process = self.half_done(tmp_path)
+        ended = tunesmith(tmp_path, "resume", "my run", "--json")
+        assert ended.code == 2
+        assert "my run: another process is working in this run folder" in ended.err
+        assert ended.json["hint"] == "wait for it to end, or start a new run with --out"
+        self.interrupt(tmp_path, process, signal.SIGINT)
+        assert not (tmp_path / "my run" / "scratch").exists()
+        ended = tunesmith(tmp_path, "resume", "my run", "--json")
+        assert ended.code == 0, ended.err
+        assert ended.json["finished"] is True
+        assert sum(ended.json["evaluations"].values()) == 40
+        assert processes_in(tmp_path) == []
+
+    def test_asked_politely_several_times(self, tmp_path: Path) -> None:
+        process = self.half_done(tmp_path)
+        self.interrupt(tmp_path, process, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+    def half_done(self, folder: Path) -> subprocess.Popen[str]:
+        scale = FIXTURES / "scale"
+        arguments = ("--template", scale / "template.fake", "--no-cache", "--evals", 40, "--out", "my run")
+        process = start(folder, "tune", scale, *arguments)
+        wait_for_events(folder / "my run", 8, process)
+        return process
+
+    def interrupt(self, folder: Path, process: subprocess.Popen[str], *signals: signal.Signals) -> None:
+        for number in signals:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert out == ""
+        assert err.splitlines()[-2:] == [
+            "error: my run: interrupted; nothing is lost",
+            "hint: go on with: tunesmith resume 'my run'",
+        ]
+        assert "Traceback" not in err
+        assert wait_until_alone(folder) == []
+        assert list((folder / "tmp").iterdir()) == []
+
+
+class TestDevicesAndDoctor:
+    def test_devices(self, tmp_path: Path) -> None:
+        ended = tunesmith(tmp_path, "devices", "--backend", "fake")
+        assert ended.code == 0, ended.err
+        assert ended.err == ""
+        assert "simulated device" in ended.out
+        ended = tunesmith(tmp_path, "devices", "--json")
+        assert ended.code == 0, ended.err
+        assert "fake" in [device["backend"] for device in ended.json]
+
+    def test_doctor(self, tmp_path: Path) -> None:
+        ended = tunesmith(tmp_path, "doctor")
+        assert ended.code == 0, ended.err
+        assert ended.err == ""
+        assert all(line.startswith(("ok ", "missing ", " ")) for line in ended.out.splitlines())
+        ended = tunesmith(tmp_path, "doctor", "--json")
+        assert {k: ended.json[0][k] for k in ("what", "usable")} == {"what": "Python", "usable": True}
+
+    def test_where_a_driver_cannot_be_loaded(self, tmp_path: Path) -> None:
+        broken = tmp_path / "broken" / "pyopencl"
+        broken.mkdir(parents=True)
+        (broken / "__init__.py").write_text(
+            'raise ImportError("libOpenCL.so.1: cannot open shared object file")'
+        )
+        problem = tiny.opencl(tmp_path / "problem")
+
+        def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+            paths = os.pathsep.join([str(broken.parent), os.environ.get("PYTHONPATH", "")])
+            return subprocess.run(
+                [sys.executable, "-m", "tunesmith", *map(str, arguments)],
+                env={**environment(tmp_path), "PYTHONPATH": paths},
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+            )
+
+        why = "pyopencl cannot be loaded: libOpenCL.so.1: cannot open shared object file"
+        ended = run("check", problem)
+        assert (ended.returncode, ended.stdout) == (5, "")
+        assert ended.stderr == f"error: {why}\nhint: see what is missing with: tunesmith doctor\n"
+        ended = run("devices", "--json")
+        assert ended.returncode == 0
+        assert [device["backend"] for device in json.loads(ended.stdout)] == ["fake"]
+        assert ended.stderr == f"{why}\n"
+        ended = run("doctor")
+        assert ended.returncode == 0
+        assert f"missing  OpenCL device: {why}\n" in ended.stdout
+        assert "enable it with: pip install 'tunesmith[opencl]'" in ended.stdout

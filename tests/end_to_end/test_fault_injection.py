@@ -1,0 +1,116 @@
+"""Fifty hostile kernels in one run: each gets its status, the right one wins, nothing is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.opencl_here import needs_opencl
+from tests.running import FIXTURES, journal, tunesmith, wait_until_alone
+
+HOSTILE = FIXTURES / "hostile_opencl"
+# By the template's KIND: good, illegal address, endless loop, trap, past the end, garbage, poison, printing.
+EXPECTED = {
+    0: "ok",
+    1: "crashed",
+    2: "timed_out",
+    3: "crashed",
+    4: "wrong",
+    5: "wrong",
+    6: "wrong",
+    7: "wrong",
+}
+
+FAKE_TEMPLATE = """\
+// /// tunesmith
+// [params]
+// FAULT = [0, 1, 2, 3, 4, 5, 6, 7, 9, 10]
+// COPY = [1, 2, 3, 4, 5, 6]
+// [default]
+// FAULT = 0
+// COPY = 6
+// [require]
+// few_hangs = "FAULT != 5 or COPY == 1"
+// [launch]
+// grid = ["rows"]
+// block = ["64"]
+// ///
+#ifndef FAULT
+#define FAULT 0
+#endif
+#ifndef COPY
+#define COPY 6
+#endif
+int choices[] = {FAULT, COPY};
+// /// fake
+// args = ["out", "x", "rows", "d"]
+// op = "scale"
+// time = "100 * (1000 * COPY + rows * d // 4)"
+// fault = "FAULT"
+// ///
+"""
+FAKE_EXPECTED = {
+    0: {"ok"},
+    1: {"build_failed"},
+    2: {"wrong"},
+    3: {"crashed"},
+    4: {"crashed"},
+    5: {"timed_out"},
+    6: {"unstable"},
+    7: {"wrong"},
+    9: {"unstable", "wrong"},  # garbage that differs from run to run is both
+    10: {"wrong"},
+}
+
+
+def searched(run: Path) -> dict[tuple[int, ...], str]:
+    """Status by configuration, as the journal has it."""
+    found = {}
+    for line in journal(run):
+        if line["type"] != "Measured" or line["event"]["outcome"]["trial"]["purpose"] != "search":
+            continue
+        outcome = line["event"]["outcome"]
+        config = tuple(value for _, value in outcome["trial"]["config"]["items"])
+        statuses = {result["status"] for result in outcome["results"]}
+        assert len(statuses) == 1
+        found[config] = statuses.pop()
+    return found
+
+
+def nothing_left(folder: Path) -> None:
+    assert wait_until_alone(folder) == []
+    assert [p.name for p in (folder / "tmp").iterdir()] == []
+    kept = {"journal.jsonl", "lock", "objects", "report.json", "report.md", "tuned"}
+    assert {p.name for p in (folder / "run").iterdir()} <= kept | {"template.cl", "template.fake"}
+
+
+@needs_opencl
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_fifty_hostile_opencl_kernels(tmp_path: Path) -> None:
+    named = ("--template", HOSTILE / "template.cl", "--out", "run")
+    ended = tunesmith(tmp_path, "tune", HOSTILE, *named, "--no-cache", "--json", timeout=390)
+    assert ended.code == 0, ended.err
+    statuses = searched(tmp_path / "run")
+    assert sum(kind != 0 for kind, _ in statuses) == 50
+    wrong = {config: status for config, status in statuses.items() if status != EXPECTED[config[0]]}
+    assert wrong == {}
+    assert ended.json["workloads"][0]["config"] == {"KIND": 0, "COPY": 1}
+    assert ended.json["workloads"][0]["speedup"] > 2
+    nothing_left(tmp_path)
+
+
+@pytest.mark.timeout(200)
+def test_hostile_simulated_kernels(tmp_path: Path) -> None:
+    template = tmp_path / "template.fake"
+    template.write_text(FAKE_TEMPLATE)
+    scale = FIXTURES / "scale"
+    ended = tunesmith(tmp_path, "tune", scale, "--template", template, "--no-cache", "--out", "run", "--json")
+    assert ended.code == 0, ended.err
+    statuses = searched(tmp_path / "run")
+    assert len(statuses) == 55
+    wrong = {config: status for config, status in statuses.items() if status not in FAKE_EXPECTED[config[0]]}
+    assert wrong == {}
+    assert ended.json["general"] == {"FAULT": 0, "COPY": 1}
+    nothing_left(tmp_path)

@@ -1,0 +1,221 @@
+"""kill -9 at any moment, then resume: the run ends as the uninterrupted one and measures nothing twice."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.opencl_here import needs_opencl
+from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
+from tunesmith import registry, runs
+from tunesmith.core.codec import decode_record
+from tunesmith.core.events import Baseline, Event, Measured, Recorded, Started, Verified
+from tunesmith.core.outcome import Outcome, Trial
+from tunesmith.core.template import Template
+
+POINTS, OPENCL_POINTS = 50, 5
+TEMPLATE = """\
+// /// tunesmith
+// [params]
+// BLOCK = [32, 64]
+// VEC = [1, 2, 4, 8]
+// FAULT = [0, 1, 2]
+// [default]
+// BLOCK = 64
+// VEC = 1
+// FAULT = 0
+// [require]
+// few_faults = "FAULT == 0 or VEC == 1"
+// [launch]
+// grid = ["rows"]
+// block = ["BLOCK"]
+// ///
+#ifndef BLOCK
+#define BLOCK 64
+#endif
+#ifndef VEC
+#define VEC 1
+#endif
+#ifndef FAULT
+#define FAULT 0
+#endif
+int choices[] = {BLOCK, VEC, FAULT};
+// /// fake
+// args = ["out", "x", "rows", "d"]
+// op = "scale"
+// time = "100 * (9000 + rows * d // VEC + 50 * (BLOCK - 64))"
+// fault = "FAULT"
+// ///
+"""
+
+
+def tune(problem: Path, template: Path, *more: object) -> tuple[object, ...]:
+    return ("tune", problem, "--template", template, "--no-cache", "--seed", 3, "--out", "run", *more)
+
+
+def kill_and_resume(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
+    """How many events the journal had when the process was killed."""
+    process = start(folder, *command)
+    wait_for_events(folder / "run", events, process)
+    time.sleep(pause)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert wait_until_alone(folder) == []
+    written = len(journal(folder / "run"))
+    if written:  # killed before it began: nothing to lose, nothing to resume
+        ended = tunesmith(folder, "resume", "run", "--json")
+        assert ended.code == 0, ended.err
+    return written
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_killed_anywhere_on_the_simulated_device(tmp_path: Path) -> None:
+    template = tmp_path / "template.fake"
+    template.write_text(TEMPLATE)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    problem = tmp_path / "problem"
+    problem.mkdir()
+    for file in (FIXTURES / "scale").iterdir():
+        one_workload = [line for line in file.read_text().splitlines() if not line.startswith("wide")]
+        (problem / file.name).write_text("\n".join(one_workload) + "\n")
+    command = tune(problem, template, "--search", "random")
+    ended = tunesmith(whole, *command)
+    assert ended.code == 0, ended.err
+    expected = facts(whole / "run")
+    rng = random.Random(7)
+    points = [(n, rng.randrange(len(expected)), rng.uniform(0, 0.1)) for n in range(POINTS)]
+
+    def one(point: tuple[int, int, float]) -> str | None:
+        number, events, pause = point
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        written = kill_and_resume(folder, command, events, pause)
+        if not written:
+            return None
+        halfway.append(0 < written < len(expected))
+        same = facts(folder / "run") == expected and _delivered(folder) == delivered
+        left = [p.name for p in (folder / "run").iterdir() if p.name == "scratch" or ".new" in p.name]
+        return None if same and not left else f"killed after event {events} + {pause:.3f} s: {left}"
+
+    halfway: list[bool] = []
+    delivered = _delivered(whole)
+    with ThreadPoolExecutor(2) as pool:
+        assert [fault for fault in pool.map(one, points) if fault] == []
+    assert sum(halfway) > POINTS * 0.7
+
+
+def _delivered(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in (folder / "run" / "tuned").iterdir()}
+
+
+@needs_opencl
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_killed_on_a_real_device(tmp_path: Path) -> None:
+    problem = FIXTURES / "hostile_opencl"
+    template = tmp_path / "template.cl"
+    text = (problem / "template.cl").read_text()
+    # Good ones, crashes and wrong ones; endless loops are another test's subject.
+    template.write_text(text.replace("[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 1, 4]").replace("few_hangs", "few")
+                        .replace('"KIND != 2 or COPY <= 4"', '"KIND == 0 or COPY == 1"'))  # fmt: skip
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    command = tune(problem, template)
+    ended = tunesmith(whole, *command, "--json")
+    assert ended.code == 0, ended.err
+    total = len(journal(whole / "run"))
+    rng = random.Random(11)
+    for number in range(OPENCL_POINTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        events = rng.randrange(1, total)
+        kill_and_resume(folder, command, events, rng.uniform(0, 0.5))
+        run = folder / "run"
+        lines = journal(run)
+        measured = Counter(e["event"]["outcome"]["trial"]["id"] for e in lines if e["type"] == "Measured")
+        assert set(measured.values()) == {1}, f"killed after event {events}"
+        # Times differ between two runs of a real device; what was tried, and how it went, does not.
+        assert _statuses(run) == _statuses(whole / "run"), f"killed after event {events}"
+        # And every decision is the one an uninterrupted run makes on the same measurements.
+        assert _replayed(run) == [_event(line) for line in _raw(run)], f"killed after event {events}"
+
+
+def _statuses(run: Path) -> dict[str, list[str]]:
+    found = {}
+    for line in journal(run):
+        if line["type"] == "Measured" and line["event"]["outcome"]["trial"]["purpose"] == "search":
+            outcome = line["event"]["outcome"]
+            found[str(outcome["trial"]["config"])] = [r["status"] for r in outcome["results"]]
+    return found
+
+
+def _raw(run: Path) -> list[bytes]:
+    return (run / "journal.jsonl").read_bytes().split(b"\n")[:-1]
+
+
+def _event(line: bytes) -> Event:
+    return decode_record(line).event
+
+
+class _Recorded:
+    """A lab that gives back what a journal says was measured, and nothing else."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self._baseline = next(e for e in events if isinstance(e, Baseline))
+        self._outcomes = {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
+        self._verified = {e.outcome.trial: e for e in events if isinstance(e, Verified)}
+        self._queue: list[Trial] = []
+
+    def baseline(self) -> Baseline:
+        return self._baseline
+
+    def admit(self, template: Template) -> None: ...
+
+    def submit(self, trial: Trial) -> None:
+        self._queue.append(trial)
+
+    def collect(self) -> Outcome:
+        return self._outcomes[self._queue.pop(0)]
+
+    def verify(self, trial: Trial) -> Verified:
+        return self._verified[trial]
+
+    def close(self) -> None: ...
+
+
+class _Memory:
+    def __init__(self, started: Started) -> None:
+        self.events: list[Event] = [started]
+
+    def read(self) -> Iterator[Recorded]:
+        return iter([Recorded(i, 0.0, e) for i, e in enumerate(self.events)])
+
+    def append(self, event: Event) -> Recorded:
+        self.events.append(event)
+        return Recorded(len(self.events) - 1, 0.0, event)
+
+
+class _Silent:
+    def event(self, *_: object) -> None: ...
+
+    def note(self, _text: str) -> None: ...
+
+
+def _replayed(run: Path) -> list[Event]:
+    """The events of an uninterrupted run that sees the measurements of this one."""
+    events = [_event(line) for line in _raw(run)]
+    started = events[0]
+    assert isinstance(started, Started)
+    problem, template = runs.reload(runs.RunFolder.open(run), started)
+    memory = _Memory(started)
+    registry.loop(problem, template, started, _Recorded(events), memory, _Silent()).run()
+    return memory.events

@@ -1,0 +1,229 @@
+"""Whether a problem lists the kernel's own arguments, as far as reading the source can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tunesmith.core.expr import parse
+from tunesmith.core.problem import Accuracy, Argument, Contract, Kernel, Launch, Problem, Role
+from tunesmith.expert.reading.signature import missing_entry, signature_faults
+
+CUDA = "__global__ void k(float* out, const float* x, int n) { out[n] = x[n]; }"
+OPENCL = "__kernel void k(__global float* out, __global const float* x, int n) { out[n] = x[n]; }"
+
+
+def array(name: str, type: str = "float32", role: Role = "input") -> Argument:
+    return Argument(name, type, role, (parse("n"),))
+
+
+def scalar(name: str, type: str = "int32") -> Argument:
+    return Argument(name, type, "scalar", value=parse("n") if "int" in type else 0.5)
+
+
+OUT, X, N = array("out", role="output"), array("x"), scalar("n")
+
+
+def problem_of(text: str, *arguments: Argument, language: str = "cuda", entry: str = "k") -> Problem:
+    launch = Launch(entry, (parse(1),), (parse(1),), tuple(argument.name for argument in arguments))
+    kernel = Kernel("kernel.cu", text, entry, language)
+    return Problem("p", kernel, arguments, (launch,), Contract(()), (), Accuracy(0, 0))
+
+
+def faults(text: str, *arguments: Argument, language: str = "cuda", entry: str = "k") -> list[str]:
+    return signature_faults(problem_of(text, *arguments, language=language, entry=entry))
+
+
+@pytest.mark.parametrize(("text", "language"), [(CUDA, "cuda"), (CUDA, "hip"), (OPENCL, "opencl")])
+def test_arguments_as_the_kernel_takes_them(text: str, language: str) -> None:
+    assert faults(text, OUT, X, N, language=language) == []
+
+
+def test_another_order_is_told_with_both() -> None:
+    (fault,) = faults(CUDA, X, OUT, N)
+    assert fault == (
+        "the arguments of k are in another order: "
+        "the kernel takes (out, x, n), the problem gives (x, out, n) (kernel.cu:1)"
+    )
+
+
+@pytest.mark.parametrize(("given", "count"), [((OUT, X), 2), ((OUT, X, N, scalar("m")), 4)])
+def test_another_count(given: tuple[Argument, ...], count: int) -> None:
+    (fault,) = faults(CUDA, *given)
+    assert fault.startswith(f"k takes 3 arguments, {count} are given")
+
+
+def test_other_names_in_the_same_places_are_fine() -> None:
+    assert faults(CUDA, array("y", role="output"), array("input"), scalar("count")) == []
+
+
+def test_a_scalar_where_the_kernel_has_an_array() -> None:
+    (fault,) = faults(CUDA, OUT, scalar("a"), N)
+    assert "argument 2 of k: x is an array in the kernel, a is a scalar" in fault
+
+
+def test_an_array_where_the_kernel_has_a_scalar() -> None:
+    (fault,) = faults(CUDA, OUT, X, array("lengths", "int32"))
+    assert "argument 3 of k: n is a scalar in the kernel, lengths is an array" in fault
+
+
+def test_every_argument_is_looked_at() -> None:
+    assert len(faults(CUDA, scalar("a"), scalar("b"), array("c"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "fine"),
+    [
+        ("float", "float32", True),
+        ("float", "float64", False),
+        ("float", "int32", False),
+        ("float", "float16", False),
+        ("double", "float64", True),
+        ("double", "int64", False),
+        ("int", "int32", True),
+        ("int", "uint32", True),  # the same bytes; which sign they have is the kernel's business
+        ("int", "int64", False),
+        ("size_t", "int64", True),
+        ("size_t", "int32", False),
+        ("unsigned short", "float16", True),  # halves are often passed as what stores them
+        ("ushort", "float16", True),
+        ("short", "bfloat16", True),
+        ("ushort", "float32", False),
+        ("half", "float16", True),
+        ("half", "int16", True),
+        ("half", "float32", False),
+        ("unsigned char", "int8", True),
+        ("char", "float8_e4m3", True),
+        ("float4", "float32", True),
+        ("float4", "float16", False),
+        ("Mystery", "float32", True),  # only the compiler knows
+        ("void", "float32", True),
+    ],
+)
+def test_element_types(own: str, given: str, fine: bool) -> None:
+    text = f"__global__ void k({own}* out) {{ out[0] = 0; }}"
+    found = faults(text, array("out", given, "output"))
+    assert (found == []) == fine, found
+    if not fine:
+        assert f"out is {given}" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "fine"), [("float", "float32", True), ("long long", "int32", False)]
+)
+def test_scalar_types(own: str, given: str, fine: bool) -> None:
+    text = f"__global__ void k(float* out, {own} a) {{ out[0] = a; }}"
+    assert (faults(text, OUT, scalar("a", given)) == []) == fine
+
+
+def test_a_vector_by_value_is_not_a_number() -> None:
+    text = "__global__ void k(float* out, float4 a) { out[0] = a.x; }"
+    (fault,) = faults(text, OUT, scalar("a", "float32"))
+    assert "a is float4 in the kernel, a scalar argument is a single number" in fault
+
+
+def test_a_typedef_is_followed() -> None:
+    text = "typedef unsigned short half_bits;\n__global__ void k(half_bits* out) { out[0] = 0; }"
+    assert faults(text, array("out", "float16", "output")) == []
+    (fault,) = faults(text, array("out", "float32", "output"))
+    assert "(kernel.cu:2)" in fault
+
+
+def test_local_memory_is_another_kind_of_array() -> None:
+    text = "__kernel void k(__global float* out, __local float* tile) { tile[0] = out[0]; }"
+    assert faults(text, OUT, array("tile", role="local"), language="opencl") == []
+    (fault,) = faults(text, OUT, array("tile"), language="opencl")
+    assert "tile is local memory in the kernel, tile has role input" in fault
+    (fault,) = faults(text, array("out", role="local"), array("tile", role="local"), language="opencl")
+    assert "out is global memory in the kernel, out has role local" in fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__global__ void k(float* out\n#ifdef WIDE\n, int n\n#endif\n) { out[0] = 0; }",
+        "#ifdef A\n__global__ void k(int a) { }\n#else\n__global__ void k(int a, int b) { }\n#endif",
+        "#define ARGS float* a\n__global__ void other(ARGS) { a[0] = 0; }",
+        "int no_kernel_at_all;",
+        "",
+        "MAKE_KERNEL(k)",
+    ],
+)
+def test_what_the_preprocessor_decides_is_left_to_the_compiler(text: str) -> None:
+    assert faults(text, X, OUT, N, scalar("m")) == []
+
+
+def test_a_language_without_a_reader_is_left_alone() -> None:
+    assert faults(CUDA, X, language="fake") == []
+
+
+def test_every_launch_is_compared_with_its_own_kernel() -> None:
+    text = (
+        "__global__ void first(float* out, int n) { out[n] = 0; }\n"
+        "__global__ void second(float* out, const float* x) { out[0] = x[0]; }\n"
+    )
+    launches = [
+        Launch("first", (parse(1),), (parse(1),), ("out", "n")),
+        Launch("second", (parse(1),), (parse(1),), ("x", "out")),
+    ]
+    problem = replace(problem_of(text, OUT, X, N), launches=tuple(launches))
+    (fault,) = signature_faults(problem)
+    assert "the arguments of second are in another order" in fault
+    assert fault.endswith("(kernel.cu:2)")
+    assert signature_faults(replace(problem, launches=(launches[0],))) == []
+
+
+@pytest.mark.parametrize("entry", ["k<float>", "k<float, 4>", " k ", "::k", "k<ns::Type>"])
+def test_the_entry_is_a_name_expression(entry: str) -> None:
+    text = "template <typename T> __global__ void k(T* out, int n) { out[n] = 0; }"
+    assert faults(text, OUT, N, entry=entry) == []
+    assert len(faults(text, N, OUT, entry=entry)) == 1
+
+
+TWO = (
+    "namespace a { __global__ void k(float* out) { out[0] = 0; } }\n"
+    "namespace b { __global__ void k(float* out, int n) { out[n] = 0; } }\n"
+)
+
+
+def test_a_name_that_two_namespaces_have() -> None:
+    assert faults(TWO, OUT, entry="a::k") == []
+    assert faults(TWO, OUT, N, entry="b::k") == []
+    assert len(faults(TWO, OUT, N, entry="a::k")) == 1
+    assert len(faults(TWO, OUT, entry="b::k")) == 1
+    assert faults(TWO, OUT, entry="k") == []  # which one is meant is not known here
+
+
+def test_a_conditional_kernel_is_not_taken_for_its_namesake() -> None:
+    text = TWO.replace("k(float* out)", "k(float* out\n#ifdef X\n, int y\n#endif\n)", 1)
+    assert faults(text, OUT, N, scalar("m"), entry="a::k") == []
+
+
+@pytest.mark.parametrize("entry", ["scale", "ns::scale<float>", "K"])
+def test_an_entry_that_stands_nowhere(entry: str) -> None:
+    fault = missing_entry(problem_of(CUDA, OUT, X, N, entry=entry))
+    assert fault == f"entry '{entry}' is nowhere in kernel.cu, which defines k"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CUDA.replace(" k(", " scale("),
+        f"#define k scale\n{CUDA}",
+        f'#include "scale.cuh"\n{CUDA}',
+        f"#define PASTE(a, b) a##b\n{CUDA}",
+        "int no_kernel_at_all;",
+    ],
+)
+def test_an_entry_that_may_stand_somewhere(text: str) -> None:
+    assert missing_entry(problem_of(text, OUT, X, N, entry="scale")) is None
+
+
+def test_an_entry_that_the_build_makes() -> None:
+    problem = problem_of(CUDA, OUT, X, N, entry="scale")
+    kernel = problem.kernel
+    assert missing_entry(replace(problem, kernel=replace(kernel, flags=("-Dk=scale",)))) is None
+    assert missing_entry(replace(problem, kernel=replace(kernel, defines=(("k", "scale"),)))) is None
+    assert missing_entry(replace(problem, kernel=replace(kernel, language="fake"))) is None
+    assert missing_entry(problem_of(CUDA, OUT, X, N, entry="scale_{d}")) is None

@@ -1,0 +1,496 @@
+"""Timing, on a session that writes down what it is asked: order, rotation, chains and what memory holds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.lab.labs import device_of, fake_kernel, read_problem
+from tunesmith.core.device import Device
+from tunesmith.core.files.template_file import parse_template
+from tunesmith.core.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit
+from tunesmith.core.plan import Plan, plan_launch
+from tunesmith.core.ports import Call, Executable, Memory, OutOfMemory, Pointer
+from tunesmith.core.problem import Problem, PythonFunction
+from tunesmith.core.template import original
+from tunesmith.lab import timing
+from tunesmith.lab.timing import MAX_CHAIN, MEMORY_SHARE, Stopwatch
+
+PROBLEM = """
+name = "example"
+[kernel]
+source = "kernel.fake"
+entry = "kernel"
+[[argument]]
+name = "out"
+type = "float32*"
+shape = ["n"]
+role = "output"
+{out}
+[[argument]]
+name = "x"
+type = "{type}*"
+shape = ["n"]
+role = "{role}"
+[[argument]]
+name = "n"
+type = "int32"
+value = "n"
+[[argument]]
+name = "m"
+type = "int32"
+value = "m"
+[launch]
+grid = ["n"]
+block = ["64"]
+[contract]
+n = {{ min = 1, max = 1000000 }}
+m = {{ min = 1, max = 1000000 }}
+[workloads]
+only = {{ n = 1024, m = 1 }}
+"""
+TEMPLATE = """// /// tunesmith
+// [params]
+// A = [1, 2]
+// [default]
+// A = 1
+// [workspace]
+// counter = {{ type = "int32*", shape = ["{count}"], init = 7 }}
+// partial = {{ type = "float32*", shape = ["n * A"] }}
+// [launch]
+// grid = ["n"]
+// block = ["64"]
+// args = ["out", "x", "n", "m", "counter", "partial"]
+// ///
+int a[A];
+"""
+DRAW = Draw("normal", 1)
+POLICY = TimingPolicy(rounds=6, min_rounds=3, chain_seconds=0.01, max_seconds=60.0)
+SPENT = 0xEE  # what memory a kernel has written to holds afterwards
+
+
+def problem(role: str = "input", out: str = "", type_: str = "float32") -> Problem:
+    text = PROBLEM.format(role=role, out=out, type=type_)
+    return read_problem(text, {"kernel.fake": fake_kernel(args="out, x, n, m")})
+
+
+def plan(example: Problem, n: int = 1024, m: int = 1) -> Plan:
+    found = plan_launch(example, original(example), {"n": n, "m": m}, device_of("fake"), None)
+    assert isinstance(found, Plan)
+    return found
+
+
+def small_device(**limits: Any) -> Device:
+    device = device_of("fake")
+    return replace(device, limits=replace(device.limits, **{"llc": 1 << 14, "alignment": 64, **limits}))
+
+
+@dataclass
+class Block:
+    data: np.ndarray[Any, np.dtype[np.uint8]]
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.size
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Takes so long; `writes` are the arguments, by place, that it changes."""
+
+    name: str
+    seconds: float = 1e-3
+    writes: tuple[int, ...] = (0,)
+    entries: tuple[str, ...] = ("kernel",)
+
+
+@dataclass(frozen=True)
+class Chain:
+    kernel: str
+    slots: tuple[int, ...]  # of the first argument
+    regions: tuple[tuple[tuple[int, int, int], ...], ...]  # of every pointer in every call
+    seen: tuple[tuple[bytes, ...], ...]  # what every pointer's memory held when its call began
+
+
+@dataclass
+class RecordingSession:
+    memory: int = 1 << 30
+    throttle: tuple[bool, ...] = ()  # answers in turn, then never again
+    blocks: list[Block] = field(default_factory=list)
+    released: list[Block] = field(default_factory=list)
+    chains: list[Chain] = field(default_factory=list)
+    writes: int = 0
+    clock: float = 0.0
+
+    def load(self, unit: Unit, binary: bytes) -> Executable:
+        raise AssertionError
+
+    def run(self, calls: Sequence[Call]) -> None:
+        raise AssertionError
+
+    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
+        assert isinstance(memory, Block)
+        return memory.data[offset : offset + nbytes].tobytes()
+
+    def allocate(self, nbytes: int) -> Block:
+        if self.in_use + nbytes > self.memory:
+            raise OutOfMemory(f"{nbytes} wanted")
+        self.blocks.append(Block(np.full(nbytes, SPENT, dtype=np.uint8)))
+        return self.blocks[-1]
+
+    @property
+    def in_use(self) -> int:
+        return sum(b.nbytes for b in self.blocks if not any(b is r for r in self.released))
+
+    def release(self, memory: Memory) -> None:
+        assert isinstance(memory, Block)
+        self.released.append(memory)
+
+    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
+        assert isinstance(memory, Block)
+        assert offset + len(data) <= memory.nbytes
+        memory.data[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
+        self.writes += 1
+
+    def chain(self, calls: Sequence[Call]) -> float:
+        slots, regions, seen = [], [], []
+        kernel = calls[0].executable
+        assert isinstance(kernel, Kernel)
+        for call in calls:
+            pointers = [a for a in call.args if isinstance(a, Pointer)]
+            for p in pointers:
+                assert not any(p.memory is r for r in self.released), (
+                    "a kernel uses memory that was given back"
+                )
+                assert p.offset + p.nbytes <= p.memory.nbytes
+            slots.append(pointers[0].offset // -(-pointers[0].nbytes // 64) // 64)
+            regions.append(tuple((id(p.memory), p.offset, p.nbytes) for p in pointers))
+            seen.append(tuple(self.read(p.memory, p.offset, p.nbytes) for p in pointers))
+            for place in kernel.writes:
+                p = pointers[place]
+                p.memory.data[p.offset : p.offset + p.nbytes] = SPENT
+        self.chains.append(Chain(kernel.name, tuple(slots), tuple(regions), tuple(seen)))
+        self.clock += len(calls) * kernel.seconds
+        return len(calls) * kernel.seconds
+
+    def throttled(self) -> bool | None:
+        answer, self.throttle = (self.throttle[0], self.throttle[1:]) if self.throttle else (False, ())
+        return answer
+
+
+def run(
+    session: RecordingSession,
+    *contenders: tuple[Kernel, Plan],
+    device: Device | None = None,
+    policy: TimingPolicy = POLICY,
+    warm: bool = False,
+    draw: Draw = DRAW,
+    stopwatch: Stopwatch | None = None,
+) -> Timed:
+    watch = stopwatch or Stopwatch(session, device or small_device())
+    entries = tuple(Contender(kernel.name, p) for kernel, p in contenders)
+    return watch.time(TimeRuns(entries, draw, policy, warm), [kernel for kernel, _ in contenders])
+
+
+class TestOrder:
+    def test_contenders_take_turns_in_both_orders(self) -> None:
+        session = RecordingSession()
+        one, other = Kernel("one"), Kernel("other", 2e-3)
+        timed = run(session, (one, plan(problem())), (other, plan(problem())))
+        assert [c.kernel for c in session.chains[:4]] == ["one", "one", "other", "other"], "to warm up"
+        rounds = [c.kernel for c in session.chains[4:]]
+        assert rounds == ["one", "other", "other", "one"] * 3
+        assert timed.samples == (pytest.approx((1e-3,) * 6), pytest.approx((2e-3,) * 6))
+        assert timed.discarded == 0
+
+    def test_one_alone(self) -> None:
+        timed = run(RecordingSession(), (Kernel("one"), plan(problem())))
+        assert [len(s) for s in timed.samples] == [6]
+
+    def test_ends_early_when_it_takes_long_but_not_too_early(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        session = RecordingSession()
+        monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: session.clock))
+        timed = run(session, (Kernel("slow", 1.0), plan(problem())), policy=replace(POLICY, max_seconds=0.5))
+        assert [len(s) for s in timed.samples] == [POLICY.min_rounds]
+
+    @pytest.mark.parametrize("hopeless", [0, 1])
+    def test_one_look_at_the_hopeless(self, hopeless: int) -> None:
+        session = RecordingSession()
+        pair = [(Kernel("fast"), plan(problem())), (Kernel("slow", 0.5), plan(problem()))]
+        timed = run(session, *(pair if hopeless else pair[::-1]), policy=replace(POLICY, give_up=0.1))
+        assert [len(s) for s in timed.samples] == [1, 1]
+        assert sum(len(c.slots) for c in session.chains if c.kernel == "slow") <= 3
+
+    def test_nobody_is_hopeless_without_a_limit(self) -> None:
+        timed = run(RecordingSession(), (Kernel("slow", 0.5), plan(problem())))
+        assert [len(s) for s in timed.samples] == [6]
+
+
+class TestThrottling:
+    def test_rounds_under_a_held_clock_are_taken_again(self) -> None:
+        session = RecordingSession(throttle=(True, False, True, True))
+        timed = run(session, (Kernel("one"), plan(problem())))
+        assert timed.discarded == 3
+        assert [len(s) for s in timed.samples] == [6]
+        assert len(session.chains) == 2 + 6 + 3
+
+    def test_a_clock_that_is_always_held_ends_all_the_same(self) -> None:
+        timed = run(RecordingSession(throttle=(True,) * 100), (Kernel("one"), plan(problem())))
+        assert timed.discarded == POLICY.rounds
+        assert [len(s) for s in timed.samples] == [6]
+
+
+class TestChains:
+    @pytest.mark.parametrize(
+        ("seconds", "length"),
+        [(1e-3, 10), (3e-3, 4), (1.0, 1), (1e-4, 100), (1e-7, MAX_CHAIN), (0.0, MAX_CHAIN)],
+    )
+    def test_are_as_long_as_the_policy_says(self, seconds: float, length: int) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one", seconds), plan(problem())))
+        assert [len(c.slots) for c in session.chains] == [1, 1] + [length] * 6
+
+    def test_each_contender_has_its_own(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one", 1e-3), plan(problem())), (Kernel("other", 5e-3), plan(problem())))
+        assert {(c.kernel, len(c.slots)) for c in session.chains[4:]} == {("one", 10), ("other", 2)}
+
+
+class TestRotation:
+    def test_no_slot_comes_again_before_all_others(self) -> None:
+        session = RecordingSession()
+        pair = (Kernel("one", 1e-3), plan(problem())), (Kernel("other", 3e-3), plan(problem()))
+        run(session, *pair)
+        visits = [slot for chain in session.chains for slot in chain.slots]
+        slots = len(set(visits))
+        assert slots == 6  # 3 × 16 KiB of cache, 2 × 4 KiB in a slot
+        assert all(len(set(visits[i : i + slots])) == slots for i in range(len(visits) - slots))
+
+    @pytest.mark.parametrize("n", [1, 100, 1024, 5000, 100_000])
+    def test_covers_three_caches(self, n: int) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one", 1e-7), plan(problem(), n)))
+        covered = {region for chain in session.chains for call in chain.regions for region in call}
+        assert sum(-(-nbytes // 64) * 64 for _, _, nbytes in covered) >= 3 * (1 << 14)
+        for a, b in itertools.combinations(sorted(covered), 2):
+            assert a[0] != b[0] or a[1] + a[2] <= b[1], "slots do not overlap"
+        assert all(offset % 64 == 0 for _, offset, _ in covered)
+
+    def test_more_rotation_when_the_policy_says_so(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one", 1e-5), plan(problem())), policy=replace(POLICY, rotation=10.0))
+        assert len({slot for chain in session.chains for slot in chain.slots}) == 20
+
+    def test_at_least_two_slots_for_what_is_larger_than_the_cache(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one"), plan(problem(), 100_000)))
+        assert {slot for chain in session.chains for slot in chain.slots} == {0, 1}
+
+    def test_keeps_within_the_memory_there_is(self) -> None:
+        device = small_device(memory=100_000, max_allocation=50_000)
+        wide = RecordingSession(memory=100_000)
+        run(
+            wide,
+            (Kernel("one", 1e-5), plan(problem(), 1024)),
+            device=replace(device, limits=replace(device.limits, llc=1 << 20)),
+        )
+        assert wide.in_use <= MEMORY_SHARE * 100_000
+        assert len({slot for chain in wide.chains for slot in chain.slots}) == 7
+
+    def test_keeps_within_the_largest_allocation(self) -> None:
+        session = RecordingSession()
+        run(
+            session,
+            (Kernel("one", 1e-5), plan(problem(), 1024)),
+            device=small_device(llc=1 << 20, max_allocation=20_000),
+        )
+        assert max(b.nbytes for b in session.blocks) <= 20_000
+
+    def test_one_slot_when_warm(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one"), plan(problem())), warm=True)
+        assert {slot for chain in session.chains for slot in chain.slots} == {0}
+        assert [len(c.slots) for c in session.chains[2:]] == [10] * 6
+        assert session.in_use == 2 * 4096
+
+    def test_slots_hold_different_numbers_of_the_same_kind(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one", 1e-5), plan(problem())))
+        seen = {
+            slot: call[1]
+            for chain in session.chains
+            for slot, call in zip(chain.slots, chain.seen, strict=True)
+        }
+        assert len(set(seen.values())) == len(seen) == 6
+        for data in seen.values():
+            values = np.frombuffer(data, dtype=np.float32)
+            assert abs(values.mean()) < 0.2
+            assert 0.8 < values.std() < 1.2
+
+    def test_an_arena_larger_than_the_drawn_block(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(timing, "BLOCK", 1500)
+        session = RecordingSession()
+        run(session, (Kernel("one", 1e-5), plan(problem())))
+        seen = {
+            slot: call[1]
+            for chain in session.chains
+            for slot, call in zip(chain.slots, chain.seen, strict=True)
+        }
+        assert len(set(seen.values())) == 6
+        assert all(np.isfinite(np.frombuffer(data, dtype=np.float32)).all() for data in seen.values())
+
+
+class TestLayoutIsKept:
+    def test_between_requests_of_one_workload(self) -> None:
+        session = RecordingSession()
+        watch = Stopwatch(session, small_device())
+        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        blocks, writes = len(session.blocks), session.writes
+        run(session, (Kernel("other"), plan(problem())), stopwatch=watch)
+        assert (len(session.blocks), session.writes, session.released) == (blocks, writes, [])
+
+    def test_a_smaller_workload_uses_what_is_there(self) -> None:
+        session = RecordingSession()
+        watch = Stopwatch(session, small_device())
+        run(session, (Kernel("one"), plan(problem(), 5000)), stopwatch=watch)
+        blocks = len(session.blocks)
+        run(session, (Kernel("one"), plan(problem(), 1024)), stopwatch=watch)
+        assert len(session.blocks) == blocks
+
+    def test_a_larger_one_replaces_it(self) -> None:
+        session = RecordingSession()
+        watch = Stopwatch(session, small_device())
+        for n in (100, 100_000):
+            run(session, (Kernel("one"), plan(problem(), n)), stopwatch=watch)
+        assert len(session.released) == 2
+
+    def test_what_an_earlier_workload_left_makes_room(self) -> None:
+        """One workload has a large x, the next a large out: never both at once."""
+        first, second = plan(problem(), 10_000), plan(problem(), 10_000)
+        shrink = lambda p, name: replace(  # noqa: E731
+            p, buffers=tuple(replace(b, shape=(16,), extent=16) if b.name == name else b for b in p.buffers)
+        )
+        session = RecordingSession(memory=150_000)
+        watch = Stopwatch(session, small_device(memory=150_000, max_allocation=140_000))
+        run(session, (Kernel("one"), shrink(first, "out")), stopwatch=watch)
+        assert session.in_use > 75_000
+        run(session, (Kernel("one"), shrink(second, "x")), stopwatch=watch)
+        assert session.in_use <= 150_000
+
+    def test_everything_can_be_given_back(self) -> None:
+        session = RecordingSession()
+        watch = Stopwatch(session, small_device())
+        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        watch.give_back()
+        assert session.in_use == 0
+        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+
+
+class TestInPlace:
+    def fresh(self, session: RecordingSession, place: int) -> list[bytes]:
+        return [call[place] for chain in session.chains for call in chain.seen]
+
+    def test_every_launch_finds_its_own_values(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one", 1e-4, writes=(0, 1)), plan(problem("inout"))))
+        assert all(bytes([SPENT]) * 8 not in data for data in self.fresh(session, 1))
+
+    def test_a_chain_visits_each_slot_once(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one", 1e-4, writes=(0, 1)), plan(problem("inout"))))
+        assert [len(c.slots) for c in session.chains] == [1, 1] + [6] * 6
+        assert all(len(set(c.slots)) == len(c.slots) for c in session.chains)
+
+    def test_one_launch_a_sample_when_warm(self) -> None:
+        session = RecordingSession()
+        timed = run(session, (Kernel("one", 1e-4, writes=(0, 1)), plan(problem("inout"))), warm=True)
+        assert {len(c.slots) for c in session.chains} == {1}
+        assert all(bytes([SPENT]) * 8 not in data for data in self.fresh(session, 1))
+        assert timed.samples[0] == pytest.approx((1e-4,) * 6), "restoring is not timed"
+
+    def test_both_contenders(self) -> None:
+        session = RecordingSession()
+        p = plan(problem("inout"))
+        run(session, (Kernel("one", 1e-4, writes=(1,)), p), (Kernel("other", 2e-4, writes=(1,)), p))
+        assert all(bytes([SPENT]) * 8 not in data for data in self.fresh(session, 1))
+
+    def test_an_output_the_caller_fills_first(self) -> None:
+        """From the very first launch on, and again when another workload has used the memory."""
+        example = problem(out="init = 3.0")
+        session = RecordingSession()
+        watch = Stopwatch(session, small_device())
+        for n in (1024, 700):
+            run(session, (Kernel("one", 1e-4), plan(example, n)), stopwatch=watch)
+        for data in self.fresh(session, 0):
+            assert set(np.frombuffer(data, dtype=np.float32).tolist()) == {3.0}
+
+    def test_a_workspace_that_starts_from_a_value(self) -> None:
+        example = problem()
+        template = parse_template(TEMPLATE.format(count="n"), path="t.fake", problem=example)
+        variant = template.render(example, template.default)
+        p = plan_launch(example, variant, {"n": 1024, "m": 1}, device_of("fake"), None)
+        assert isinstance(p, Plan)
+        session = RecordingSession()
+        run(session, (Kernel("original"), plan(example)), (Kernel("one", 1e-4, writes=(0, 2, 3)), p))
+        seen = [call for chain in session.chains if chain.kernel == "one" for call in chain.seen]
+        assert seen
+        for _, _, counter, _ in seen:
+            assert set(np.frombuffer(counter, dtype=np.int32).tolist()) == {7}
+
+    def test_contenders_with_workspaces_of_different_sizes(self) -> None:
+        example = problem()
+        template = parse_template(TEMPLATE.format(count="16"), path="t.fake", problem=example)
+        plans = [
+            plan_launch(example, template.render(example, c), {"n": 1024, "m": 1}, device_of("fake"), None)
+            for c in (template.default, template.default.replace("A", 2))
+        ]
+        session = RecordingSession()
+        first, second = plans
+        assert isinstance(first, Plan)
+        assert isinstance(second, Plan)
+        run(session, (Kernel("small"), first), (Kernel("large"), second))
+        sizes = {c.kernel: {call[3][2] for call in c.regions} for c in session.chains}
+        assert min(sizes["small"]) >= 4096
+        assert min(sizes["large"]) >= 8192
+
+
+class TestLinkedInputs:
+    DRAW = Draw(
+        "normal",
+        5,
+        PythonFunction(
+            "inputs.py",
+            "make",
+            "import numpy as np\ndef make(n, m):\n    return {'x': np.arange(n) % m + 1000 * m}\n",
+        ),
+    )
+
+    def test_are_in_every_slot(self) -> None:
+        session = RecordingSession()
+        run(session, (Kernel("one"), plan(problem(type_="int32"), 1000, m=7)), draw=self.DRAW)
+        expected = (np.arange(1000, dtype=np.int32) % 7 + 7000).tobytes()
+        assert {slot for chain in session.chains for slot in chain.slots} == set(range(7))
+        assert {call[1] for chain in session.chains for call in chain.seen} == {expected}
+
+    def test_are_those_of_the_workload_also_where_only_another_size_changed(self) -> None:
+        """The array has the same shape: with the values of another workload an index may lie outside."""
+        session = RecordingSession()
+        watch = Stopwatch(session, small_device())
+        example = problem(type_="int32")
+        for m in (7, 3):
+            run(session, (Kernel("one"), plan(example, 1000, m)), draw=self.DRAW, stopwatch=watch)
+            expected = (np.arange(1000, dtype=np.int32) % m + 1000 * m).tobytes()
+            assert {call[1] for call in session.chains[-1].seen} == {expected}
+
+    def test_are_restored_where_they_are_changed_in_place(self) -> None:
+        session = RecordingSession()
+        example = problem("inout", type_="int32")
+        run(session, (Kernel("one", writes=(0, 1)), plan(example, 1000, 7)), draw=self.DRAW)
+        expected = (np.arange(1000, dtype=np.int32) % 7 + 7000).tobytes()
+        assert {call[1] for chain in session.chains for call in chain.seen} == {expected}

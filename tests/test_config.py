@@ -1,0 +1,171 @@
+"""Flags over environment over file over defaults, resolved once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunesmith.config import RunConfig, resolve, worker_environment
+from tunesmith.core.errors import BadInput
+
+
+def resolved(
+    folder: Path,
+    text: str = "",
+    environment: dict[str, str] | None = None,
+    **flags: Any,
+) -> RunConfig:
+    if text:
+        (folder / "tunesmith.toml").write_text(text, encoding="utf-8")
+    return resolve(flags, environment or {}, folder)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    config = resolved(tmp_path, environment={"HOME": "/home/me"})
+    assert config == RunConfig(cache_dir="/home/me/.cache/tunesmith", builders=os.cpu_count() or 1)
+    assert config.cache_file == Path("/home/me/.cache/tunesmith/results.sqlite")
+    assert config.evals is None
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "environment", "flag"),
+    [
+        ("backend", '"fake"', "opencl", "replay:x"),
+        ("device", '"0:0"', "0:1", "0:2"),
+        ("search", '"random"', "refine", "exhaustive"),
+        ("evals", "10", "20", 30),
+        ("time", "1.5", "2.5", 3.5),
+        ("seed", "1", "2", 3),
+        ("runs", '"a"', "b", "c"),
+        ("cache_dir", '"/a"', "/b", "/c"),
+        ("builders", "1", "2", 3),
+    ],
+)
+def test_flags_win_over_environment_over_file_over_defaults(
+    tmp_path: Path, name: str, file: str, environment: str, flag: Any
+) -> None:
+    kind = type(flag)
+    key = f"TUNESMITH_{name.upper()}"
+    assert getattr(resolved(tmp_path), name) not in (file, environment, flag)
+    text = f"{name} = {file}"
+    assert getattr(resolved(tmp_path, text), name) == kind(file.strip('"'))
+    assert getattr(resolved(tmp_path, text, {key: environment}), name) == kind(environment)
+    assert getattr(resolved(tmp_path, text, {key: environment}, **{name: flag}), name) == flag
+    assert getattr(resolved(tmp_path, text, {key: environment}, **{name: None}), name) == kind(environment)
+    assert getattr(resolved(tmp_path, text, {key: ""}), name) == kind(file.strip('"'))
+
+
+def test_a_switch_can_be_turned_back_at_every_level(tmp_path: Path) -> None:
+    assert resolved(tmp_path).cache is True
+    assert resolved(tmp_path, "cache = false").cache is False
+    for text, value in (
+        ("1", True),
+        ("YES", True),
+        ("on", True),
+        ("0", False),
+        ("no", False),
+        ("False", False),
+    ):
+        assert resolved(tmp_path, "cache = false", {"TUNESMITH_CACHE": text}).cache is value
+    assert resolved(tmp_path, "", {"TUNESMITH_CACHE": "1"}, cache=False).cache is False
+
+
+def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
+    text = """
+    backend = "fake"
+    device = "0"
+    search = "random"
+    evals = 5
+    time = 60
+    seed = 7
+    cache = false
+    runs = "läufe"
+    cache_dir = "c"
+    builders = 2
+    """
+    config = resolved(tmp_path, text)
+    assert config == RunConfig("fake", "0", "random", 5, 60, 7, False, "läufe", "c", 2)
+
+
+def test_where_the_cache_lies(tmp_path: Path) -> None:
+    assert resolved(tmp_path, environment={"HOME": "/h", "XDG_CACHE_HOME": "/x"}).cache_dir == "/x/tunesmith"
+    assert (
+        resolved(tmp_path, environment={"HOME": "/h", "XDG_CACHE_HOME": ""}).cache_dir
+        == "/h/.cache/tunesmith"
+    )
+
+
+def test_no_builders_means_one_for_each_core(tmp_path: Path) -> None:
+    cores = os.cpu_count() or 1
+    assert resolved(tmp_path, "builders = 0").builders == cores
+    assert resolved(tmp_path, "builders = 3", {"TUNESMITH_BUILDERS": "0"}).builders == cores
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("evals = 1.5", "evals = 1.5 is not a int"),
+        ('evals = "5"', "evals = '5' is not a int"),
+        ("evals = true", "evals = True is not a int"),
+        ("cache = 1", "cache = 1 is not a bool"),
+        ("time = true", "time = True is not a float"),
+        ("search = 3", "search = 3 is not a str"),
+        ("evils = 3", "unknown key 'evils'; known are backend"),
+        ("evals = ", "cannot be read"),
+        ("evals = 0", "evals must be at least 1"),
+        ("evals = -3", "evals must be at least 1"),
+        ("time = -1.0", "time must be at least 0"),
+        ("time = nan", "time must be at least 0"),
+        ("seed = -1", "seed must be at least 0"),
+        ("builders = -1", "builders must be at least 0"),
+    ],
+)
+def test_what_the_file_must_not_say(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        resolved(tmp_path, text)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "tunesmith.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput, match="cannot be read") as caught:
+        resolved(tmp_path)
+    assert caught.value.where == str(tmp_path / "tunesmith.toml")
+    (tmp_path / "tunesmith.toml").unlink()
+    (tmp_path / "tunesmith.toml").mkdir()
+    with pytest.raises(BadInput, match="cannot be read"):
+        resolved(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("EVALS", "many"), ("EVALS", "1.5"), ("TIME", "soon"), ("CACHE", "perhaps"), ("SEED", "0x")],
+)
+def test_what_the_environment_must_not_say(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(BadInput, match=f"TUNESMITH_{name}='{text}'"):
+        resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
+
+
+@pytest.mark.parametrize(("name", "text"), [("EVALS", "0"), ("TIME", "nan"), ("SEED", "-4")])
+def test_numbers_out_of_range_in_the_environment(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(BadInput, match=f"{name.lower()} must be at least"):
+        resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
+
+
+def test_variables_of_others_do_not_matter(tmp_path: Path) -> None:
+    assert (
+        resolved(tmp_path, environment={"EVALS": "x", "TUNESMITH_": "x", "TUNESMITH_OTHER": "x"}).evals
+        is None
+    )
+
+
+def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIBRARY_PATH", "/opt/lib")
+    monkeypatch.setenv("KEPT", "yes")
+    environment = worker_environment(tmp_path)
+    for name in ("TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"):
+        assert environment[name].startswith(str(tmp_path))
+    assert environment["LIBRARY_PATH"].split(os.pathsep) == ["/opt/lib", str(tmp_path / "lib")]
+    assert environment["KEPT"] == "yes"

@@ -1,0 +1,515 @@
+"""Runs on disk, and what a kill, a full disk, a second process or a meddling hand can do to them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.samples import baseline, config, finalist, started, verified
+from tunesmith.core.codec import encode_record
+from tunesmith.core.digest import digest_of
+from tunesmith.core.errors import BadInput
+from tunesmith.core.events import Admitted, Asked, Decided, Event, Measured, Recorded, Stopped
+from tunesmith.core.outcome import Timing
+from tunesmith.store import FileJournal, RunFolder, SqliteCache, newest_run
+
+LONG = finalist(0, config(64), {"small": 2.0, "wide": 1.5})
+EVENTS: list[Event] = [
+    started(),
+    baseline({"small": 1.0, "wide": 2.0}),
+    Admitted("t", 3, 9),
+    Decided("search", "µs are not ASCII"),
+    Asked(LONG.trial),
+    Measured(LONG),
+    verified(config(64), {"small": 2.0}),
+    Stopped("a reason\nwith two lines"),
+]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def written(path: Path, events: list[Event]) -> list[Recorded]:
+    journal = FileJournal(path, Clock())
+    records = [journal.append(event) for event in events]
+    journal.close()
+    return records
+
+
+def read(path: Path) -> list[Recorded]:
+    return list(FileJournal(path, Clock()).read())
+
+
+# -- the journal ------------------------------------------------------------------------------------------
+
+
+def test_what_is_appended_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    records = written(path, EVENTS)
+    assert [r.event for r in records] == EVENTS
+    assert [r.number for r in records] == list(range(len(EVENTS)))
+    assert read(path) == records
+    assert path.read_bytes().count(b"\n") == len(EVENTS)
+
+
+def test_a_journal_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert read(tmp_path / "journal.jsonl") == []
+
+
+def test_every_event_is_on_the_disk_before_append_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    seen: list[bytes] = []
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        sync(descriptor)
+        seen.append(path.read_bytes())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    records = written(path, EVENTS[:3])
+    assert [content.count(b"\n") for content in seen] == [1, 2, 3]
+    assert seen[-1].splitlines() == [encode_record(record) for record in records]
+
+
+def test_the_clock_counts_the_time_at_work(tmp_path: Path) -> None:
+    path, clock = tmp_path / "journal.jsonl", Clock()
+    journal = FileJournal(path, clock)
+    clock.now += 1.5
+    journal.append(EVENTS[0])
+    clock.now += 2.0
+    journal.append(EVENTS[1])
+    journal.close()
+    clock.now += 1e6  # nobody worked
+    again = FileJournal(path, clock)
+    assert [r.at for r in again.read()] == [1.5, 3.5]
+    clock.now += 0.25
+    assert again.append(EVENTS[2]) == Recorded(2, 3.75, EVENTS[2])
+
+
+WHOLE = b"".join(encode_record(Recorded(i, float(i), event)) + b"\n" for i, event in enumerate(EVENTS))
+
+
+@given(cut=st.integers(0, len(WHOLE)))
+@settings(max_examples=150, deadline=None)
+def test_a_journal_cut_anywhere_goes_on_after_its_last_whole_line(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "cut.jsonl"
+    path.write_bytes(WHOLE[:cut])
+    whole = WHOLE[:cut].count(b"\n")
+    journal = FileJournal(path, Clock())
+    assert [r.event for r in journal.read()] == EVENTS[:whole]
+    journal.append(Stopped("again"))
+    journal.close()
+    assert [r.event for r in read(path)] == [*EVENTS[:whole], Stopped("again")]
+    kept = WHOLE[: WHOLE[:cut].rfind(b"\n") + 1]
+    assert path.read_bytes().startswith(kept)
+    assert path.read_bytes().count(b"\n") == whole + 1
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 50, b"garbage", b'{"number":8', b"\xff\xfe"])
+def test_whatever_follows_the_last_newline_is_dropped(tmp_path: Path, tail: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(WHOLE + tail)
+    assert [r.event for r in read(path)] == EVENTS
+
+
+@pytest.mark.parametrize("line", range(len(EVENTS)))
+@pytest.mark.parametrize(
+    "damage", [b"", b"garbage", b"{}", b"\0\0", b'{"number":0,"at":0,"type":"X","event":1}']
+)
+def test_a_damaged_line_is_named(tmp_path: Path, line: int, damage: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    lines = WHOLE.split(b"\n")
+    lines[line] = damage
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(BadInput, match="the journal is damaged") as caught:
+        read(path)
+    assert caught.value.where == f"{path}:{line + 1}"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 1, 1, 2], [1, 2, 3], [0, 2, 3]])
+def test_lines_out_of_order_are_damage(tmp_path: Path, order: list[int]) -> None:
+    path = tmp_path / "journal.jsonl"
+    lines = WHOLE.split(b"\n")
+    path.write_bytes(b"".join(lines[i] + b"\n" for i in order))
+    wrong = next(place for place, number in enumerate(order) if place != number)
+    with pytest.raises(BadInput, match=f"event {order[wrong]} stands in place {wrong}") as caught:
+        read(path)
+    assert caught.value.where == f"{path}:{wrong + 1}"
+
+
+# -- the disk ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("part", [0, 1, 40])
+def test_a_disk_that_is_full_in_the_middle_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, part: int
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = FileJournal(path, Clock())
+    journal.append(EVENTS[0])
+    write, room = os.write, [part]
+
+    def full(descriptor: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(code, os.strerror(code))
+        size, room[0] = write(descriptor, data[: room[0]]), 0
+        return size
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(BadInput, match="cannot write the journal") as caught:
+        journal.append(EVENTS[1])
+    assert "free some room" in (caught.value.hint or "")
+    assert caught.value.where == str(path)
+    journal.close()
+    monkeypatch.undo()
+    resumed = FileJournal(path, Clock())
+    assert [r.event for r in resumed.read()] == EVENTS[:1]
+    resumed.append(EVENTS[1])
+    assert [r.event for r in read(path)] == EVENTS[:2]
+
+
+def test_writes_that_come_in_pieces_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+    records = written(tmp_path / "journal.jsonl", EVENTS)
+    assert read(tmp_path / "journal.jsonl") == records
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("a small disk can be mounted by root alone")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_disk_that_is_really_full(disk: Path) -> None:
+    folder = RunFolder.create(disk / "run")
+    journal = folder.journal()
+    kept: list[Recorded] = []
+
+    def fill() -> None:
+        while True:
+            kept.append(journal.append(EVENTS[5]))
+
+    with pytest.raises(BadInput, match="cannot write the journal: No space left"):
+        fill()
+    assert len(kept) > 10
+    journal.close()
+    for action in (
+        lambda: folder.put(b"x" * 100_000),
+        lambda: folder.write("report.md", b"x" * 100_000),
+        lambda: folder.replace_folder("tuned", {"a": b"x" * 100_000}),
+    ):
+        with pytest.raises(BadInput, match="No space left") as caught:
+            action()
+        assert "free some room" in (caught.value.hint or "")
+    assert list(folder.journal().read()) == kept
+    assert not (folder.path / "tuned").exists()
+    folder.unlock()
+
+
+def test_a_disk_that_cannot_be_written(disk: Path) -> None:
+    folder = RunFolder.create(disk / "run")
+    written(disk / "run" / "journal.jsonl", EVENTS)
+    digest = folder.put(b"content")
+    folder.unlock()
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    actions = (
+        lambda: RunFolder.create(disk / "other"),
+        lambda: RunFolder.create_next(disk / "runs", "scale"),
+        RunFolder(disk / "run").fresh_scratch,
+        lambda: RunFolder(disk / "run").put(b"other"),
+        lambda: RunFolder(disk / "run").journal().append(EVENTS[0]),
+    )
+    for action in actions:
+        with pytest.raises(BadInput, match="Read-only file system") as caught:
+            action()
+        assert "writable" in (caught.value.hint or "")
+    here = RunFolder.open(disk / "run")
+    assert [r.event for r in here.journal().read()] == EVENTS
+    assert here.get(digest) == b"content"
+
+
+# -- the folder -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_created_with_everything_above_it(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b" / "objects").is_dir()
+    folder.unlock()
+
+
+def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path) -> None:
+    written(tmp_path / "journal.jsonl", EVENTS[:1])
+    with pytest.raises(BadInput, match="already holds a run") as caught:
+        RunFolder.create(tmp_path)
+    assert f"tunesmith resume {tmp_path}" in (caught.value.hint or "")
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(BadInput, match=r"must be new or empty, this one holds thesis\.tex"):
+        RunFolder.create(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_cannot_be_a_run_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot create the run folder"):
+        RunFolder.create(tmp_path / "file")
+    with pytest.raises(BadInput, match="cannot create the run folder"):
+        RunFolder.create_next(tmp_path / "file", "scale")
+
+
+def test_what_is_no_run_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="not a run folder"):
+        RunFolder.open(tmp_path)
+    with pytest.raises(BadInput, match="no such run folder"):
+        RunFolder.open(tmp_path / "nowhere")
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tunesmith.store import RunFolder\n"
+        "RunFolder(Path(sys.argv[1])).lock(); print('held', flush=True); sys.stdin.read()"
+    )
+    RunFolder.create(tmp_path / "run").unlock()
+    other = subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path / "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdin is not None
+    assert other.stdout is not None
+    try:
+        assert other.stdout.readline() == b"held\n"
+        folder = RunFolder(tmp_path / "run")
+        with pytest.raises(BadInput, match="another process is working in this run folder") as caught:
+            folder.lock()
+        assert caught.value.where == str(tmp_path / "run")
+    finally:
+        other.kill()
+        other.communicate()
+    folder.lock()  # a process that dies holds nothing
+    with pytest.raises(BadInput, match="another process"):
+        RunFolder(tmp_path / "run").lock()
+    folder.unlock()
+    folder.unlock()
+    RunFolder(tmp_path / "run").lock()
+
+
+def test_a_file_system_without_locks_is_not_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(BadInput, match="cannot lock the run folder: No locks available"):
+        RunFolder.create(tmp_path / "run")
+
+
+def test_files_by_digest(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    digest = folder.put(b"content")
+    assert digest == folder.put(b"content") == digest_of(b"content")
+    assert folder.get(digest) == b"content"
+    stored = tmp_path / "run" / "objects" / digest
+    assert [p.name for p in stored.parent.iterdir()] == [digest]
+    stored.write_bytes(b"Content")
+    with pytest.raises(BadInput, match="has been changed"):
+        folder.get(digest)
+    stored.unlink()
+    with pytest.raises(BadInput, match=r"has lost .*No such file"):
+        folder.get(digest)
+    folder.unlock()
+
+
+def test_a_folder_of_results_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    folder.replace_folder("tuned", {"a": b"1", "b": b"2"})
+    folder.replace_folder("tuned", {"c": b"3"})
+    assert {p.name: p.read_bytes() for p in (tmp_path / "run" / "tuned").iterdir()} == {"c": b"3"}
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(BadInput, match="No space left"):
+        folder.replace_folder("tuned", {"d": b"4"})
+    monkeypatch.undo()
+    assert [p.name for p in (tmp_path / "run" / "tuned").iterdir()] == ["c"]
+    folder.replace_folder("tuned", {"e": b"5"})  # what the failed one left behind is no obstacle
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["lock", "objects", "tuned"]
+    folder.unlock()
+
+
+def test_scratch_is_empty_and_goes(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    scratch = folder.fresh_scratch()
+    assert scratch.is_absolute()
+    (scratch / "deep").mkdir()
+    (scratch / "deep" / "leftover").write_text("")
+    assert list(folder.fresh_scratch().iterdir()) == []
+    folder.remove_scratch()
+    assert not scratch.exists()
+    folder.unlock()
+
+
+def test_a_run_that_has_not_begun_leaves_nothing(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    folder.put(b"content")
+    folder.unlock()
+    folder.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copied_folder_is_the_same_run(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    digest = folder.put(b"content")
+    records = written(folder.path / "journal.jsonl", EVENTS)
+    folder.unlock()
+    moved = RunFolder.open(Path(shutil.copytree(tmp_path / "run", tmp_path / "elsewhere")))
+    moved.lock()
+    assert list(moved.journal().read()) == records
+    assert moved.get(digest) == b"content"
+    moved.unlock()
+
+
+# -- runs by number ---------------------------------------------------------------------------------------
+
+
+def test_runs_are_numbered(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    made = [RunFolder.create_next(root, "scale") for _ in range(3)]
+    assert [folder.path.name for folder in made] == ["scale-1", "scale-2", "scale-3"]
+    for name in ("scale-7", "scale-x", "scale-x-9", "other-12", "scale-"):
+        (root / name).mkdir()
+    (root / "scale-11").write_text("a file takes a name too")
+    assert RunFolder.create_next(root, "scale").path.name == "scale-12"
+    assert RunFolder.create_next(root, "scale-x").path.name == "scale-x-10"
+
+
+def test_the_newest_run_is_the_one_written_last(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no run in .* yet"):
+        newest_run(tmp_path / "nowhere")
+    with pytest.raises(BadInput, match=r"no run in .* yet"):
+        newest_run(tmp_path)
+    for age, name in enumerate(["scale-3", "other-1", "scale-1"]):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name / "journal.jsonl", EVENTS[:1])
+        os.utime(tmp_path / name / "journal.jsonl", (0, 1000 - age))
+    (tmp_path / "scale-9").mkdir()  # no journal: not a run
+    assert newest_run(tmp_path) == tmp_path / "scale-3"
+    os.utime(tmp_path / "other-1" / "journal.jsonl", (0, 2000))
+    assert newest_run(tmp_path) == tmp_path / "other-1"
+
+
+# -- the cache --------------------------------------------------------------------------------------------
+
+
+def test_timings_are_kept_for_the_next_run(tmp_path: Path) -> None:
+    path, notes = tmp_path / "deep" / "results.sqlite", list[str]()
+    cache = SqliteCache(path, notes.append)
+    assert cache.get("k") is None
+    cache.put("k", Timing((1.0, 2.0)))
+    cache.put("k", Timing((3.0,), paired=(4.0,)))
+    cache.put("l", Timing((5.0,)))
+    cache.close()
+    again = SqliteCache(path, notes.append)
+    assert again.get("k") == Timing((3.0,), paired=(4.0,))
+    assert again.get("l") == Timing((5.0,))
+    assert again.get("m") is None
+    again.close()
+    assert notes == []
+
+
+def test_two_processes_share_a_cache(tmp_path: Path) -> None:
+    notes: list[str] = []
+    one, other = (SqliteCache(tmp_path / "results.sqlite", notes.append) for _ in range(2))
+    one.put("k", Timing((1.0,)))
+    other.put("l", Timing((2.0,)))
+    assert other.get("k") == Timing((1.0,))
+    assert one.get("l") == Timing((2.0,))
+    one.close()
+    other.close()
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is no database at all, but long enough", b"SQLite format 3\0" + b"\7" * 500]
+)
+def test_a_damaged_cache_is_noted_once_and_done_without(tmp_path: Path, content: bytes) -> None:
+    path, notes = tmp_path / "results.sqlite", list[str]()
+    path.write_bytes(content)
+    cache = SqliteCache(path, notes.append)
+    cache.put("k", Timing((1.0,)))
+    assert cache.get("k") is None
+    cache.close()
+    assert len(notes) == 1
+    assert notes[0].startswith("going on without the result cache: ")
+
+
+def test_a_cache_damaged_while_in_use(tmp_path: Path) -> None:
+    path, notes = tmp_path / "results.sqlite", list[str]()
+    cache = SqliteCache(path, notes.append)
+    cache.put("k", Timing((1.0,)))
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE results")
+    assert cache.get("k") is None
+    cache.put("k", Timing((1.0,)))
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize("stored", [b"{}", b"", b"\xff", b'{"samples":[]}', b'{"samples":["fast"]}', b"null"])
+def test_an_entry_that_another_version_wrote_is_absent(tmp_path: Path, stored: bytes) -> None:
+    path, notes = tmp_path / "results.sqlite", list[str]()
+    cache = SqliteCache(path, notes.append)
+    with sqlite3.connect(path) as other:
+        other.execute("INSERT INTO results VALUES ('k', ?)", (stored,))
+    assert cache.get("k") is None
+    cache.put("k", Timing((1.0,)))
+    assert cache.get("k") == Timing((1.0,))
+    cache.close()
+    assert notes == []
+
+
+@pytest.mark.parametrize("blocked", ["folder", "file"])
+def test_a_cache_that_cannot_be_made(tmp_path: Path, blocked: str) -> None:
+    notes: list[str] = []
+    path = tmp_path / "cache" / "results.sqlite"
+    if blocked == "folder":
+        path.mkdir(parents=True)
+    else:
+        path.parent.write_text("in the way")
+    cache = SqliteCache(path, notes.append)
+    assert cache.get("k") is None
+    assert len(notes) == 1
