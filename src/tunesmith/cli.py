@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from tunesmith import __version__
 from tunesmith.config import RunConfig, debugging, resolve
 from tunesmith.core.errors import BadInput, TunesmithError, bug_text
 from tunesmith.core.untrusted import escaped_json, plain
+
+PATIENCE = 3.0  # seconds a clean-up may take before another Ctrl-C interrupts that too
 
 app = typer.Typer(
     name="tunesmith",
@@ -200,11 +203,24 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal can write µ
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # Asked politely to end, we do as for Ctrl-C: the same clean-up, nothing lost.
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    end_when_asked()
     app(prog_name="tunesmith")
+
+
+def end_when_asked() -> None:
+    """Whoever asks, however often, gets the same clean-up and the same message as for one Ctrl-C."""
+    asked = -PATIENCE
+
+    def ask(_number: int, _frame: object) -> None:
+        nonlocal asked
+        now = time.monotonic()
+        if now - asked >= PATIENCE:
+            asked = now
+            raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup says so
+            signal.signal(number, ask)
 
 
 # -- what every command shares ------------------------------------------------------------------------

@@ -112,9 +112,8 @@ class Progress:
 
 def table_text(table: Table, stream: TextIO | None) -> str:
     """The table as it suits the stream it is for."""
-    terminal = Console(file=stream or StringIO(), highlight=False)
-    if not terminal.is_terminal:
-        terminal.width = PLAIN_WIDTH
+    is_terminal = stream is not None and stream.isatty()
+    terminal = Console(file=stream or StringIO(), highlight=False, width=None if is_terminal else PLAIN_WIDTH)
     with terminal.capture() as captured:
         terminal.print(table)
     return captured.get().rstrip("\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.labs import Harness, lab, read_problem, template_text
+from tests.lab.labs import Harness, device_of, lab, read_problem, template_text
 from tests.opencl_here import needs_opencl
 from tunesmith.core.errors import BadInput, KernelWrong
 from tunesmith.core.messages import TimeRuns
@@ -53,6 +53,7 @@ def problem(
     accuracy: str = "",
     more: str = "",
     in_kernel: str = "",
+    cache: str = "warm",
 ) -> Problem:
     named = 'reference = "reference.py:ref"' if reference is not None else ""
     text = f"""
@@ -67,7 +68,7 @@ entry = "{entry}"
 [contract]
 {contract}
 [workloads]
-only = {{ {workload}, cache = "warm" }}
+only = {{ {workload}, cache = "{cache}" }}
 [accuracy]
 {named}
 {accuracy}
@@ -393,8 +394,11 @@ __kernel void op(__global float* out, __global const float* x, __global float* z
         assert "writes between the rows of z" in harness.result(BAD=3).detail
 
 
-def test_in_place() -> None:
+@pytest.mark.parametrize("cache", ["warm", "cold"])
+def test_in_place(cache: str) -> None:
     """Through two arguments, and from its own values in every run: after one too many it takes a second."""
+    device = device_of("opencl")
+    device = replace(device, limits=replace(device.limits, llc=1 << 16))  # rotation takes time and memory
     source = """
 __kernel void op(__global int* x, __global const int* y, int n) {
     int i = get_global_id(0);
@@ -408,8 +412,9 @@ __kernel void op(__global int* x, __global const int* y, int n) {
         array("x", "int32", "inout", more="range = [100, 100]") + alias + INT_N,
         source.replace("BAD", "0"),
         "def ref(x):\n    return x + 1\n",
+        cache=cache,
     )
-    with tried(example, declared("BLOCK = [32, 16]", LAUNCH), source) as harness:
+    with tried(example, declared("BLOCK = [32, 16]", LAUNCH), source, device=device) as harness:
         assert statuses(harness) == RIGHT
         samples = [s for r in harness.log.of(TimeRuns) for one in r.reply.samples for s in one]
         assert len(samples) >= 9

@@ -10,17 +10,8 @@ from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, journal, tunesmith, wait_until_alone
 
 HOSTILE = FIXTURES / "hostile_opencl"
-# By the template's KIND: good, illegal address, endless loop, trap, past the end, garbage, poison, printing.
-EXPECTED = {
-    0: "ok",
-    1: "crashed",
-    2: "timed_out",
-    3: "crashed",
-    4: "wrong",
-    5: "wrong",
-    6: "wrong",
-    7: "wrong",
-}
+# By the template's KIND: good, illegal address, endless loop, trap, past the end, garbage, poison, printing, copying.
+EXPECTED = dict(enumerate(["ok", "crashed", "timed_out", "crashed", *["wrong"] * 5]))
 
 FAKE_TEMPLATE = """\
 // /// tunesmith

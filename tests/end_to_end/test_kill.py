@@ -125,7 +125,7 @@ def test_killed_on_a_real_device(tmp_path: Path) -> None:
     template = tmp_path / "template.cl"
     text = (problem / "template.cl").read_text()
     # Good ones, crashes and wrong ones; endless loops are another test's subject.
-    template.write_text(text.replace("[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 1, 4]").replace("few_hangs", "few")
+    template.write_text(text.replace("[0, 1, 2, 3, 4, 5, 6, 7, 8]", "[0, 1, 4]").replace("few_hangs", "few")
                         .replace('"KIND != 2 or COPY <= 4"', '"KIND == 0 or COPY == 1"'))  # fmt: skip
     whole = tmp_path / "whole"
     whole.mkdir()

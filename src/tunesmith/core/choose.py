@@ -16,6 +16,7 @@ from tunesmith.core.stats import Interval, geometric_mean, median, median_interv
 CLAIM = 1.01  # a speed-up is claimed only where its interval lies above this
 SPECIAL = 1.02  # a workload gets its own configuration only for at least this much over the general one
 NEAREST = 5  # sentinels that tell the original's time around a trial: drift is slow, noise is not
+PATIENCE = 20  # finalists that may fail before the rest are given up: by then the template is at fault
 PER_WORKLOAD = 2  # finalists taken for each workload beside the general ones
 
 
@@ -82,9 +83,20 @@ def scores(problem: Problem, state: State) -> tuple[tuple[Config, float | None],
 
 
 def finalists(problem: Problem, state: State, count: int) -> tuple[Config, ...]:
-    """Those worth a long look: the best in general, then the best of each workload."""
+    """Those worth a long look: the best in general, then the best of each workload.
+
+    One that fails that look gives its place to the next in line, as long as the patience lasts.
+    """
     yardstick = Yardstick(state)
-    ranked = [(s, o) for o in state.searched() if (s := score(problem, yardstick.speedups(o))) is not None]
+    looked_at = state.finalists()
+    failed = {o.trial.config for o in looked_at if not any(r.ok for r in o.results)}
+    if len(failed) > PATIENCE:
+        return ()
+    ranked = [
+        (s, o)
+        for o in state.searched()
+        if o.trial.config not in failed and (s := score(problem, yardstick.speedups(o))) is not None
+    ]
     ranked.sort(key=lambda pair: -pair[0])
     chosen: dict[Config, None] = {}
     _take(chosen, [o for _, o in ranked], count)

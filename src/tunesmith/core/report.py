@@ -56,10 +56,11 @@ class Report:
 
 def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) -> Report:
     assert state.started is not None
-    choice = verified_choice(problem, state) if state.baseline else Choice(None, ())
+    # Before the end there is nothing to claim, not even that the original stays.
+    choice = verified_choice(problem, state) if state.stopped else Choice(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     mean = None
-    if workloads and state.stopped:
+    if workloads:
         mean = geometric_mean([w.speedup for w in workloads], [w.weight for w in workloads])
     started = state.started
     return Report(

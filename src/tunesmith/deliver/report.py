@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tunesmith.core.codec import encode
 from tunesmith.core.report import Report, config_text, interval_text
+from tunesmith.core.untrusted import plain
 
 _HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
 
@@ -46,4 +47,4 @@ def report_markdown(report: Report, story: str = "") -> str:
 
 def _cell(text: str) -> str:
     """What compilers, kernels and drivers say is not ours: one line, nothing Markdown or HTML acts upon."""
-    return "".join(_HARMLESS.get(letter, letter) for letter in " ".join(text.split())[:300])
+    return "".join(_HARMLESS.get(letter, letter) for letter in " ".join(plain(text).split())[:300])

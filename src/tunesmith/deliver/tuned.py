@@ -11,6 +11,8 @@ from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template, Variant, original, plain_name
 
+NO_LIMIT = 1 << 32  # a grid larger than this has other troubles
+
 
 @dataclass(frozen=True)
 class DispatchLaunch:
@@ -125,7 +127,9 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
         f"({bound.text}) <= {limit}"
         for launch in variant.launches
         for expr, limit in zip(launch.grid, device.limits.max_grid, strict=False)
-        if (bound := expr.bind(limits)).names and not any(n.startswith("resources.") for n in bound.names)
+        if limit < NO_LIMIT
+        and (bound := expr.bind(limits)).names
+        and not any(n.startswith("resources.") for n in bound.names)
     ]
 
 

@@ -34,6 +34,7 @@ class _Guarded:
     plan: BufferPlan
     memory: Memory
     layout: guards.GuardedLayout
+    zones: tuple[bytes, bytes]
 
     @property
     def pointer(self) -> Pointer:
@@ -105,13 +106,13 @@ class Bench:
         inputs = {name: array.tobytes() for name, array in reference.draw_inputs(plan, request.draw).items()}
         buffers: list[_Guarded] = []
         try:
-            for item in plan.buffers:
+            for number, item in enumerate(plan.buffers):
                 layout = guards.guarded(item.nbytes, max(item.align, device.limits.alignment))
                 memory = session.allocate(layout.total)
-                buffers.append(_Guarded(item, memory, layout))
-                after = layout.total - layout.offset - layout.nbytes
-                session.write(memory, 0, guards.fill(guards.PATTERN, layout.offset))
-                session.write(memory, layout.offset + layout.nbytes, guards.fill(guards.PATTERN, after))
+                before, after = zones = guards.zones(layout, number)
+                buffers.append(_Guarded(item, memory, layout, zones))
+                session.write(memory, 0, before)
+                session.write(memory, layout.offset + layout.nbytes, after)
                 if item.name in inputs and item.nbytes:
                     session.write(memory, layout.offset, inputs[item.name])
             executable = self._executables[request.code_digest]
@@ -124,8 +125,8 @@ class Bench:
             start = time.perf_counter()
             session.run(calls)
             seconds = time.perf_counter() - start
-            before = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"}
-            reports = tuple(_report(session, b, before | first) for b in buffers)
+            kept = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"}
+            reports = tuple(_report(session, b, kept | first) for b in buffers)
         finally:
             for b in buffers:
                 session.release(b.memory)
@@ -154,8 +155,8 @@ def _report(session: Session, b: _Guarded, known: dict[str, bytes]) -> m.BufferR
     payload = known.get(b.plan.name)
     return m.BufferReport(
         name=b.plan.name,
-        guard_digest=guards.zones_digest(before, after),
+        guard_digest=digest_of(before, after),
         payload_digest=digest_of(payload) if payload is not None else now,
         second_digest=now,
-        damage=guards.damage(before, after),
+        damage=guards.damage((before, after), b.zones),
     )

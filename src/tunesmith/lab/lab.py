@@ -266,7 +266,11 @@ class LocalLab:
             if isinstance(timed, Verdict):
                 return Result(workload.name, timed.status, detail=timed.detail)
             timing = Timing(timed.samples[0])
-            if self._cache is not None and trial.config is not None:
+            if (
+                self._cache is not None
+                and trial.config is not None
+                and len(timing.samples) >= policy.min_rounds
+            ):
                 self._cache.put(key, timing)
         return self._result(workload, timing, key)
 
@@ -349,7 +353,8 @@ class LocalLab:
 
     def _original_failed(self, verdict: Verdict, where: Case | Workload) -> Exception:
         sizes = ", ".join(f"{n}={v}" for n, v in where.sizes)
-        detail = f"at {sizes}: {verdict.detail}"
+        inputs = f" ({where.distribution} inputs)" if isinstance(where, Case) else ""
+        detail = f"at {sizes}{inputs}: {verdict.detail}"
         if verdict.status in (Status.OVER_LIMITS, Status.INFEASIBLE):
             return BadInput(
                 f"the kernel cannot run here {detail}", hint="choose smaller sizes or another device"
@@ -359,7 +364,7 @@ class LocalLab:
             Status.TIMED_OUT: "does not finish",
             Status.UNSTABLE: "is not deterministic",
         }.get(verdict.status, "is wrong already")
-        hint = "mend the kernel first, or the contract and the reference if they promise too much"
+        hint = "mend the kernel, or what problem.toml promises: contract, reference, rtol and atol, values"
         if verdict.status is Status.UNSTABLE:
             hint = (
                 "find the race; if run-to-run differences are meant, say deterministic = false in [accuracy]"

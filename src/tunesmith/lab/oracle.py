@@ -115,8 +115,8 @@ class Oracle:
         verdict = self._integrity(plan, run, expected)
         if not verdict.ok:
             return Verdict(verdict.status, f"{where}: {verdict.detail}")
-        comparable = compares_errors(self._problem, dict(case.sizes))
         for buffer, data in zip(plan.compared(), run.outputs, strict=True):
+            comparable = compares_errors(self._problem, case, buffer.count)
             reason = self._compare(buffer, as_array(buffer, data), expected, comparable)
             if reason:
                 return Verdict(Status.WRONG, f"{where}: {reason}")
@@ -162,12 +162,12 @@ class Oracle:
         """Everything but the values: guards, inputs, elements never written, two runs alike."""
         reports = {r.name: r for r in run.report.buffers}
         outputs = dict(zip((b.name for b in plan.compared()), run.outputs, strict=True))
-        for buffer in plan.buffers:
+        for number, buffer in enumerate(plan.buffers):
             report = reports.get(buffer.name)
             if report is None:
                 return Verdict(Status.CRASHED, f"the worker said nothing about {buffer.name}")
             layout = guards.guarded(buffer.nbytes, max(buffer.align, self._alignment))
-            if report.guard_digest != guards.intact_digest(layout):
+            if report.guard_digest != digest_of(*guards.zones(layout, number)):
                 damage = report.damage or "the guard zone changed"
                 return Verdict(Status.WRONG, f"it writes outside {buffer.name}: {damage}")
         for buffer in plan.buffers:

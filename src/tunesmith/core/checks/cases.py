@@ -7,7 +7,7 @@ each next case shows the most that none before it has shown, and among equals th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, islice
@@ -30,6 +30,7 @@ SMOKE_CASES = 5
 EDGE_CASES = 17
 FRESH_CASES = 8
 MAX_VALUES = 60  # of one size
+CONSTANT = ("zeros", "ones")
 COMPARABLE_ITEMS = 16  # the error of fewer independent items is luck, the original's as well as a candidate's
 
 
@@ -50,15 +51,18 @@ def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -
     return tuple(_case(sizes, name, seed, "smoke") for sizes, name in places)
 
 
-def compares_errors(problem: Problem, sizes: Mapping[str, int]) -> bool:
-    """Whether a case has enough independent items to compare a candidate's error with the original's.
+def compares_errors(problem: Problem, case: Case, elements: int) -> bool:
+    """Whether an output of a case has enough independent items to compare its error with the original's.
 
-    Within one item (a row of a normalisation) all errors share a factor, so with few of them a lucky original
-    would reject a better candidate. Such a case is held to everything else, and its twin with more items,
-    which `smoke_cases` and `full_cases` add, to this as well.
+    Within one item (a row of a normalisation) all errors share a factor, and from constant inputs an operator
+    makes the same few numbers over and over: there a lucky original would reject a better candidate. Such a
+    case is held to everything else, and others to this as well: the same sizes with other distributions, and
+    the twins with more items that `smoke_cases` and `full_cases` add.
     """
+    if case.distribution in CONSTANT or elements < COMPARABLE_ITEMS:
+        return False
     item = problem.accuracy.independent
-    return item is None or sizes[item] >= COMPARABLE_ITEMS or _more_items(problem, item) is None
+    return item is None or dict(case.sizes)[item] >= COMPARABLE_ITEMS or _more_items(problem, item) is None
 
 
 def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:
@@ -95,7 +99,7 @@ def verify_cases(
     if len(places) < FRESH_CASES:  # the domain is nearly used up: old sizes, new values
         places = list(islice(_distinct(chain(places, domain.named(points))), FRESH_CASES))
     names = _distributions(problem)
-    varied = [name for name in names if name not in ("zeros", "ones")]  # constants show little at full size
+    varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
     return (
         *(_case(sizes, names[i % len(names)], seed, "verify") for i, sizes in enumerate(places)),
         *(

@@ -1,0 +1,113 @@
+"""Builds: each unit once, several at a time, and a compiler that dies or never ends."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.in_process import InProcessWorker, Log
+from tests.lab.labs import device_of, fake_kernel, scale_problem
+from tunesmith import registry
+from tunesmith.config import worker_environment
+from tunesmith.core.messages import Build
+from tunesmith.core.outcome import Status
+from tunesmith.core.template import Variant, original
+from tunesmith.lab import builders
+from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.oracle import Verdict
+from tunesmith.lab.process import WorkerProcess
+
+Make = Callable[..., Builders]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[Builders] = []
+
+    def start(spawn: Callable[[], object], count: int = 2) -> Builders:
+        made.append(Builders(spawn, device_of("fake"), count))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield start
+    for pool in made:
+        pool.close()
+
+
+def variant(**kernel: str) -> Variant:
+    return original(scale_problem(kernel=fake_kernel(**kernel)))
+
+
+def in_process(log: Log) -> Callable[[], InProcessWorker]:
+    return lambda: InProcessWorker("build", lambda: registry.backend("fake"), log)
+
+
+def test_equal_units_share_one_build(make: Make) -> None:
+    log = Log()
+    pool = make(in_process(log))
+    first, again, other = pool.start(variant()), pool.start(variant()), pool.start(variant(op="copy"))
+    assert first is again
+    results = [f.result() for f in (first, other)]
+    assert all(isinstance(r, BuiltCode) for r in results)
+    assert len(log.of(Build)) == 2
+    pool.forget()
+    assert isinstance(pool.start(variant()).result(), BuiltCode)
+    assert len(log.of(Build)) == 3
+
+
+def test_no_more_workers_than_threads(make: Make) -> None:
+    log, lock, spawned = Log(), threading.Lock(), []
+
+    def spawn() -> InProcessWorker:
+        with lock:
+            spawned.append(1)
+        return in_process(log)()
+
+    pool = make(spawn, 2)
+    futures = [pool.start(variant(time=str(1000 + i))) for i in range(10)]
+    assert all(isinstance(f.result(), BuiltCode) for f in futures)
+    assert len(log.of(Build)) == 10
+    assert 1 <= len(spawned) <= 2
+
+
+def test_a_compiler_that_dies(make: Make, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; print('internal compiler error', file=sys.stderr); sys.exit(4)",
+    ]
+    result = make(lambda: WorkerProcess(command, worker_environment(tmp_path))).start(variant()).result()
+    assert isinstance(result, Verdict)
+    assert result.status is Status.BUILD_FAILED
+    assert "the compiler crashed: exit status 4; internal compiler error" in result.detail
+
+
+def test_a_compiler_that_never_ends(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builders, "BUILD_SECONDS", 0.5)
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    result = make(lambda: WorkerProcess(command, worker_environment(tmp_path))).start(variant()).result()
+    assert isinstance(result, Verdict)
+    assert result.status is Status.BUILD_FAILED
+    assert "the compiler took more than" in result.detail
+
+
+def test_closing_ends_a_build_in_progress(make: Make, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    workers: list[WorkerProcess] = []
+
+    def spawn() -> WorkerProcess:
+        workers.append(WorkerProcess(command, worker_environment(tmp_path)))
+        return workers[-1]
+
+    pool = make(spawn, 1)
+    first, second = pool.start(variant()), pool.start(variant(op="copy"))
+    while not (workers and workers[0].alive):
+        time.sleep(0.01)
+    pool.close()
+    assert second.cancelled()
+    assert first.done()
+    assert not workers[0].alive

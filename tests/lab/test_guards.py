@@ -1,0 +1,141 @@
+"""How buffers are laid out and filled, so that stray and missing writes show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tunesmith.core.plan import BufferPlan
+from tunesmith.core.problem import Role
+from tunesmith.lab import guards
+from tunesmith.lab.calls import initial_payload
+from tunesmith.lab.oracle import count_poisoned, gaps_damaged
+
+
+def buffer(
+    *,
+    shape: tuple[int, ...] = (6,),
+    strides: tuple[int, ...] = (1,),
+    extent: int = 6,
+    type_: str = "float32",
+    itemsize: int = 4,
+    role: Role = "output",
+    init: float | None = None,
+) -> BufferPlan:
+    return BufferPlan(
+        name="out",
+        type=type_,
+        role=role,
+        shape=shape,
+        strides=strides,
+        extent=extent,
+        align=itemsize,
+        values=None,
+        range=None,
+        init=init,
+        rtol=0,
+        atol=0,
+        compare="close",
+        itemsize=itemsize,
+    )
+
+
+PADDED = {"shape": (2, 3), "strides": (5, 1), "extent": 8}
+
+
+@pytest.mark.parametrize("align", [1, 4, 16, 128, 4096, 65536])
+@pytest.mark.parametrize("nbytes", [0, 1, 1000])
+def test_a_payload_is_aligned_as_promised_and_no_better(nbytes: int, align: int) -> None:
+    layout = guards.guarded(nbytes, align)
+    assert layout.offset % align == 0
+    assert layout.offset % (2 * align) != 0
+    assert layout.offset >= guards.GUARD
+    assert layout.total - layout.offset - nbytes >= guards.GUARD
+
+
+def test_a_single_byte_changes_the_digest_and_is_found() -> None:
+    layout = guards.guarded(100, 16)
+    before, after = clean = guards.zones(layout, 1)
+    assert (len(before), len(after)) == (layout.offset, layout.total - layout.offset - layout.nbytes)
+    assert guards.damage(clean, clean) == ""
+    hit = before[:-3] + b"\0" + before[-2:]
+    assert guards.damage((hit, after), clean) == "1 bytes before its start, the nearest 3 away"
+    hit = after[:10] + b"\0\0" + after[12:]
+    assert guards.damage((before, hit), clean) == "2 bytes past its end, the nearest 10 away"
+
+
+def test_no_two_arrays_and_no_poison_look_alike() -> None:
+    looks = [guards.zone_pattern(number) for number in range(40)] + [guards.PATTERN, guards.OTHER_PATTERN]
+    halves = [{look[:2], look[2:]} for look in looks]
+    assert len(set(looks)) == len(looks)
+    assert all(np.isnan(np.frombuffer(look, dtype=kind)).all() for look in looks for kind in ("<f2", "<f4"))
+    assert all(a != b for i, a in enumerate(halves) for b in halves[:i])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("pattern", [guards.PATTERN, guards.OTHER_PATTERN])
+def test_poison_is_no_number_in_any_type(dtype: type, pattern: bytes) -> None:
+    assert np.isnan(np.frombuffer(guards.fill(pattern, 64), dtype=dtype)).all()
+
+
+def test_two_poisons_differ_in_every_byte() -> None:
+    assert all(a != b for a, b in zip(guards.PATTERN, guards.OTHER_PATTERN, strict=True))
+
+
+class TestInitialPayload:
+    def test_an_output_is_poisoned(self) -> None:
+        assert initial_payload(buffer(), guards.PATTERN) == guards.PATTERN * 6
+        assert initial_payload(buffer(), guards.OTHER_PATTERN) == guards.OTHER_PATTERN * 6
+
+    def test_gaps_keep_one_pattern_in_both_runs(self) -> None:
+        first, second = (
+            np.frombuffer(initial_payload(buffer(**PADDED), p), dtype=np.uint32)
+            for p in (guards.PATTERN, guards.OTHER_PATTERN)
+        )
+        assert (first == second).tolist() == [False] * 3 + [True] * 2 + [False] * 3
+
+    def test_what_the_caller_fills_it_with(self) -> None:
+        assert (
+            np.frombuffer(initial_payload(buffer(init=2.5), guards.PATTERN), np.float32).tolist() == [2.5] * 6
+        )
+        codes = buffer(init=-3, type_="int8", itemsize=1)
+        assert np.frombuffer(initial_payload(codes, guards.PATTERN), np.int8).tolist() == [-3] * 6
+
+
+class TestPoison:
+    @pytest.mark.parametrize(
+        ("type_", "itemsize"), [("uint8", 1), ("float16", 2), ("float32", 4), ("float64", 8)]
+    )
+    def test_every_element_never_written_is_counted(self, type_: str, itemsize: int) -> None:
+        for shape in ({}, PADDED):
+            plan = buffer(type_=type_, itemsize=itemsize, **shape)
+            data = bytearray(initial_payload(plan, guards.PATTERN))
+            assert count_poisoned(plan, bytes(data)) == 6
+            data[:itemsize] = bytes(itemsize)
+            assert count_poisoned(plan, bytes(data)) == 5
+
+    def test_what_the_caller_filled_was_never_poisoned(self) -> None:
+        plan = buffer(init=1.0)
+        assert count_poisoned(plan, guards.fill(guards.PATTERN, 24)) == 0
+
+
+class TestGaps:
+    def test_only_what_lies_between_counts(self) -> None:
+        plan = buffer(**PADDED)
+        data = np.frombuffer(initial_payload(plan, guards.PATTERN), dtype=np.uint32).copy()
+        data[:3] = data[5:] = 7
+        assert not gaps_damaged(plan, data.tobytes(), None)
+        data[4] = 0
+        assert gaps_damaged(plan, data.tobytes(), None)
+
+    def test_of_an_array_changed_in_place(self) -> None:
+        plan = buffer(role="inout", **PADDED)
+        data = np.arange(8, dtype=np.uint32)
+        before = guards.gaps_digest(plan, data.tobytes())
+        data[:3] = 99
+        assert not gaps_damaged(plan, data.tobytes(), before)
+        data[3] = 99
+        assert gaps_damaged(plan, data.tobytes(), before)
+
+    def test_a_dense_array_has_none(self) -> None:
+        assert not gaps_damaged(buffer(), bytes(24), None)

@@ -1,0 +1,199 @@
+"""What people see: progress that never disturbs a run, tables that show foreign text and never obey it."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+
+from tunesmith import display
+from tunesmith.backends.fake import FakeBackend
+from tunesmith.core.events import Asked, Baseline, Decided, Event, Measured, Recorded, Verified
+from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
+from tunesmith.core.report import Failure, Report, WorkloadReport
+from tunesmith.core.space import Config
+from tunesmith.core.state import State, apply
+from tunesmith.display import Progress, devices_table, report_summary, report_table, size_text, table_text
+
+EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] :boom: \x07"
+HARMLESS = "red [bold]markup[/bold] :boom: \N{REPLACEMENT CHARACTER}"
+CONFIG = Config.of({"BLOCK": 64})
+
+
+@pytest.fixture(autouse=True)
+def ordinary_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Gone(StringIO):
+    """A stream whose reader has left."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def measured(config: Config | None, seconds: float = 1e-3, detail: str = "", number: int = 0) -> Outcome:
+    trial = Trial(number, config, ("only",), "short", "search" if config else "sentinel")
+    ok = Result("only", Status.OK, Timing((seconds,)))
+    return Outcome(trial, (Result("only", Status.WRONG, detail=detail) if detail else ok,))
+
+
+def listen(progress: Progress, *events: Event) -> None:
+    state = State()
+    for number, event in enumerate(events):
+        record = Recorded(number, 0.0, event)
+        state = apply(state, record)
+        progress.event(record, state)
+
+
+def finalist(number: int) -> Outcome:
+    return Outcome(Trial(number, CONFIG, ("only",), "long", "finalist"), ())
+
+
+class TestProgress:
+    def test_a_line_for_each_thing_worth_keeping(self) -> None:
+        stream = StringIO()
+        with Progress(stream).live() as progress:
+            listen(
+                progress,
+                Baseline(measured(None), "reference"),
+                Decided("search", "there is a template"),
+                Asked(finalist(0).trial),
+                Asked(finalist(1).trial),
+                Decided("finish", "all was tried"),
+                Measured(finalist(0)),
+                Verified(measured(CONFIG), 3),
+                Verified(measured(CONFIG, detail="off by one"), 3),
+            )
+        assert stream.getvalue().splitlines() == [
+            "00:00 the original is right; it takes only 1000 µs",
+            "00:00 search ended: all was tried",
+            "00:00 raced 1 of 2 finalists",
+            "00:00 verification of BLOCK=64: holds",
+            "00:00 verification of BLOCK=64: failed: wrong off by one",
+        ]
+
+    def test_what_passes_is_shown_now_and_then(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        stream = StringIO()
+        with Progress(stream).live() as progress:
+            for number in range(5):
+                progress.note(f"case {number}")
+            monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
+            progress.note("case 5")
+        assert stream.getvalue() == "00:00 case 0\n00:00 case 5\n"
+
+    def test_failures_are_counted(self) -> None:
+        stream = StringIO()
+        with Progress(stream).live() as progress:
+            first = measured(CONFIG, number=1, detail="x")
+            listen(progress, Baseline(measured(None), "reference"), Asked(first.trial), Measured(first))
+        assert "searched 1 of 0, 1 failed\n" in stream.getvalue()
+
+    @pytest.mark.parametrize("make", [StringIO, Terminal])
+    def test_foreign_text_does_not_act(self, make: type[StringIO]) -> None:
+        stream = make()
+        with Progress(stream).live() as progress:
+            listen(progress, Verified(measured(CONFIG, detail=EVIL), 1))
+            progress.note(EVIL)
+        shown = stream.getvalue()
+        assert f"failed: wrong {HARMLESS}\n" in shown
+        assert "\x1b[31m" not in shown
+        assert "\x07" not in shown
+
+    def test_a_terminal_has_a_live_line(self) -> None:
+        stream = Terminal()
+        with Progress(stream).live() as progress:
+            progress.note("timing the original")
+        assert "timing the original" in stream.getvalue()
+        assert "\x1b[?25h" in stream.getvalue(), "the cursor is back"
+
+    def test_a_run_outlives_its_audience(self) -> None:
+        for stream in (Gone(), None):
+            with Progress(stream).live() as progress:
+                listen(progress, Decided("finish", "all was tried"))
+                progress.note("still there")
+
+    def test_quiet(self) -> None:
+        stream = Terminal()
+        with Progress(stream, quiet=True).live() as progress:
+            listen(progress, Decided("finish", "all was tried"))
+        assert stream.getvalue() == ""
+
+
+def report() -> Report:
+    return Report(
+        problem="tiny",
+        backend="fake",
+        device="simulated",
+        driver="1",
+        finished=True,
+        reason="all was tried",
+        judged_by="right by the float64 reference",
+        workloads=(
+            WorkloadReport("a", {"n": 1}, 1.0, 20.0, 10.0, 2.0, (1.9, 2.1), {"BLOCK": 64}),
+            WorkloadReport("b", {"n": 2}, 1.0, 5.0, 5.0, 1.0, (1.0, 1.0), None),
+        ),
+        geometric_mean=1.41,
+        general={"BLOCK": 64},
+        evaluations={"ok": 3, "wrong": 1},
+        space={},
+        verified_cases=1,
+        failures=(Failure({"BLOCK": 32}, "wrong", "off by one\nmore"),),
+        digests={},
+        versions={},
+        search="default",
+        seed=0,
+        seconds=1.0,
+        tuned=("tuned/dispatch.json",),
+    )
+
+
+class TestReport:
+    def test_table(self) -> None:
+        text = table_text(report_table(report()), StringIO())
+        assert "│ a        │ 20.0 µs │ 10.0 µs │    2.00× │ 1.90 to 2.10       │ BLOCK=64      │" in text
+        assert "│ b        │  5.0 µs │  5.0 µs │    1.00× │ the original stays │ original      │" in text
+        assert not text.endswith("\n")
+
+    def test_summary(self) -> None:
+        assert report_summary(report(), "runs/tiny-1") == [
+            "geometric mean   1.41×, right by the float64 reference",
+            "general config   BLOCK=64",
+            "evaluations      4 (3 ok, 1 wrong); all was tried",
+            "tuned kernel     runs/tiny-1/tuned/  (start with dispatch.json)",
+            "report           runs/tiny-1/report.md",
+        ]
+
+    def test_what_to_type_when_it_is_not_finished(self) -> None:
+        half = replace(report(), finished=False, reason="not finished", geometric_mean=None, tuned=())
+        assert report_summary(half, "my run")[-1] == "resume it with   tunesmith resume 'my run'"
+
+    @pytest.mark.parametrize(("detail", "why"), [("off by one\nmore", "off by one"), ("", "no reason given")])
+    def test_why_nothing_worked(self, detail: str, why: str) -> None:
+        bad = replace(report(), evaluations={"wrong": 1}, failures=(Failure({"BLOCK": 32}, "wrong", detail),))
+        assert f"nothing worked   BLOCK=32: wrong, {why}" in report_summary(bad, "run")
+
+
+def test_devices_are_shown_as_they_call_themselves() -> None:
+    (device,) = FakeBackend().devices()
+    text = table_text(devices_table([replace(device, name=EVIL, driver="[/bold]")]), StringIO())
+    assert HARMLESS in text
+    assert "[/bold]" in text
+    assert "256 MiB │ 256 KiB" in text
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1 << 18, "256 KiB"), (300 << 20, "300 MiB"), (7 << 30, "7 GiB")],
+)
+def test_sizes(nbytes: int, text: str) -> None:
+    assert size_text(nbytes) == text
