@@ -64,6 +64,7 @@ def worker_environment(scratch: Path) -> dict[str, str]:
     """What a worker sees: everything it may write by itself lands in the run's scratch folder."""
     return {
         **os.environ,
+        **_absolute("PYTHONPATH"),  # workers start elsewhere
         "TMPDIR": str(scratch),
         "XDG_CACHE_HOME": str(scratch),
         "POCL_CACHE_DIR": str(scratch / "pocl"),
@@ -74,6 +75,11 @@ def worker_environment(scratch: Path) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
     }
+
+
+def _absolute(name: str) -> dict[str, str]:
+    folders = os.environ.get(name, "")
+    return {name: os.pathsep.join(map(os.path.abspath, folders.split(os.pathsep)))} if folders else {}
 
 
 def _sound(config: RunConfig) -> RunConfig:

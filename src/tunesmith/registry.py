@@ -104,10 +104,13 @@ def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
     from tunesmith.lab.process import WorkerProcess
 
     write_linker_stubs(scratch / "lib")
+    name, _, path = spec.partition(":")
+    absolute = f"{name}:{Path(path).absolute()}" if path else spec
     environment = settings.worker_environment(scratch)
 
     def spawn(purpose: str) -> WorkerProcess:
-        return WorkerProcess([sys.executable, "-m", "tunesmith.worker", spec, purpose], environment)
+        command = [sys.executable, "-P", "-m", "tunesmith.worker", absolute, purpose]
+        return WorkerProcess(command, environment, scratch)
 
     return spawn
 
@@ -134,7 +137,10 @@ def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
     try:
         reply, _ = worker.request(ListDevices(), deadline=LIST_SECONDS)
     except WorkerTimedOut as error:
-        raise DeviceMissing(f"the {name} driver did not answer within {LIST_SECONDS:.0f} s") from error
+        raise DeviceMissing(
+            f"the {name} driver did not answer within {LIST_SECONDS:.0f} s",
+            hint="see what is wrong with: tunesmith doctor",
+        ) from error
     except WorkerDied as error:
         raise DeviceMissing(
             f"the {name} backend cannot start here: {error}",

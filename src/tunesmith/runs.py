@@ -103,6 +103,12 @@ def load_problem(path: Path) -> tuple[Problem, Files]:
         raise BadInput("\n".join(faults), where=str(path), hint="list the arguments as the kernel takes them")
     if problem.kernel.language in ("opencl", "fake"):
         _refuse_cuda_words(problem.launches, problem.kernel.language, str(path))
+        if problem.kernel.include:
+            raise BadInput(
+                f"{problem.kernel.language} sources must be self-contained, this one has include folders",
+                where=str(path),
+                hint="put what the kernel includes into its source",
+            )
     return problem, files
 
 
@@ -342,13 +348,12 @@ def _spec(folder: RunFolder, started: Started) -> str:
 def _same_device(wanted: Device, found: tuple[Device, ...]) -> Device:
     if wanted.backend == "replay":
         return wanted
-    same = [
-        d for d in found if (d.platform, d.name, d.driver) == (wanted.platform, wanted.name, wanted.driver)
-    ]
+    same = [d for d in found if d.key == wanted.key]
     if not same:
-        here = "; ".join(f"{d.name} ({d.driver})" for d in found) or "none"
+        here = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in found) or "none"
+        own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
         raise DeviceMissing(
-            f"this run belongs to {wanted.name} ({wanted.driver}); here there is: {here}",
+            f"this run belongs to {own}; here there is: {here}",
             hint="resume it where that device is, or start a new run here",
         )
     return next((d for d in same if d.id == wanted.id), same[0])

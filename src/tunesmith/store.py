@@ -46,6 +46,14 @@ def resume_command(folder: Path) -> str:
     return f"tunesmith resume {shlex.quote(str(folder))}"
 
 
+def begun(folder: Path) -> bool:
+    """Whether there is a run: one killed before its first event was written never began."""
+    try:
+        return b"\n" in (folder / JOURNAL).read_bytes()
+    except OSError:
+        return False
+
+
 class RunFolder:
     """One run's folder, held by one process at a time. Nothing in it names an absolute path."""
 
@@ -59,13 +67,13 @@ class RunFolder:
         with explained("create the run folder", path, instead="another folder with --out"):
             path.mkdir(parents=True, exist_ok=True)
             there = {item.name for item in path.iterdir()}
-        if JOURNAL in there:
+        if begun(path):
             raise BadInput(
                 "this folder already holds a run",
                 where=str(path),
                 hint=f"go on with it: {resume_command(path)}; or choose another folder with --out",
             )
-        if strange := sorted(there - {OBJECTS, SCRATCH, LOCK}):
+        if strange := sorted(there - {JOURNAL, OBJECTS, SCRATCH, LOCK}):
             raise BadInput(
                 f"a run's folder must be new or empty, this one holds {', '.join(strange[:4])}",
                 where=str(path),
@@ -307,7 +315,7 @@ class SqliteCache:
 
 
 def newest_run(root: Path) -> Path:
-    runs = [p.parent for p in root.glob(f"*/{JOURNAL}")] if root.is_dir() else []
+    runs = [p.parent for p in root.glob(f"*/{JOURNAL}") if begun(p.parent)] if root.is_dir() else []
     if not runs:
         raise BadInput(
             f"there is no run in {root} yet", hint="start one: tunesmith tune PROBLEM --template FILE"

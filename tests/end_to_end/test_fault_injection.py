@@ -10,7 +10,7 @@ from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, journal, tunesmith, wait_until_alone
 
 HOSTILE = FIXTURES / "hostile_opencl"
-# By the template's KIND: good, illegal address, endless loop, trap, past the end, garbage, poison, printing, copying.
+# By KIND: good, illegal address, endless loop, trap, past the end, garbage, poison, printing, copying.
 EXPECTED = dict(enumerate(["ok", "crashed", "timed_out", "crashed", *["wrong"] * 5]))
 
 FAKE_TEMPLATE = """\

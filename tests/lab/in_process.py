@@ -13,7 +13,7 @@ from tunesmith.core.codec import decode_tagged, encode_tagged
 from tunesmith.core.messages import REPLY_TYPES, REQUEST_TYPES, Reply, Request
 from tunesmith.core.ports import Backend
 from tunesmith.lab.bench import Bench
-from tunesmith.lab.process import WorkerProcess
+from tunesmith.lab.process import WorkerProcess, WorkerReplaced
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,12 @@ class InProcessWorker:
         self._bench = None
 
     def request(
-        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float
+        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
     ) -> tuple[Reply, tuple[bytes, ...]]:
         with self._one_at_a_time:
             self.ensure_started()
+            if generation is not None and generation != self.generation:
+                raise WorkerReplaced
             assert self._bench is not None
             begin = time.perf_counter()
             sent = decode_tagged(encode_tagged(request), REQUEST_TYPES)
@@ -94,10 +96,10 @@ class LoggedWorker(WorkerProcess):
         self._log = log
 
     def request(
-        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float
+        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
     ) -> tuple[Reply, tuple[bytes, ...]]:
         begin = time.perf_counter()
-        reply, parts = super().request(request, blobs, deadline=deadline)
+        reply, parts = super().request(request, blobs, deadline=deadline, generation=generation)
         served = Served(self._purpose, self.generation, request, reply, begin, time.perf_counter())
         self._log.served.append(served)
         return reply, parts

@@ -273,7 +273,7 @@ class TestRobustness:
     def test_memory_laid_out_for_timing_makes_room_for_a_check(self) -> None:
         """The finalist's full check at a workload of half the memory comes after it was timed."""
         device = device_of("fake")
-        device = replace(device, limits=replace(device.limits, memory=200_000, max_allocation=150_000))
+        device = replace(device, limits=replace(device.limits, memory=600_000, max_allocation=300_000))
         problem = scale_problem(
             ("rows = 16, d = 32", "rows = 64, d = 64"),
             ("max = 64 }\nd", "max = 200 }\nd"),

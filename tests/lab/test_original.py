@@ -105,11 +105,11 @@ class TestWrongAlready:
         assert error.where == "kernel.fake"
 
     def test_an_array_larger_than_any_may_be(self) -> None:
-        problem = scale_problem(("max = 64 }\nd", "max = 512 }\nd"))
-        error = failure(problem, device=with_memory(1 << 20, largest=50000))
+        problem = scale_problem(("max = 64 }\nd", "max = 4096 }\nd"))
+        error = failure(problem, device=with_memory(1 << 23, largest=400_000))
         assert isinstance(error, BadInput)
         assert re.search(
-            r"cannot be launched at .*: array out needs \d+ bytes, the device allows 50000", error.message
+            r"cannot be launched at .*: array out needs \d+ bytes, the device allows 400000", error.message
         )
 
     def test_more_arrays_than_there_is_memory_for(self) -> None:

@@ -28,7 +28,7 @@ from tunesmith.core.ports import (
 
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192
-MAX_GRID = (1 << 62) - 1  # OpenCL knows no limit
+MAX_GRID = (1 << 31) - 1  # OpenCL names no limit; this many groups of any size still fit its counters
 # GPU drivers report less cache than there is; too much rotation costs memory, too little costs the truth.
 GPU_CACHE = 64 << 20
 # What drivers call a source that came as a string.

@@ -45,8 +45,10 @@ class Device:
 
     @property
     def key(self) -> str:
-        """Identity for caches: the same chip behind the same driver."""
-        return digest_of(self.backend, self.platform, self.name, self.driver)
+        """Identity for runs and caches: the same chip, as large as it was, behind the same driver."""
+        limits = self.limits
+        size = repr((limits.sms, limits.llc, limits.max_threads, limits.shared, limits.warp))
+        return digest_of(self.backend, self.platform, self.name, self.driver, size)
 
     @property
     def is_host(self) -> bool:

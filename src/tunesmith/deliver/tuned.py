@@ -11,7 +11,7 @@ from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template, Variant, original, plain_name
 
-NO_LIMIT = 1 << 32  # a grid larger than this has other troubles
+NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
 
 
 @dataclass(frozen=True)

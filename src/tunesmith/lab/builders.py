@@ -17,6 +17,8 @@ from tunesmith.lab.oracle import Verdict
 from tunesmith.lab.policies import BUILD_SECONDS
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 
+COMPILER_CRASHED = "the compiler crashed"
+
 
 @dataclass(frozen=True)
 class BuiltCode:
@@ -68,6 +70,8 @@ class Builders:
             worker.kill()
 
     def _build(self, unit: Unit) -> BuiltCode | Verdict:
+        if self._closed:
+            return Verdict(Status.BUILD_FAILED, "the lab is closing")
         worker = self._take()
         start = time.perf_counter()
         try:
@@ -75,7 +79,7 @@ class Builders:
         except WorkerTimedOut:
             return Verdict(Status.BUILD_FAILED, f"the compiler took more than {BUILD_SECONDS:.0f} s")
         except (WorkerDied, OSError, ValueError) as error:
-            return Verdict(Status.BUILD_FAILED, f"the compiler crashed: {error}")
+            return Verdict(Status.BUILD_FAILED, f"{COMPILER_CRASHED}: {error}")
         finally:
             self._idle.put(worker)
         if isinstance(reply, Failed):

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from tunesmith.core.digest import digest_of
 from tunesmith.core.plan import BufferPlan
 
-GUARD = 1 << 14  # bytes on either side
+GUARD = 1 << 16  # bytes on either side
 # What outputs hold before the first and the second run. Every half, bfloat16, float and double made of these
 # bytes is a quiet NaN, so that stray reads show as well.
 PATTERN = bytes((0xE7, 0xFF, 0xF5, 0xFF))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of, seed_of
-from tunesmith.core.errors import BadInput, KernelWrong
+from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.core.events import Baseline, Verified
 from tunesmith.core.messages import Draw, TimingPolicy
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
@@ -20,7 +20,7 @@ from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.template import Template, Variant, original
 from tunesmith.lab import policies
-from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
 from tunesmith.lab.oracle import RIGHT, Oracle, Run, Verdict, draw_of
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.runner import Runner
@@ -105,7 +105,7 @@ class LocalLab:
             if isinstance(plan, Refused):
                 raise BadInput(f"workload {workload.name} cannot run on this device: {plan.reason}")
             draw = self._timing_draw()
-            deadline = policies.ORIGINAL_SECONDS + 10 * policies.BASELINE.max_seconds
+            deadline = policies.baseline_deadline(self._device, plan.nbytes)
             timed = self._runner.time(
                 [(code, plan)], draw, policies.BASELINE, workload.cache == "warm", deadline
             )
@@ -259,7 +259,7 @@ class LocalLab:
                 timing = replace(timing, cached=True) if timing else None
         if timing is None:
             policy = replace(policy, give_up=policies.GIVE_UP_FACTOR * usual)
-            deadline = self._timing_deadline(usual, code, policy, contenders=1)
+            deadline = policies.timing_deadline(usual, self._device, code.seconds, policy, 1)
             timed = self._runner.time(
                 [(code, plan)], self._timing_draw(), policy, workload.cache == "warm", deadline
             )
@@ -283,7 +283,7 @@ class LocalLab:
             reason = plan.reason if isinstance(plan, Refused) else "the original no longer fits the device"
             return Result(workload.name, Status.OVER_LIMITS, detail=reason)
         usual = self._original_seconds[workload.name]
-        deadline = self._timing_deadline(usual, code, policy, contenders=2)
+        deadline = policies.timing_deadline(usual, self._device, code.seconds, policy, 2)
         pair = [(rival, rival_plan), (code, plan)]
         timed = self._runner.time(pair, self._timing_draw(), policy, workload.cache == "warm", deadline)
         if isinstance(timed, Verdict):
@@ -331,6 +331,8 @@ class LocalLab:
     def _build_original(self, sizes: dict[str, int]) -> BuiltCode:
         code = self._builders.start(self._original(sizes)).result()
         if isinstance(code, Verdict):
+            if code.detail.startswith(COMPILER_CRASHED):
+                raise TunesmithError(code.detail, hint="see what is missing with: tunesmith doctor")
             raise BadInput(
                 f"the kernel does not compile:\n{code.detail}",
                 where=self._problem.kernel.path,
@@ -349,12 +351,18 @@ class LocalLab:
     def _run_original(self, case: Case, plan: Plan) -> Run | Verdict:
         code = self._build_original(dict(case.sizes))
         deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan.nbytes)
-        return self._runner.run(code, plan, draw_of(self._problem, case), deadline)
+        run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
+        if isinstance(run, Verdict) and run.status is Status.CRASHED:
+            # Perhaps what an earlier kernel did to that process: only a fresh one can tell.
+            self._runner.restart()
+            run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
+        return run
 
     def _original_failed(self, verdict: Verdict, where: Case | Workload) -> Exception:
         sizes = ", ".join(f"{n}={v}" for n, v in where.sizes)
-        inputs = f" ({where.distribution} inputs)" if isinstance(where, Case) else ""
-        detail = f"at {sizes}{inputs}: {verdict.detail}"
+        by_value = isinstance(where, Case) and verdict.status in (Status.WRONG, Status.UNSTABLE)
+        inputs = f" (inputs: {where.distribution})" if by_value and isinstance(where, Case) else ""
+        detail = f"at {sizes}: {verdict.detail}{inputs}"
         if verdict.status in (Status.OVER_LIMITS, Status.INFEASIBLE):
             return BadInput(
                 f"the kernel cannot run here {detail}", hint="choose smaller sizes or another device"
@@ -373,11 +381,6 @@ class LocalLab:
 
     def _timing_draw(self) -> Draw:
         return Draw("normal", seed_of(self._settings.seed, "timing"), self._problem.inputs)
-
-    def _timing_deadline(self, usual: float, code: BuiltCode, policy: TimingPolicy, contenders: int) -> float:
-        one = policies.launch_deadline(usual, self._device, code.seconds)
-        fill = 15.0  # the first request of a workload lays out its data
-        return 2 * one + contenders * 4 * policy.max_seconds + fill
 
     def _key(self, code: BuiltCode, plan: Plan, workload: Workload, policy: TimingPolicy) -> str:
         shape = repr((plan.sizes, plan.buffers, plan.scalars, plan.locals, plan.launches, workload.cache))

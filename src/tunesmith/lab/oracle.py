@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.checks.cases import Case, compares_errors
+from tunesmith.core.checks.cases import COMPARABLE_ITEMS, Case
 from tunesmith.core.checks.compare import ErrorStats, error_stats, judge, judge_against_original
 from tunesmith.core.checks.draws import logical
 from tunesmith.core.digest import digest_of
@@ -99,7 +99,10 @@ class Oracle:
     def expectation(self, case: Case) -> Expectation | Verdict:
         """What the case should give; a Verdict when the original itself fails on it."""
         if case not in self._known:
-            self._known[case] = self._establish(case)
+            established = self._establish(case)
+            if isinstance(established, Verdict) and established.status is not Status.WRONG:
+                return established  # a crash or a hang may have been another kernel's doing: ask again
+            self._known[case] = established
             kept = [e.nbytes for e in self._known.values() if isinstance(e, Expectation)]
             while sum(kept) > KEPT_BYTES and len(self._known) > 1:
                 self._known.popitem(last=False)
@@ -116,7 +119,7 @@ class Oracle:
         if not verdict.ok:
             return Verdict(verdict.status, f"{where}: {verdict.detail}")
         for buffer, data in zip(plan.compared(), run.outputs, strict=True):
-            comparable = compares_errors(self._problem, case, buffer.count)
+            comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
             reason = self._compare(buffer, as_array(buffer, data), expected, comparable)
             if reason:
                 return Verdict(Status.WRONG, f"{where}: {reason}")

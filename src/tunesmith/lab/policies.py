@@ -33,3 +33,21 @@ def launch_deadline(original_seconds: float, device: Device, build_seconds: floa
     """
     allowance = 2.0 + 5.0 * build_seconds if device.finishes_compiling_at_launch else 0.0
     return max(1.0, 100.0 * original_seconds) + allowance
+
+
+def timing_deadline(
+    original_seconds: float, device: Device, build_seconds: float, policy: TimingPolicy, contenders: int
+) -> float:
+    one = launch_deadline(original_seconds, device, build_seconds)
+    return 2 * one + contenders * 4 * policy.max_seconds + _layout_seconds(device, 0)
+
+
+def baseline_deadline(device: Device, nbytes: int) -> float:
+    """For an original of unknown speed, of which two launches within ORIGINAL_SECONDS have been seen."""
+    launches = 2 + BASELINE.min_rounds
+    return launches * ORIGINAL_SECONDS / 2 + _layout_seconds(device, nbytes)
+
+
+def _layout_seconds(device: Device, nbytes: int) -> float:
+    """The first request of a workload lays out its data."""
+    return 5.0 + data_seconds(nbytes + 3 * device.limits.llc)

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged
 from tunesmith.core.errors import TunesmithError
@@ -27,11 +28,18 @@ class WorkerTimedOut(Exception):
     """The deadline passed; the process group has been killed."""
 
 
+class WorkerReplaced(Exception):
+    """The worker that was meant died between two requests; nothing was asked of the new one."""
+
+
 class WorkerProcess:
     """Started by a command on first use, so that the same protocol reaches a device anywhere."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+    ) -> None:
         self._command = list(command)
+        self._folder = folder  # where it starts: not among the user's files
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr = bytearray()
@@ -39,10 +47,15 @@ class WorkerProcess:
         self.generation = 0  # counts starts, so that callers know when a worker has forgotten everything
 
     def request(
-        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float
+        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
     ) -> tuple[Reply, tuple[bytes, ...]]:
-        """Send one request and wait for its reply, `deadline` seconds at most."""
+        """Send one request and wait for its reply, `deadline` seconds at most.
+
+        With a `generation`, only to that worker: what a later one was never told it cannot answer.
+        """
         self.ensure_started()  # one that died since the last reply died of nothing in this request
+        if generation is not None and generation != self.generation:
+            raise WorkerReplaced
         end = time.monotonic() + deadline
         try:
             for part in frame_parts(encode_tagged(request), blobs, deadline):
@@ -59,7 +72,10 @@ class WorkerProcess:
         except Malformed as error:
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
         if isinstance(reply, Failed) and reply.what == "internal":
-            raise TunesmithError(f"a worker failed inside Tunesmith: {reply.message}")
+            raise TunesmithError(
+                f"a worker failed inside Tunesmith: {reply.message}",
+                hint="please report it; the run can be resumed",
+            )
         return reply, frame.blobs
 
     @property
@@ -94,6 +110,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=self._environment,
+            cwd=self._folder,
             start_new_session=True,
             bufsize=0,
         )

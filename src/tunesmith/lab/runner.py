@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput
+from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.messages import (
     Contender,
     Draw,
@@ -19,9 +19,10 @@ from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.oracle import USER_CODE_HINT, Run, Verdict
-from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 
 LOAD_SECONDS = 60.0
+ATTEMPTS = 3
 _FAILED = {"memory": Status.OVER_LIMITS, "unsupported": Status.INFEASIBLE, "build": Status.BUILD_FAILED}
 
 
@@ -33,10 +34,7 @@ class Runner:
         self._generation = 0
 
     def run(self, code: BuiltCode, plan: Plan, draw: Draw, deadline: float) -> Run | Verdict:
-        loaded = self._load(code)
-        if loaded is not None:
-            return loaded
-        reply = self._ask(RunCase(code.code_digest, plan, draw), deadline)
+        reply = self._ask_loaded([code], RunCase(code.code_digest, plan, draw), deadline)
         if isinstance(reply, Verdict):
             return reply
         report, blobs = reply
@@ -54,12 +52,9 @@ class Runner:
         warm: bool,
         deadline: float,
     ) -> Timed | Verdict:
-        for code, _ in contenders:
-            loaded = self._load(code)
-            if loaded is not None:
-                return loaded
         entries = tuple(Contender(code.code_digest, plan) for code, plan in contenders)
-        reply = self._ask(TimeRuns(entries, draw, policy, warm), deadline)
+        codes = [code for code, _ in contenders]
+        reply = self._ask_loaded(codes, TimeRuns(entries, draw, policy, warm), deadline)
         if isinstance(reply, Verdict):
             return reply
         timed = reply[0]
@@ -71,6 +66,18 @@ class Runner:
 
     def restart(self) -> None:
         self._worker.kill()
+
+    def _ask_loaded(
+        self, codes: list[BuiltCode], request: RunCase | TimeRuns, deadline: float
+    ) -> tuple[object, tuple[bytes, ...]] | Verdict:
+        """Ask a worker that knows the code; should it die between the two, its successor is told again."""
+        for _ in range(ATTEMPTS):
+            try:
+                refused = [verdict for code in codes if (verdict := self._load(code)) is not None]
+                return refused[0] if refused else self._ask(request, deadline)
+            except WorkerReplaced:
+                continue
+        raise TunesmithError("device workers die as soon as they are started", hint="run: tunesmith doctor")
 
     def _load(self, code: BuiltCode) -> Verdict | None:
         self._worker.ensure_started()
@@ -89,7 +96,9 @@ class Runner:
         self, request: Load | RunCase | TimeRuns, deadline: float, blobs: tuple[bytes, ...] = ()
     ) -> tuple[object, tuple[bytes, ...]] | Verdict:
         try:
-            reply, answer = self._worker.request(request, blobs, deadline=deadline)
+            reply, answer = self._worker.request(
+                request, blobs, deadline=deadline, generation=self._generation
+            )
         except WorkerTimedOut:
             return Verdict(Status.TIMED_OUT, f"no answer within {deadline:.1f} s")
         except WorkerDied as error:

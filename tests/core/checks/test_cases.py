@@ -381,3 +381,30 @@ def test_cases_are_chosen_fast_enough_for_every_candidate() -> None:
     for step in range(2, 12):
         smoke_cases(NORM, variant(NORM, f"d % {step} == 0"), DEVICE, 1)
     assert time.process_time() - started < 1.0
+
+
+class TestComparingErrors:
+    """A case with few independent items is excused from comparing errors only where its twin is not."""
+
+    def cases(self, domain: str | None) -> tuple[Case, ...]:
+        rows = replace(NORM, accuracy=replace(NORM.accuracy, independent="rows"))
+        return full_cases(rows, variant(rows, *([domain] if domain else [])), DEVICE, 0)
+
+    def test_an_excused_case_has_a_twin(self) -> None:
+        cases = self.cases(None)
+        excused = [c for c in cases if not c.compares_errors and c.distribution not in ("zeros", "ones")]
+        compared = {(c.sizes, c.distribution) for c in cases if c.compares_errors}
+        assert excused
+        for case in excused:
+            assert dict(case.sizes)["rows"] < 16
+            assert any(
+                dict(sizes) == {**dict(case.sizes), "rows": dict(sizes)["rows"]} and name == case.distribution
+                for sizes, name in compared
+                if dict(sizes)["rows"] >= 16
+            )
+
+    def test_where_no_twin_is_legal_nothing_is_excused(self) -> None:
+        cases = self.cases("rows <= 8")
+        varied = [c for c in cases if c.distribution not in ("zeros", "ones")]
+        assert varied
+        assert all(c.compares_errors for c in varied)

@@ -36,33 +36,25 @@ COMPARABLE_ITEMS = 16  # the error of fewer independent items is luck, the origi
 
 @dataclass(frozen=True)
 class Case:
-    """One test: sizes in the contract's order, and how the inputs are drawn."""
+    """One test: sizes in the contract's order, and how the inputs are drawn.
+
+    `compares_errors`: whether a candidate's error is compared with the original's. Within one item (a row of
+    a norm) all errors share a factor, and from constant inputs an operator makes the same few numbers over
+    and over: there a lucky original would reject a better candidate. Such a case is held to everything
+    else, and another to this as well: its twin with more items, or the same sizes with other inputs.
+    """
 
     sizes: Sizes
     distribution: str
     seed: int
     level: Level
+    compares_errors: bool = True
 
 
 def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:
     """A few small cases before any timing; empty when no legal size was found."""
     domain = domain_of(problem, variant, device)
-    places = _with_twins(domain, [(sizes, "normal") for sizes in _smoke_sizes(domain)])
-    return tuple(_case(sizes, name, seed, "smoke") for sizes, name in places)
-
-
-def compares_errors(problem: Problem, case: Case, elements: int) -> bool:
-    """Whether an output of a case has enough independent items to compare its error with the original's.
-
-    Within one item (a row of a normalisation) all errors share a factor, and from constant inputs an operator
-    makes the same few numbers over and over: there a lucky original would reject a better candidate. Such a
-    case is held to everything else, and others to this as well: the same sizes with other distributions, and
-    the twins with more items that `smoke_cases` and `full_cases` add.
-    """
-    if case.distribution in CONSTANT or elements < COMPARABLE_ITEMS:
-        return False
-    item = problem.accuracy.independent
-    return item is None or dict(case.sizes)[item] >= COMPARABLE_ITEMS or _more_items(problem, item) is None
+    return _cases(domain, [(sizes, "normal") for sizes in _smoke_sizes(domain)], seed, "smoke")
 
 
 def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:
@@ -81,7 +73,7 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
             for sizes in domain.workloads()
         ),
     ]
-    return tuple(_case(sizes, name, seed, "full") for sizes, name in _with_twins(domain, pairs))
+    return _cases(domain, pairs, seed, "full")
 
 
 def verify_cases(
@@ -100,13 +92,11 @@ def verify_cases(
         places = list(islice(_distinct(chain(places, domain.named(points))), FRESH_CASES))
     names = _distributions(problem)
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
-    return (
-        *(_case(sizes, names[i % len(names)], seed, "verify") for i, sizes in enumerate(places)),
-        *(
-            _case(sizes, varied[i % len(varied)], seed, "verify")
-            for i, sizes in enumerate(domain.workloads())
-        ),
-    )
+    pairs = [
+        *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
+        *((sizes, varied[i % len(varied)]) for i, sizes in enumerate(domain.workloads())),
+    ]
+    return _cases(domain, pairs, seed, "verify")
 
 
 def _more_items(problem: Problem, item: str) -> int | None:
@@ -117,21 +107,23 @@ def _more_items(problem: Problem, item: str) -> int | None:
     return next((value for value in values if value >= COMPARABLE_ITEMS and rule.allows(value)), None)
 
 
-def _with_twins(domain: Domain, pairs: Iterable[tuple[Sizes, str]]) -> list[tuple[Sizes, str]]:
-    """The pairs, each once, and beside each with too few independent items one that has enough."""
+def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level: Level) -> tuple[Case, ...]:
+    """A case for each pair, and beside each with too few independent items one with more, where legal."""
     wanted = list(dict.fromkeys(pairs))
     item = domain.problem.accuracy.independent
     more = _more_items(domain.problem, item) if item is not None else None
-    if more is None:
-        return wanted
-    poor = [pair for pair in wanted if dict(pair[0])[item or ""] < COMPARABLE_ITEMS]
-    twins = [
-        (tuple((name, more if name == item else value) for name, value in sizes), distribution)
-        for sizes, distribution in poor
-    ]
-    points = np.array([[value for _, value in sizes] for sizes, _ in twins], dtype=np.int64)
-    legal = set(domain.named(domain.allowed(points.reshape(-1, len(domain.names)))))
-    return list(dict.fromkeys([*wanted, *(twin for twin in twins if twin[0] in legal)]))
+    twins: dict[Sizes, Sizes] = {}
+    if more is not None:
+        poor = [sizes for sizes, _ in wanted if dict(sizes)[item or ""] < COMPARABLE_ITEMS]
+        richer = [tuple((name, more if name == item else value) for name, value in sizes) for sizes in poor]
+        points = np.array([[value for _, value in sizes] for sizes in richer], dtype=np.int64)
+        legal = set(domain.named(domain.allowed(points.reshape(-1, len(domain.names)))))
+        twins = {sizes: twin for sizes, twin in zip(poor, richer, strict=True) if twin in legal}
+    added = [(twins[sizes], name) for sizes, name in wanted if sizes in twins]
+    return tuple(
+        _case(sizes, name, seed, level, sizes not in twins and name not in CONSTANT)
+        for sizes, name in dict.fromkeys([*wanted, *added])
+    )
 
 
 def _distinct(items: Iterable[Sizes]) -> Iterator[Sizes]:
@@ -142,11 +134,11 @@ def _distinct(items: Iterable[Sizes]) -> Iterator[Sizes]:
             yield item
 
 
-def _case(sizes: Sizes, distribution: str, seed: int, level: Level) -> Case:
+def _case(sizes: Sizes, distribution: str, seed: int, level: Level, compares_errors: bool) -> Case:
     # The seed depends on nothing else, so that a smoke or full case means the same arrays for every variant
     # and the reference is computed once; for verification it is another.
     stream = "verify" if level == "verify" else "search"
-    return Case(sizes, distribution, seed_of(seed, stream, sizes, distribution), level)
+    return Case(sizes, distribution, seed_of(seed, stream, sizes, distribution), level, compares_errors)
 
 
 def _distributions(problem: Problem) -> tuple[str, ...]:
