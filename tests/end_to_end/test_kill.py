@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import time
 from collections import Counter
@@ -121,7 +122,9 @@ def _delivered(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_killed_on_a_real_device(tmp_path: Path) -> None:
-    problem = FIXTURES / "hostile_opencl"
+    problem = shutil.copytree(FIXTURES / "hostile_opencl", tmp_path / "problem")
+    smaller = (problem / "problem.toml").read_text().replace("1000000", "20000").replace("262144", "16384")
+    (problem / "problem.toml").write_text(smaller)
     template = tmp_path / "template.cl"
     text = (problem / "template.cl").read_text()
     # Good ones, crashes and wrong ones; endless loops are another test's subject.
