@@ -39,7 +39,6 @@ class Baseline:
 
     outcome: Outcome
     judged_by: Literal["reference", "original"]
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
