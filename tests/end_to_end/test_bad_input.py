@@ -364,6 +364,4 @@ class TestDevice:
         tiny.spoil(fake / "problem.toml", scalar, "".join(more) + scalar)
         tiny.spoil(fake / "kernel.fake", '"x", ', '"x", "a", "b", "c", ')
         ended = tunesmith(tmp_path, "check", "problem")
-        refused(
-            ended, 2, "the kernel cannot run here at n=8", " bytes wanted, ", "choose smaller sizes"
-        )
+        refused(ended, 2, "the kernel cannot run here at n=8", " bytes wanted, ", "choose smaller sizes")
