@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of, seed_of
-from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
+from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.events import Baseline, Verified
 from tunesmith.core.messages import Draw, TimingPolicy
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
@@ -22,6 +22,7 @@ from tunesmith.core.template import Template, Variant, original
 from tunesmith.lab import policies
 from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
 from tunesmith.lab.oracle import RIGHT, Oracle, Run, Verdict, draw_of
+from tunesmith.lab.original_failed import original_failed
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.runner import Runner
 
@@ -90,7 +91,7 @@ class LocalLab:
             self._progress(f"checking the original, case {number + 1} of {len(cases)}")
             verdict = self._oracle.expectation(case)
             if isinstance(verdict, Verdict):
-                raise self._original_failed(verdict, case)
+                raise original_failed(self._problem, verdict, case)
         return len(cases)
 
     def baseline(self) -> Baseline:
@@ -110,7 +111,7 @@ class LocalLab:
                 [(code, plan)], draw, policies.BASELINE, workload.cache == "warm", deadline
             )
             if isinstance(timed, Verdict):
-                raise self._original_failed(timed, workload)
+                raise original_failed(self._problem, timed, workload)
             key = self._key(code, plan, workload, policies.BASELINE)
             results.append(Result(workload.name, Status.OK, Timing(timed.samples[0]), key=key))
         assert code is not None
@@ -357,27 +358,6 @@ class LocalLab:
             self._runner.restart()
             run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
         return run
-
-    def _original_failed(self, verdict: Verdict, where: Case | Workload) -> Exception:
-        sizes = ", ".join(f"{n}={v}" for n, v in where.sizes)
-        by_value = isinstance(where, Case) and verdict.status in (Status.WRONG, Status.UNSTABLE)
-        inputs = f" (inputs: {where.distribution})" if by_value and isinstance(where, Case) else ""
-        detail = f"at {sizes}: {verdict.detail}{inputs}"
-        if verdict.status in (Status.OVER_LIMITS, Status.INFEASIBLE):
-            return BadInput(
-                f"the kernel cannot run here {detail}", hint="choose smaller sizes or another device"
-            )
-        what = {
-            Status.CRASHED: "crashes",
-            Status.TIMED_OUT: "does not finish",
-            Status.UNSTABLE: "is not deterministic",
-        }.get(verdict.status, "is wrong already")
-        hint = "mend the kernel, or what problem.toml promises: contract, reference, rtol and atol, values"
-        if verdict.status is Status.UNSTABLE:
-            hint = (
-                "find the race; if run-to-run differences are meant, say deterministic = false in [accuracy]"
-            )
-        return KernelWrong(f"the kernel {what} {detail}", hint=hint, where=self._problem.kernel.path)
 
     def _timing_draw(self) -> Draw:
         return Draw("normal", seed_of(self._settings.seed, "timing"), self._problem.inputs)
