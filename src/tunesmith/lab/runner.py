@@ -72,18 +72,18 @@ class Runner:
     ) -> tuple[object, tuple[bytes, ...]] | Verdict:
         """Ask a worker that knows the code; should it die between the two, its successor is told again."""
         for _ in range(ATTEMPTS):
+            self._worker.ensure_started()
+            if self._generation != self._worker.generation:
+                self._loaded.clear()
+                self._generation = self._worker.generation
             try:
-                refused = [verdict for code in codes if (verdict := self._load(code)) is not None]
-                return refused[0] if refused else self._ask(request, deadline)
+                refused = next((verdict for code in codes if (verdict := self._load(code))), None)
+                return refused or self._ask(request, deadline)
             except WorkerReplaced:
                 continue
         raise TunesmithError("device workers die as soon as they are started", hint="run: tunesmith doctor")
 
     def _load(self, code: BuiltCode) -> Verdict | None:
-        self._worker.ensure_started()
-        if self._generation != self._worker.generation:
-            self._loaded.clear()
-            self._generation = self._worker.generation
         if code.code_digest in self._loaded:
             return None
         reply = self._ask(Load(code.unit, code.code_digest, self._device), LOAD_SECONDS, (code.binary,))

@@ -1,0 +1,66 @@
+"""The runner, on a worker that dies between two requests through nobody's fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.lab.labs import device_of
+from tunesmith.core.device import Resources
+from tunesmith.core.errors import TunesmithError
+from tunesmith.core.messages import Done, Draw, Load, Reply, Request, Timed, TimeRuns, TimingPolicy, Unit
+from tunesmith.core.plan import Plan
+from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.process import WorkerReplaced
+from tunesmith.lab.runner import Runner
+
+PLAN = Plan((), (), (), (), (), ())
+POLICY = TimingPolicy(rounds=1, min_rounds=1, chain_seconds=0.01, max_seconds=1.0)
+
+
+class Dying:
+    """Forgets everything after each of its first `deaths` loads, as a killed process does."""
+
+    def __init__(self, deaths: int) -> None:
+        self.generation = 0
+        self._deaths = deaths
+        self._alive = False
+        self._loaded: set[str] = set()
+
+    def ensure_started(self) -> None:
+        if not self._alive:
+            self._alive, self._loaded = True, set()
+            self.generation += 1
+
+    def request(
+        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
+    ) -> tuple[Reply, tuple[bytes, ...]]:
+        self.ensure_started()
+        if generation != self.generation:
+            raise WorkerReplaced
+        if isinstance(request, Load):
+            self._loaded.add(request.code_digest)
+            self._deaths -= 1
+            self._alive = self._deaths < 0
+            return Done(), ()
+        assert isinstance(request, TimeRuns)
+        assert {c.code_digest for c in request.contenders} <= self._loaded, "asked of one that was never told"
+        return Timed(((1.0,), (2.0,))), ()
+
+
+def timed(deaths: int) -> object:
+    unit = Unit("k.fake", "", "fake", (), ("k",))
+    pair = [(BuiltCode(unit, b"", name, Resources(), 0.1), PLAN) for name in ("original", "candidate")]
+    runner = Runner(Dying(deaths), device_of("fake"))  # type: ignore[arg-type]
+    return runner.time(pair, Draw("normal", 0), POLICY, True, 1.0)
+
+
+@pytest.mark.parametrize("deaths", [0, 1, 2])
+def test_the_successor_is_told_everything_again(deaths: int) -> None:
+    assert timed(deaths) == Timed(((1.0,), (2.0,)))
+
+
+def test_workers_that_all_die_are_no_kernels_fault() -> None:
+    with pytest.raises(TunesmithError, match="die as soon as they are started"):
+        timed(9)
