@@ -38,6 +38,18 @@ LIMITS = Limits(
     max_allocation=1 << 32,
     alignment=256,
 )
+HOPPER = replace(  # what occupancy is computed from, as an H100 or H200 has it
+    LIMITS,
+    shared=232448,
+    sms=132,
+    capability=90,
+    registers_per_block=65536,
+    registers_per_sm=65536,
+    shared_per_sm=233472,
+    shared_reserved=1024,
+    threads_per_sm=2048,
+    blocks_per_sm=32,
+)
 DEVICE = Device("fake", "0", "a device", "a platform", "1.0", "simulated", LIMITS)
 KERNEL = "__kernel void scale(__global float* out, __global const float* x, int rows, int d) {}\n"
 

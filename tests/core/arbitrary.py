@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
+from tunesmith.core.device import Resources
 from tunesmith.core.outcome import Result, Status, Timing
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
@@ -24,6 +25,15 @@ def results() -> st.SearchStrategy[Result]:
     right = st.builds(Result, st.text(), st.just(Status.OK), timings(), st.text(), st.text())
     status = st.sampled_from([status for status in Status if status is not Status.OK])
     return right | st.builds(Result, st.text(), status, st.none(), st.text(), st.text())
+
+
+def resources(depth: int = 1) -> st.SearchStrategy[Resources]:
+    """Kernels within a build, and nothing within these."""
+    counts = {f.name: st.none() | _LEAVES[int]() for f in fields(Resources) if f.name != "by_entry"}
+    if not depth:
+        return st.builds(Resources, **counts)
+    inner = st.lists(st.tuples(st.text(max_size=20), resources(depth - 1)), max_size=2).map(tuple)
+    return st.builds(Resources, **counts, by_entry=inner)
 
 
 def arbitrary(kind: Any) -> st.SearchStrategy[Any]:
@@ -53,6 +63,7 @@ _LEAVES: dict[Any, Any] = {
     int: lambda: st.integers(-(2**63), 2**63 - 1),
     float: lambda: st.floats(allow_nan=False, allow_infinity=False),
     str: lambda: st.text(max_size=20),
+    Resources: resources,
     Result: results,
     Timing: timings,
 }

@@ -83,6 +83,54 @@ def test_extension_types_say_what_they_need(element: ElementType, monkeypatch: p
         _ = replace(element).numpy  # a copy: what has been found once is kept
 
 
+@pytest.mark.parametrize(
+    ("name", "largest"),
+    [
+        ("float16", 65504.0),
+        ("float32", float(np.finfo(np.float32).max)),
+        ("bfloat16", 3.3895313892515355e38),
+        ("float8_e4m3", 448.0),
+        ("float8_e5m2", 57344.0),
+        ("int16", 32767),
+        ("uint4", 15),
+    ],
+)
+def test_the_largest_number(name: str, largest: float) -> None:
+    if element_type(name).extension:
+        pytest.importorskip("ml_dtypes")
+    assert element_type(name).largest == largest
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3", "float8_e5m2"])
+def test_the_distance_between_neighbours_of_a_small_type(name: str) -> None:
+    """All of them, subnormal ones as well: from each to the next one away from zero."""
+    pytest.importorskip("ml_dtypes")
+    element = element_type(name)
+    top = 1 << 8 * element.bytes - 1
+    with np.errstate(invalid="ignore"):
+        values = np.arange(top, dtype=f"u{element.bytes}").view(element.numpy).astype(np.float64)
+    values = values[np.isfinite(values)]
+    assert values[-1] == element.largest
+    assert (element.ulp(values[:-1]) == np.diff(values)).all()
+    assert (element.ulp(-values[:-1]) == np.diff(values)).all()
+
+
+@pytest.mark.parametrize(("name", "bounds"), [("int4", (-8, 7)), ("uint4", (0, 15))])
+def test_four_bits_to_an_element(name: str, bounds: tuple[int, int]) -> None:
+    element = element_type(name)
+    assert element.bounds == bounds
+    assert [element.holds(value) for value in (bounds[0] - 1, *bounds, bounds[1] + 1)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [element.nbytes(count) for count in (0, 1, 2, 3, 4096)] == [0, 1, 1, 2, 2048]
+    assert element.memory == np.uint8
+    assert element.numpy == {"int4": np.int8, "uint4": np.uint8}[name]
+    assert element_type("float32").nbytes(3) == 12
+
+
 def test_an_unknown_type_lists_the_known_ones() -> None:
     with pytest.raises(BadInput, match=r"unknown element type 'float'.*float16.*uint64"):
         element_type("float")

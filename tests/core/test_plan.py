@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.samples import DEVICE, a_device, a_problem, a_template, config
+from tests.samples import DEVICE, HOPPER, a_device, a_problem, a_template, config
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.expr import parse
 from tunesmith.core.plan import Geometry, Plan, Refused, argument_bytes, necessary_traffic, plan_launch
@@ -26,9 +26,24 @@ def array(name: str, *shape: str, role: Role = "input", **more: object) -> Argum
     return Argument(name, "float32", role, tuple(map(parse, shape)), **more)  # type: ignore[arg-type]
 
 
-def launch(grid: str = "1", block: str = "64", shared: str | None = None, args: str = "") -> Launch:
+def launch(
+    grid: str = "1",
+    block: str = "64",
+    shared: str | None = None,
+    args: str = "",
+    entry: str = "k",
+    cluster: str = "",
+    cooperative: bool = False,
+) -> Launch:
     sides = [tuple(parse(part) for part in side.split(";")) for side in (grid, block)]
-    return Launch("k", *sides, tuple(args.split()), shared=parse(shared) if shared is not None else None)
+    return Launch(
+        entry,
+        *sides,
+        tuple(args.split()),
+        shared=parse(shared) if shared is not None else None,
+        cluster=tuple(parse(part) for part in cluster.split(";")) if cluster else (),
+        cooperative=cooperative,
+    )
 
 
 def variant(*launches: Launch, arguments: tuple[Argument, ...] = (), domain: tuple[str, ...] = ()) -> Variant:
@@ -241,6 +256,125 @@ def test_an_array_larger_than_one_allocation() -> None:
     assert refused(made, {"rows": 1, "d": 257}, SMALL) == Refused(
         True, "array a needs 65792 bytes, the device allows 65536"
     )
+
+
+# -- what depends on how many blocks a multiprocessor holds ---------------------------------------------
+
+H200 = replace(DEVICE, limits=HOPPER)
+SMALL_KERNEL = Resources(registers=32, shared=0)  # 8 blocks of 256 threads, 100 %
+LARGE_KERNEL = Resources(registers=128, shared=0)  # 2 blocks of 256 threads, 25 %
+BOTH = replace(LARGE_KERNEL, by_entry=(("small", SMALL_KERNEL), ("large", LARGE_KERNEL)))
+
+
+def test_a_grid_may_fill_the_device() -> None:
+    made = variant(launch("device.sms * resources.blocks_per_sm", "256"))
+    (geometry,) = planned(made, device=H200, resources=SMALL_KERNEL).launches
+    assert geometry.grid == (132 * 8, 1, 1)
+    assert (geometry.occupancy, geometry.blocks_per_sm) == (100, 8)
+    told = replace(SMALL_KERNEL, blocks_per_sm=3)  # of no launch in particular
+    assert planned(made, device=H200, resources=told).launches[0].grid == (132 * 8, 1, 1)
+    assert planned(made, device=DEVICE, resources=told).launches[0].grid == (16 * 3, 1, 1)
+
+
+def test_blocks_and_shared_memory_decide_and_so_come_first() -> None:
+    made = variant(launch("resources.blocks_per_sm", "256", shared="resources.registers * 2000"))
+    assert planned(made, device=H200, resources=SMALL_KERNEL).launches[0].grid == (3, 1, 1)
+    circular = variant(launch(block="resources.blocks_per_sm"))
+    refusal = refused(circular, device=H200, resources=SMALL_KERNEL)
+    assert not refusal.over_limits
+    assert "'resources.blocks_per_sm' has no value" in refusal.reason
+
+
+def test_a_block_that_fits_nowhere_is_refused_before_a_grid_of_none() -> None:
+    made = variant(launch("device.sms * resources.blocks_per_sm", "1024"))
+    refusal = refused(made, device=H200, resources=Resources(registers=255, shared=0))
+    assert refusal.over_limits
+    assert refusal.reason.startswith("255 registers × 1024 threads: ")
+
+
+def test_every_kernel_of_a_build_has_its_own() -> None:
+    grid = "device.sms * resources.blocks_per_sm"
+    made = variant(launch(grid, "256", entry="small"), launch(grid, "256", entry="large"))
+    small, large = planned(made, device=H200, resources=BOTH).launches
+    assert (small.blocks_per_sm, large.blocks_per_sm) == (8, 2)
+    assert (small.grid[0], large.grid[0]) == (132 * 8, 132 * 2)
+
+
+def test_a_condition_on_occupancy_is_held_against_the_worst_launch() -> None:
+    two = (launch(block="256", entry="small"), launch(block="256", entry="large"))
+    for share, right in ((25, True), (26, False)):
+        made = variant(*two, domain=(f"resources.occupancy >= {share}",))
+        found = plan_launch(PROBLEM, made, SIZES, H200, BOTH)
+        assert isinstance(found, Plan) == right
+    assert refused(made, device=H200, resources=BOTH) == Refused(
+        True, "requires resources.occupancy >= 26, not so at rows=16, d=256"
+    )
+
+
+def test_where_nobody_says_how_many_a_condition_on_it_is_not_judged() -> None:
+    made = variant(launch(block="256"), domain=("resources.occupancy > 100",))
+    assert refused(made, device=H200, resources=SMALL_KERNEL)
+    assert planned(made, device=DEVICE, resources=SMALL_KERNEL)
+    assert planned(made, device=H200, resources=Resources(registers=32))
+    assert planned(made, device=H200)
+    half = replace(BOTH, by_entry=(("k", SMALL_KERNEL), ("dark", Resources())))
+    both = variant(launch(block="256"), launch(entry="dark"), domain=("resources.occupancy > 100",))
+    assert planned(both, device=H200, resources=half)
+    assert refused(both, device=H200, resources=replace(half, occupancy=99))  # as the compiler told it
+
+
+@pytest.mark.parametrize(("grid", "right"), [("132 * 8", True), ("132 * 8 + 1", False)])
+def test_all_blocks_of_a_cooperative_grid_run_at_once(grid: str, right: bool) -> None:
+    made = variant(launch(grid, "256", cooperative=True))
+    found = plan_launch(PROBLEM, made, SIZES, H200, SMALL_KERNEL)
+    assert isinstance(found, Plan) == right
+    assert planned(variant(launch(grid, "256")), device=H200, resources=SMALL_KERNEL)
+    assert planned(made, device=H200)  # nobody knows
+    if not right:
+        assert isinstance(found, Refused)
+        assert found.over_limits
+        assert "1057 blocks cannot run at once: 132 multiprocessors hold 8 blocks each" in found.reason
+
+
+def test_limits_are_those_of_the_kernel_that_is_launched() -> None:
+    built = Resources(
+        max_threads=64, by_entry=(("wide", Resources(max_threads=1024)), ("k", Resources(max_threads=64)))
+    )
+    assert planned(variant(launch(block="512", entry="wide"), launch(block="64")), resources=built)
+    assert refused(variant(launch(block="128")), resources=built).over_limits
+
+
+def test_clusters_are_planned_and_refused_like_the_rest() -> None:
+    (geometry,) = planned(variant(launch("rows", cluster="4;1")), device=H200).launches
+    assert geometry.cluster == (4, 1, 1)
+    assert refused(variant(launch("rows", cluster="3")), device=H200).over_limits
+
+
+# -- packed elements ----------------------------------------------------------------------------------
+
+
+def nibbles(name: str, *shape: str, role: Role = "input") -> Argument:
+    return Argument(name, "int4", role, tuple(map(parse, shape)))
+
+
+def test_two_elements_of_four_bits_share_a_byte() -> None:
+    plan = planned(variant(arguments=(nibbles("w", "rows", "d"), nibbles("t", "d", role="local"))))
+    (w,) = plan.buffers
+    assert (w.shape, w.count, w.extent, w.nbytes) == ((16, 256), 4096, 4096, 2048)
+    assert (w.itemsize, w.packed, w.align, w.compare) == (1, 2, 1, "exact")
+    assert plan.locals[0].nbytes == 128
+    assert argument_bytes(nibbles("w", "rows", "d"), SIZES) == 2048
+    assert traffic(nibbles("w", "rows", "d")) == 2048
+
+
+def test_a_row_of_packed_elements_is_whole_bytes() -> None:
+    made = variant(arguments=(nibbles("w", "rows", "d"),))
+    refusal = refused(made, {"rows": 2, "d": 7})
+    assert refusal == Refused(
+        False, "array w: 2 int4 share a byte, so its last axis must be a multiple of 2, got 7"
+    )
+    assert planned(made, {"rows": 3, "d": 8})
+    assert planned(made, {"rows": 0, "d": 7}).nbytes == 0
 
 
 # -- necessary traffic --------------------------------------------------------------------------------

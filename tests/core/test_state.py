@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from tests.samples import baseline, config, finalist, outcome, records, started, state_of, verified
-from tunesmith.core.events import Admitted, Asked, Decided, Measured, Stopped
-from tunesmith.core.outcome import Status
+from dataclasses import replace
+
+from tests.samples import DEVICE, baseline, config, finalist, outcome, records, started, state_of, verified
+from tunesmith.core.events import (
+    Admitted,
+    Asked,
+    Attached,
+    Decided,
+    Measured,
+    Settings,
+    Stopped,
+    Surveyed,
+    SurveyedBuild,
+)
+from tunesmith.core.outcome import Result, Status
 from tunesmith.core.state import State, apply, fold
 
 ONE, TWO = (outcome(i, config(32 << i), {"small": 1.0, "wide": 1.0}) for i in range(2))
@@ -83,3 +95,47 @@ def test_folding_in_two_parts_is_folding_at_once() -> None:
 
 def test_a_sample_state_is_what_it_says() -> None:
     assert state_of(ONE, BAD).searched() == (ONE, BAD)
+
+
+ABSENT = replace(DEVICE, name="one that is elsewhere", absent=True)
+
+
+def surveyed(block: int | None, *refused: str) -> Surveyed:
+    build = SurveyedBuild(("small", "wide"), f"source of {block}", f"code of {block}")
+    results = tuple(Result(name, Status.OVER_LIMITS, detail="too much") for name in refused)
+    return Surveyed(config(block) if block else None, (build,), results)
+
+
+class TestAbsentDevice:
+    BEGUN = replace(started(Settings(evals=9, width=8)), device=ABSENT, compiler="nvrtc 13.4")
+    SURVEY = (surveyed(None), surveyed(32), surveyed(64, "wide"), surveyed(128, "small", "wide"))
+    EVENTS = (BEGUN, Admitted("t", 12, 12), *SURVEY)
+
+    def test_unable_is_what_no_workload_can_use(self) -> None:
+        assert [s.unable for s in self.SURVEY] == [False, False, False, True]
+        assert [s.status for s in self.SURVEY] == ["ok", "ok", "ok", "over_limits"]
+
+    def test_before_a_device_is_there(self) -> None:
+        state = fold(records(self.EVENTS))
+        assert state.device == ABSENT
+        assert state.compiler == "nvrtc 13.4"
+        assert state.surveyed == self.SURVEY
+        assert state.unable == ()
+        assert state.statuses() == {}
+
+    def test_the_device_in_force_and_what_is_known_of_it(self) -> None:
+        attached = Attached(DEVICE, "nvrtc 13.4", 45, (config(128),))
+        state = fold(records([*self.EVENTS, attached]))
+        assert (state.device, state.compiler, state.settings.width) == (DEVICE, "nvrtc 13.4", 45)
+        assert state.settings.evals == 9
+        assert state.unable == (self.SURVEY[-1],)
+        assert state.statuses() == {"over_limits": 1}
+        assert state.admitted is None, "what is feasible depends on the device"
+        assert state.attached_at == len(self.EVENTS)
+
+    def test_what_another_compiler_said_is_forgotten(self) -> None:
+        moved = Attached(ABSENT, "nvcc 12.8", 8)
+        state = fold(records([*self.EVENTS, moved]))
+        assert state.surveyed == ()
+        assert state.compiler == "nvcc 12.8"
+        assert fold(records([*self.EVENTS, moved, surveyed(64)])).surveyed == (surveyed(64),)

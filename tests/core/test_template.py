@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.samples import KERNEL, TEMPLATE, a_problem, a_template, config
-from tunesmith.core.expr import Undefined
+from tunesmith.core.expr import Undefined, parse
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template, Variant, original, plain_name
 
@@ -70,6 +70,14 @@ def test_the_source_is_a_header_the_defines_and_the_template() -> None:
     assert variant.config == config(128, 4)
     assert variant.entries == ("scale",)
     assert variant.language == "opencl"
+
+
+def test_the_header_says_everything_about_a_launch() -> None:
+    made = a_template(PROBLEM)
+    (launch,) = made.launches
+    launch = replace(launch, cluster=(parse("VEC"), parse(1)), cooperative=True, pdl=True)
+    source = replace(made, launches=(launch,)).render(PROBLEM, config(128, 4)).source
+    assert "block (128), clusters of (4, 1), cooperative, programmatic dependent launch; arguments" in source
 
 
 def test_every_configuration_is_another_variant() -> None:

@@ -74,12 +74,15 @@ def score(problem: Problem, found: dict[str, float]) -> float | None:
 
 
 def scores(problem: Problem, state: State) -> tuple[tuple[Config, float | None], ...]:
+    """Every configuration tried; None where it failed, or needed no trial to."""
     yardstick = Yardstick(state)
-    return tuple(
+    failed = [(s.config, None) for s in state.unable if s.config is not None]
+    measured = [
         (o.trial.config, score(problem, yardstick.speedups(o)))
         for o in state.searched()
         if o.trial.config is not None
-    )
+    ]
+    return (*failed, *measured)
 
 
 def finalists(problem: Problem, state: State, count: int) -> tuple[Config, ...]:

@@ -23,6 +23,14 @@ class Limits:
     max_allocation: int
     alignment: int  # bytes; every buffer a caller can hand over starts at a multiple of it
     pin_bandwidth: float | None = None  # bytes per second that no kernel can exceed
+    # What occupancy is computed from; 0 where the device does not say.
+    capability: int = 0  # 90 for sm_90
+    registers_per_block: int = 0
+    registers_per_sm: int = 0
+    shared_per_sm: int = 0
+    shared_reserved: int = 0  # bytes of shared memory the system takes from every block
+    threads_per_sm: int = 0
+    blocks_per_sm: int = 0
 
     def names(self) -> dict[str, int]:
         return {f"device.{f.name}": v for f in fields(self) if type(v := getattr(self, f.name)) is int}
@@ -42,6 +50,8 @@ class Device:
     kind: Literal["cpu", "gpu", "simulated"]
     limits: Limits
     finishes_compiling_at_launch: bool = False
+    absent: bool = False  # described from a table; nothing here can run on it
+    inspects: bool = False  # fills and compares its memory by itself, where no kernel reaches the judge
 
     @property
     def key(self) -> str:
@@ -67,9 +77,15 @@ class Resources:
     occupancy: int | None = None  # per cent
     blocks_per_sm: int | None = None
     max_threads: int | None = None  # largest block this kernel can be launched with
+    by_entry: tuple[tuple[str, Resources], ...] = ()  # each kernel of several; the fields above are the worst
 
     def names(self) -> dict[str, int]:
-        return {f"resources.{f.name}": v for f in fields(self) if (v := getattr(self, f.name)) is not None}
+        return {f"resources.{name}": v for name in _COUNTS if (v := getattr(self, name)) is not None}
+
+    def of(self, entry: str) -> Resources:
+        """What that kernel alone uses."""
+        return dict(self.by_entry).get(entry, self)
 
 
-RESOURCE_NAMES = tuple(f"resources.{f.name}" for f in fields(Resources))
+_COUNTS = tuple(f.name for f in fields(Resources) if f.name != "by_entry")
+RESOURCE_NAMES = tuple(f"resources.{name}" for name in _COUNTS)

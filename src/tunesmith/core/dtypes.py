@@ -16,15 +16,21 @@ Kind = Literal["float", "int", "uint"]
 
 @dataclass(frozen=True)
 class ElementType:
+    """`bytes` is the size of what lies in memory: an element, or the byte that `packed` of them share."""
+
     name: str
     bytes: int
     kind: Kind
     mantissa: int = 0  # stored bits of the fraction; floats only
     min_exponent: int = 0  # exponent of the smallest normal number; floats only
     extension: bool = False  # NumPy has no such type; ml_dtypes does
+    packed: int = 1  # elements in one byte, the first in its lowest bits
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
+        """What NumPy computes with; packed elements are computed with one to a byte."""
+        if self.packed > 1:
+            return np.dtype(f"{self.kind}8")
         if not self.extension:
             return np.dtype(self.name)
         try:
@@ -39,9 +45,30 @@ class ElementType:
         return found
 
     @property
+    def memory(self) -> np.dtype[Any]:
+        """What lies in memory, as NumPy sees it."""
+        return np.dtype(np.uint8) if self.packed > 1 else self.numpy
+
+    def nbytes(self, count: int) -> int:
+        return -(-count // self.packed) * self.bytes
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite value."""
+        if self.kind != "float":
+            return self.bounds[1]
+        if not self.extension:
+            return float(np.finfo(self.numpy).max)
+        # All there are: 65536 at most.
+        every = np.arange(1 << 8 * self.bytes, dtype=f"u{self.bytes}").view(self.numpy)
+        with np.errstate(invalid="ignore"):  # NaNs are among them
+            values = every.astype(np.float64)
+        return float(values[np.isfinite(values)].max())
+
+    @property
     def bounds(self) -> tuple[int, int]:
         """The least and the largest value of an integer type."""
-        bits = 8 * self.bytes
+        bits = 8 * self.bytes // self.packed
         return (0, 2**bits - 1) if self.kind == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
     def holds(self, value: float) -> bool:
@@ -68,6 +95,8 @@ TYPES: dict[str, ElementType] = {
         ElementType("float8_e5m2", 1, "float", 2, -14, extension=True),
         *(ElementType(f"int{b}", b // 8, "int") for b in (8, 16, 32, 64)),
         *(ElementType(f"uint{b}", b // 8, "uint") for b in (8, 16, 32, 64)),
+        ElementType("int4", 1, "int", packed=2),
+        ElementType("uint4", 1, "uint", packed=2),
     )
 }
 

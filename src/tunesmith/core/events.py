@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from tunesmith.core.device import Device
-from tunesmith.core.outcome import Outcome, Trial
+from tunesmith.core.device import Device, Resources
+from tunesmith.core.outcome import Outcome, Result, Status, Trial
+from tunesmith.core.space import Config
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,47 @@ class Started:
     device: Device
     settings: Settings
     versions: tuple[tuple[str, str], ...]
+    compiler: str = ""  # name and version, where the backend has several: one for both sides
+
+
+@dataclass(frozen=True)
+class SurveyedBuild:
+    """One build of a configuration and the workloads it serves; several only where sizes are baked in."""
+
+    workloads: tuple[str, ...]
+    source_digest: str
+    code_digest: str = ""  # empty: it does not build
+    resources: Resources | None = None
+    occupancy: int | None = None  # per cent, the least over its launches at its workloads
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What the compiler says of a configuration where the device is absent. Nothing has run."""
+
+    config: Config | None  # None: the original
+    builds: tuple[SurveyedBuild, ...]
+    refused: tuple[Result, ...] = ()  # for each workload it cannot run at: the status, and why
+
+    @property
+    def unable(self) -> bool:
+        """Whether there is no workload it could run at."""
+        return len(self.refused) == sum(len(build.workloads) for build in self.builds)
+
+    @property
+    def status(self) -> Status:
+        """One word for all of it, as for an outcome."""
+        return self.refused[0].status if self.unable and self.refused else Status.OK
+
+
+@dataclass(frozen=True)
+class Attached:
+    """From here on the run uses this device and compiler: the ones it started with were not there."""
+
+    device: Device
+    compiler: str
+    width: int  # trials in flight: this machine may build faster
+    unable: tuple[Config, ...] = ()  # surveyed before, and as unable to run here
 
 
 @dataclass(frozen=True)
@@ -79,10 +121,8 @@ class Stopped:
     reason: str
 
 
-Event = Started | Baseline | Admitted | Decided | Asked | Measured | Verified | Stopped
-EVENT_TYPES: dict[str, type[Event]] = {
-    t.__name__: t for t in (Started, Baseline, Admitted, Decided, Asked, Measured, Verified, Stopped)
-}
+Event = Started | Surveyed | Attached | Baseline | Admitted | Decided | Asked | Measured | Verified | Stopped
+EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tunesmith.core.device import Device, Resources
+from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.core.problem import PythonFunction
 
@@ -18,6 +19,8 @@ class Unit:
     language: str
     flags: tuple[str, ...]
     entries: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...] = ()  # as included -> text
+    compiler: str = ""  # one of the backend's; empty: its own choice
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,48 @@ class RunCase:
 
 
 @dataclass(frozen=True)
+class ExpectedArray:
+    """An array of reference values: float64, or int64 / uint64 where integers are compared exactly."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KeepCase:
+    """Lay out a case on the device, run the original on it, and keep all that is needed to judge others.
+    Blobs: `expected`. Reply: Judged, for the original."""
+
+    case: str
+    code_digest: str
+    plan: Plan
+    draw: Draw
+    expected: tuple[ExpectedArray, ...]
+    rows: tuple[int, ...]  # the items `expected` has of the arrays in `sampled`; empty: all
+    sampled: tuple[str, ...]
+    deterministic: bool
+    may_fail: bool
+
+
+@dataclass(frozen=True)
+class CheckCase:
+    """Run a kernel on a case kept before, twice, and judge it there. Reply: Judged."""
+
+    case: str
+    code_digest: str
+    plan: Plan
+    compares_errors: bool
+
+
+@dataclass(frozen=True)
+class CheckCases:
+    """Several, one after the other, as long as they are right. Reply: AllJudged."""
+
+    checks: tuple[CheckCase, ...]
+
+
+@dataclass(frozen=True)
 class Contender:
     code_digest: str
     plan: Plan
@@ -92,6 +137,13 @@ class TimeRuns:
 
 
 @dataclass(frozen=True)
+class TimeAll:
+    """Several, one after the other. Reply: AllTimed."""
+
+    runs: tuple[TimeRuns, ...]
+
+
+@dataclass(frozen=True)
 class Refer:
     """Draw the inputs and compute the reference in float64. Reply: Expected; blobs: float64 outputs."""
 
@@ -101,11 +153,18 @@ class Refer:
     rows: tuple[int, ...]  # the items of `independent` to compute; empty: all of them
     independent: str | None
     independent_arrays: tuple[str, ...]  # arrays whose first axis is that size
+    digests: bool = True  # of every input; else only of those that the user's function makes
 
 
-Request = ListDevices | Build | Load | RunCase | TimeRuns | Refer
+Request = (
+    ListDevices | Build | Load | RunCase | KeepCase | CheckCase | CheckCases | TimeRuns | TimeAll | Refer
+)
 REQUEST_TYPES: dict[str, type[Request]] = {
-    t.__name__: t for t in (ListDevices, Build, Load, RunCase, TimeRuns, Refer)
+    t.__name__: t
+    for t in (
+        *(ListDevices, Build, Load, RunCase),
+        *(KeepCase, CheckCase, CheckCases, TimeRuns, TimeAll, Refer),
+    )
 }
 
 
@@ -147,20 +206,36 @@ class Ran:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """A verdict that fell beside the device: only where kernels cannot reach the worker's own memory."""
+
+    status: Status
+    detail: str = ""
+    seconds: float = 0.0  # of one run
+    busy: float = 0.0
+    input_digests: tuple[tuple[str, str], ...] = ()  # of inputs made by the user's function
+    damage: bool = False  # memory outside the arrays was written to: nobody knows what else was
+
+
+@dataclass(frozen=True)
+class AllJudged:
+    """Up to the first that is not right."""
+
+    verdicts: tuple[Judged, ...]
+
+
+@dataclass(frozen=True)
 class Timed:
     """samples[i][r]: seconds per launch of contender i in round r."""
 
     samples: tuple[tuple[float, ...], ...]
     discarded: int = 0  # rounds thrown away because the clock throttled
+    busy: float = 0.0  # seconds the device spent in the launches timed
 
 
 @dataclass(frozen=True)
-class ExpectedArray:
-    """One blob of an Expected: float64, or int64 / uint64 where integers are compared exactly."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
+class AllTimed:
+    timed: tuple[Timed, ...]
 
 
 @dataclass(frozen=True)
@@ -174,11 +249,11 @@ class Expected:
 class Failed:
     """The request could not be carried out, through no fault of the worker."""
 
-    what: str  # build | memory | launch | reference | inputs | unsupported
+    what: str  # build | memory | launch | user | unsupported | forgotten | internal
     message: str
 
 
-Reply = Devices | Built | Done | Ran | Timed | Expected | Failed
+Reply = Devices | Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | Failed
 REPLY_TYPES: dict[str, type[Reply]] = {
-    t.__name__: t for t in (Devices, Built, Done, Ran, Timed, Expected, Failed)
+    t.__name__: t for t in (Devices, Built, Done, Ran, Judged, AllJudged, Timed, AllTimed, Expected, Failed)
 }

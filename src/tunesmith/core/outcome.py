@@ -45,6 +45,7 @@ class Timing:
     samples: tuple[float, ...]
     paired: tuple[float, ...] = ()
     cached: bool = False
+    discarded: int = 0  # rounds taken again because the clock was held down
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -87,6 +88,7 @@ class Outcome:
     code_digest: str = ""
     resources: Resources | None = None
     seconds: float = 0.0  # what the evaluation cost
+    busy: float = 0.0  # of these, the device was in kernels, where it says
 
     def result(self, workload: str) -> Result | None:
         return next((r for r in self.results if r.workload == workload), None)

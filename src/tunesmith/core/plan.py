@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.expr import Expr, Undefined
-from tunesmith.core.problem import Argument, Compare, Distribution, Problem, Role
+from tunesmith.core.limits import Three, block_broken, grid_broken
+from tunesmith.core.occupancy import Occupancy, occupancy
+from tunesmith.core.problem import Argument, Compare, Distribution, Launch, Problem, Role
 from tunesmith.core.template import Variant
+
+# What of a build depends on how it is launched as well: known only once block and shared memory are.
+_OF_A_LAUNCH = frozenset(("resources.occupancy", "resources.blocks_per_sm"))
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,33 @@ class BufferPlan:
     rtol: float
     atol: float
     compare: Compare
-    itemsize: int
+    itemsize: int  # of what lies in memory: an element, or the byte that `packed` elements share
+    packed: int = 1
+    traffic: int | None = None  # bytes the operator needs of it, where the problem says
+
+    @property
+    def in_c_order(self) -> bool:
+        """Whether the elements lie in memory one after the other, the last axis fastest."""
+        step = 1
+        for length, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if length > 1 and stride != step:
+                return False
+            step *= length
+        return True
+
+    @property
+    def touched(self) -> int:
+        """Bytes of memory that a kernel goes near."""
+        return self.nbytes if self.traffic is None else min(self.nbytes, self.traffic)
+
+    @property
+    def words(self) -> int:
+        """How many items of `itemsize` bytes lie in memory."""
+        return -(-self.extent // self.packed)
 
     @property
     def nbytes(self) -> int:
-        return self.extent * self.itemsize
+        return self.words * self.itemsize
 
     @property
     def count(self) -> int:
@@ -59,6 +86,11 @@ class Geometry:
     block: tuple[int, int, int]
     shared: int
     args: tuple[str, ...]
+    cluster: tuple[int, int, int] | None = None
+    cooperative: bool = False
+    pdl: bool = False  # may start before its predecessor has ended, as its own code allows
+    occupancy: int | None = None  # per cent; None where the device or the compiler does not say
+    blocks_per_sm: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,58 +124,128 @@ class Refused:
 def plan_launch(
     problem: Problem, variant: Variant, sizes: Mapping[str, int], device: Device, resources: Resources | None
 ) -> Plan | Refused:
-    names = {**sizes, **device.limits.names(), **(resources.names() if resources else {})}
-    for condition in variant.domain:
+    """Arguments and blocks first, then what they make of a multiprocessor, then the grids, which may ask."""
+    built = resources or Resources()
+    names = {**sizes, **device.limits.names(), **built.names()}
+    later = [c for c in variant.domain if not c.names.isdisjoint(_OF_A_LAUNCH)]
+    unmet = _unmet([c for c in variant.domain if c not in later], names, sizes)
+    if unmet:
+        return unmet
+    try:
+        plan = _arguments(problem, variant, sizes, names)
+        blocks = [_block(launch, plan, names) for launch in variant.launches]
+        refused = _misfit(plan) or _too_large(plan, blocks, device, built)
+        if refused:
+            return refused
+        held = [
+            occupancy(device.limits, built.of(b.entry), math.prod(b.size), b.shared + b.local) for b in blocks
+        ]
+        unmet = _unmet(later, {**names, **_worst(held)}, sizes)
+        if unmet:
+            return unmet
+        launches = [
+            _geometry(launch, block, own, names)
+            for launch, block, own in zip(variant.launches, blocks, held, strict=True)
+        ]
+    except Undefined as error:
+        return Refused(False, f"an expression has no value at {_show(sizes)}: {error}")
+    for made in launches:
+        resident = made.blocks_per_sm if made.blocks_per_sm is not None else built.blocks_per_sm
+        reason = grid_broken(made.grid, made.cluster, made.cooperative, resident, device.limits)
+        if reason:
+            return Refused(True, reason)
+    return replace(plan, launches=tuple(launches))
+
+
+def _unmet(conditions: Iterable[Expr], names: Mapping[str, int], sizes: Mapping[str, int]) -> Refused | None:
+    """The first condition that does not hold; those on what nobody knows are not judged."""
+    for condition in conditions:
         if condition.names <= names.keys() and not condition.holds(names):
             about_build = any(name.startswith("resources.") for name in condition.names)
             return Refused(about_build, f"requires {condition.text}, not so at {_show(sizes)}")
-    try:
-        plan = _plan(problem, variant, sizes, names)
-    except Undefined as error:
-        return Refused(False, f"an expression has no value at {_show(sizes)}: {error}")
+    return None
+
+
+def _misfit(plan: Plan) -> Refused | None:
+    """An argument that its type cannot hold."""
     for scalar in plan.scalars:
         if not element_type(scalar.type).holds(scalar.value):
             return Refused(False, f"{scalar.name} = {scalar.value} does not fit {scalar.type}")
-    reason = limits_broken(plan, device, resources)
-    return Refused(True, reason) if reason else plan
+    for b in plan.buffers:
+        last = b.shape[-1] if b.shape else 1
+        if b.extent and last % b.packed:
+            rule = f"{b.packed} {b.type} share a byte, so its last axis must be a multiple of {b.packed}"
+            return Refused(False, f"array {b.name}: {rule}, got {last}")
+    return None
 
 
-def limits_broken(plan: Plan, device: Device, resources: Resources | None) -> str | None:
-    """The first hardware limit the plan breaks, in words; drivers do not all check this themselves."""
+def _too_large(plan: Plan, blocks: Sequence[_Block], device: Device, built: Resources) -> Refused | None:
+    """The first limit of the device that a block or an array breaks."""
     limits = device.limits
     for item in plan.locals:
         if item.nbytes < 1:
-            return f"local memory {item.name} has {item.nbytes} bytes, it needs at least 1"
-    for launch in plan.launches:
-        threads = math.prod(launch.block)
-        if min(*launch.block, *launch.grid) < 1:
-            return f"the launch is empty: grid {launch.grid}, block {launch.block}"
-        if launch.shared < 0:
-            return f"{launch.shared} bytes of shared memory"
-        if threads > limits.max_threads:
-            return f"{threads} threads per block, the device allows {limits.max_threads}"
-        if resources and resources.max_threads and threads > resources.max_threads:
-            return f"{threads} threads per block, this build allows {resources.max_threads}"
-        for axis in range(3):
-            if launch.block[axis] > limits.max_block[axis]:
-                return f"block {launch.block}, the device allows {limits.max_block}"
-            if launch.grid[axis] > limits.max_grid[axis]:
-                return f"grid {launch.grid}, the device allows {limits.max_grid}"
-        local = sum(item.nbytes for item in plan.locals if item.name in launch.args)
-        shared = launch.shared + local + (resources.shared or 0 if resources else 0)
-        if shared > limits.shared:
-            return f"{shared} bytes of shared memory per block, the device allows {limits.shared}"
+            return Refused(True, f"local memory {item.name} has {item.nbytes} bytes, it needs at least 1")
+    for b in blocks:
+        reason = block_broken(b.size, b.shared, b.local, limits, built.of(b.entry))
+        if reason:
+            return Refused(True, reason)
     for buffer in plan.buffers:
         if buffer.nbytes > limits.max_allocation:
-            return (
-                f"array {buffer.name} needs {buffer.nbytes} bytes, the device allows {limits.max_allocation}"
-            )
+            allowed = f"the device allows {limits.max_allocation}"
+            return Refused(True, f"array {buffer.name} needs {buffer.nbytes} bytes, {allowed}")
     return None
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One block of a launch: all that decides how many of them a multiprocessor holds."""
+
+    entry: str
+    size: Three
+    shared: int
+    local: int  # bytes of the launch's local arguments
+
+
+def _block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _Block:
+    shared = launch.shared.evaluate(names) if launch.shared is not None else 0
+    local = sum(item.nbytes for item in plan.locals if item.name in launch.args)
+    return _Block(launch.entry, _three(launch.block, names), shared, local)
+
+
+def _worst(held: Sequence[Occupancy | None]) -> dict[str, int]:
+    """What conditions see: the launch that leaves a multiprocessor emptiest. Nothing if one is unknown."""
+    known = [own for own in held if own is not None]
+    if not known or len(known) < len(held):
+        return {}
+    return _named(Occupancy(min(o.blocks_per_sm for o in known), min(o.percent for o in known)))
+
+
+def _named(own: Occupancy | None) -> dict[str, int]:
+    if own is None:
+        return {}
+    return {"resources.blocks_per_sm": own.blocks_per_sm, "resources.occupancy": own.percent}
+
+
+def _geometry(launch: Launch, block: _Block, own: Occupancy | None, names: Mapping[str, int]) -> Geometry:
+    # A grid that fills the device is made of this kernel's own blocks, whatever its neighbours take.
+    seen = {**names, **_named(own)}
+    return Geometry(
+        entry=launch.entry,
+        grid=_three(launch.grid, seen),
+        block=block.size,
+        shared=block.shared,
+        args=launch.args,
+        cluster=_three(launch.cluster, seen) if launch.cluster else None,
+        cooperative=launch.cooperative,
+        pdl=launch.pdl,
+        occupancy=own.percent if own else None,
+        blocks_per_sm=own.blocks_per_sm if own else None,
+    )
 
 
 def argument_bytes(argument: Argument, sizes: Mapping[str, int]) -> int:
     shape, strides = _layout(argument, sizes)
-    return _extent(shape, strides) * argument.element.bytes
+    return argument.element.nbytes(_extent(shape, strides))
 
 
 def necessary_traffic(problem: Problem, sizes: Mapping[str, int]) -> int:
@@ -157,11 +259,14 @@ def necessary_traffic(problem: Problem, sizes: Mapping[str, int]) -> int:
         stated = argument.traffic.evaluate(sizes) if argument.traffic is not None else None
         ways = 2 if argument.role == "inout" else 1
         elements = math.prod(max(0, e.evaluate(sizes)) for e in argument.shape)
-        total += stated if stated is not None else ways * elements * argument.element.bytes
+        total += stated if stated is not None else ways * argument.element.nbytes(elements)
     return total
 
 
-def _plan(problem: Problem, variant: Variant, sizes: Mapping[str, int], names: Mapping[str, int]) -> Plan:
+def _arguments(
+    problem: Problem, variant: Variant, sizes: Mapping[str, int], names: Mapping[str, int]
+) -> Plan:
+    """The plan but for its launches."""
     buffers, scalars, locals_, aliases = [], [], [], []
     for argument in variant.arguments:
         element = argument.element
@@ -172,7 +277,7 @@ def _plan(problem: Problem, variant: Variant, sizes: Mapping[str, int], names: M
             scalars.append(ScalarPlan(argument.name, argument.type, number))
         elif argument.role == "local":
             count = math.prod(max(0, e.evaluate(names)) for e in argument.shape)
-            locals_.append(LocalPlan(argument.name, count * element.bytes))
+            locals_.append(LocalPlan(argument.name, element.nbytes(count)))
         elif argument.alias:
             aliases.append((argument.name, argument.alias))
         else:
@@ -193,21 +298,11 @@ def _plan(problem: Problem, variant: Variant, sizes: Mapping[str, int], names: M
                     atol=problem.accuracy.atol if argument.atol is None else argument.atol,
                     compare=argument.compare or ("close" if element.kind == "float" else "exact"),
                     itemsize=element.bytes,
+                    traffic=argument.traffic.evaluate(names) if argument.traffic is not None else None,
+                    packed=element.packed,
                 )
             )
-    launches = tuple(
-        Geometry(
-            entry=launch.entry,
-            grid=_three(launch.grid, names),
-            block=_three(launch.block, names),
-            shared=launch.shared.evaluate(names) if launch.shared is not None else 0,
-            args=launch.args,
-        )
-        for launch in variant.launches
-    )
-    return Plan(
-        tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), launches
-    )
+    return Plan(tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), ())
 
 
 def _layout(argument: Argument, names: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -227,7 +322,7 @@ def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
-def _three(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> tuple[int, int, int]:
+def _three(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three:
     values = [e.evaluate(names) for e in exprs] + [1, 1]
     return values[0], values[1], values[2]
 

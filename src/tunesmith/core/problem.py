@@ -34,6 +34,8 @@ class Kernel:
     flags: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     defines: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()  # the user's own: as included -> text
+    compiler: str = ""  # nvrtc | nvcc; empty: the first that takes the source
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
+from tunesmith.core.survey import SurveyReport, survey_report
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Report:
     seed: int
     seconds: float
     tuned: tuple[str, ...] = ()
+    busy: float | None = (
+        None  # share of the search's evaluations that the device spent in kernels, if it says
+    )
+    compiler: str = ""  # name and version, where there is a choice
+    survey: SurveyReport | None = None  # where the device is absent: what the builds tell
 
 
 def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) -> Report:
@@ -66,8 +72,8 @@ def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) ->
     return Report(
         problem=started.problem,
         backend=started.backend,
-        device=started.device.name,
-        driver=started.device.driver,
+        device=state.device.name,
+        driver=state.device.driver,
         finished=state.stopped is not None,
         reason=state.stopped.reason if state.stopped else "not finished",
         judged_by=_judged_by(state),
@@ -84,7 +90,15 @@ def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) ->
         seed=started.settings.seed,
         seconds=state.elapsed,
         tuned=files,
+        busy=_busy(state),
+        compiler=state.compiler,
+        survey=survey_report(state) if state.device.absent else None,
     )
+
+
+def _busy(state: State) -> float | None:
+    busy, taken = (sum(getattr(o, name) for o in state.searched()) for name in ("busy", "seconds"))
+    return busy / taken if busy and taken else None
 
 
 def interval_text(w: WorkloadReport) -> str:
@@ -132,6 +146,10 @@ def _space(state: State) -> dict[str, int]:
 
 def _failures(state: State) -> tuple[Failure, ...]:
     found = []
+    for surveyed in state.surveyed if state.device.absent else state.unable:
+        if surveyed.config is not None and surveyed.unable and surveyed.status is not Status.INFEASIBLE:
+            why = surveyed.refused[0]
+            found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail))
     for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
         bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
         if bad and outcome.trial.config is not None:

@@ -6,15 +6,19 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tunesmith.core.device import Device
 from tunesmith.core.events import (
     Admitted,
     Asked,
+    Attached,
     Baseline,
     Decided,
     Measured,
     Recorded,
+    Settings,
     Started,
     Stopped,
+    Surveyed,
     Verified,
 )
 from tunesmith.core.outcome import Outcome, Trial
@@ -25,6 +29,9 @@ class State:
     events: int = 0
     elapsed: float = 0.0
     started: Started | None = None
+    surveyed: tuple[Surveyed, ...] = ()  # by the compiler in force
+    attached: Attached | None = None
+    attached_at: float = 0.0  # what a budget in seconds counts from
     baseline: Baseline | None = None
     admitted: Admitted | None = None
     decided: tuple[Decided, ...] = ()
@@ -32,6 +39,30 @@ class State:
     outcomes: tuple[Outcome, ...] = ()  # in the order they arrived; sentinels and finalists among them
     verified: tuple[Verified, ...] = ()
     stopped: Stopped | None = None
+
+    @property
+    def device(self) -> Device:
+        """The one in force."""
+        assert self.started is not None, "the run has not begun"
+        return self.attached.device if self.attached else self.started.device
+
+    @property
+    def compiler(self) -> str:
+        """Name and version of the one in force; empty where the backend has but one."""
+        assert self.started is not None, "the run has not begun"
+        return self.attached.compiler if self.attached else self.started.compiler
+
+    @property
+    def settings(self) -> Settings:
+        assert self.started is not None, "the run has not begun"
+        chosen = self.started.settings
+        return replace(chosen, width=self.attached.width) if self.attached else chosen
+
+    @property
+    def unable(self) -> tuple[Surveyed, ...]:
+        """Configurations that need no trial: the compiler has said that they cannot run on this device."""
+        known = set(self.attached.unable) if self.attached else set()
+        return tuple(s for s in self.surveyed if s.config in known)
 
     @property
     def in_flight(self) -> tuple[Trial, ...]:
@@ -58,7 +89,7 @@ class State:
         return first + tuple(o for o in self.outcomes if o.trial.purpose == "sentinel")
 
     def statuses(self) -> Counter[str]:
-        return Counter(str(o.status) for o in self.searched())
+        return Counter([*(str(s.status) for s in self.unable), *(str(o.status) for o in self.searched())])
 
 
 def apply(state: State, record: Recorded) -> State:
@@ -66,6 +97,12 @@ def apply(state: State, record: Recorded) -> State:
     match record.event:
         case Started() as event:
             return replace(state, started=event)
+        case Surveyed() as event:
+            return replace(state, surveyed=(*state.surveyed, event))
+        case Attached() as event:
+            # What another compiler said does not hold, and what is feasible depends on the device.
+            surveyed = state.surveyed if event.compiler == state.compiler else ()
+            return replace(state, surveyed=surveyed, attached=event, attached_at=record.at, admitted=None)
         case Baseline() as event:
             return replace(state, baseline=event)
         case Admitted() as event:

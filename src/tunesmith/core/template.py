@@ -32,10 +32,12 @@ class Variant:
     arguments: tuple[Argument, ...]
     domain: tuple[Expr, ...] = ()
     config: Config | None = None  # None: the original
+    headers: tuple[tuple[str, str], ...] = ()  # the user's own, as included -> text
 
     @cached_property
     def digest(self) -> str:
-        return digest_of(self.source, self.language, repr(self.flags), encode(self.launches))
+        headers = (repr(self.headers),) if self.headers else ()
+        return digest_of(self.source, self.language, repr(self.flags), encode(self.launches), *headers)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -60,6 +62,7 @@ class Template:
     flags: tuple[str, ...] = ()  # "{NAME}" inserts a parameter's value
     defines: tuple[tuple[str, Expr], ...] = ()  # the only way a size reaches a build
     workspace: tuple[Argument, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()  # its own, beside the problem's
 
     @cached_property
     def digest(self) -> str:
@@ -101,6 +104,7 @@ class Template:
             arguments=(*problem.arguments, *(_bind_workspace(a, values) for a in self.workspace)),
             domain=tuple(expr for expr in domain if expr.names or not expr.holds({})),
             config=config,
+            headers=tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items()),
         )
 
 
@@ -117,6 +121,7 @@ def original(problem: Problem, sizes: Mapping[str, int] | None = None) -> Varian
         flags=kernel.flags,
         launches=tuple(bind_launch(launch, {}, insert) for launch in problem.launches),
         arguments=problem.arguments,
+        headers=kernel.headers,
     )
 
 
@@ -145,7 +150,12 @@ def describe_launch(launch: Launch) -> str:
         f"grid ({', '.join(e.text for e in launch.grid)}), block ({', '.join(e.text for e in launch.block)})"
     )
     shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
-    return f"{launch.entry}: {shape}{shared}; arguments {', '.join(launch.args)}"
+    # Each only where it is said: a text that changes would make another variant of every kernel known so far.
+    cluster = f", clusters of ({', '.join(e.text for e in launch.cluster)})" if launch.cluster else ""
+    cooperative = ", cooperative" if launch.cooperative else ""
+    pdl = ", programmatic dependent launch" if launch.pdl else ""
+    how = f"{shape}{shared}{cluster}{cooperative}{pdl}"
+    return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
 
 
 def _header(name: str, config: Config, launches: tuple[Launch, ...], flags: tuple[str, ...]) -> str:

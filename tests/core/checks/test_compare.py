@@ -36,6 +36,7 @@ def buffer(
         atol=atol,
         compare=compare or kind,
         itemsize=element.bytes,
+        packed=element.packed,
     )
 
 
@@ -249,6 +250,153 @@ def test_without_a_reference_few_codes_may_differ_from_the_original() -> None:
         got = original.copy()
         got[:count] = step
         assert (judge_against_original(codes, got, original) is None) == right
+
+
+@given(st.lists(st.floats(-20, 20), min_size=1), st.data())
+def test_codes_of_four_bits_end_where_four_bits_do(values: list[float], data: st.DataObject) -> None:
+    expected = np.array(values)
+    codes = buffer("int4", expected.shape, atol=0.1, compare="codes")
+    got = np.rint(np.clip(expected, -8, 7)).astype(np.int8)
+    own = error_stats(got, expected, codes)
+    assert own.max_error <= 0.5
+    assert judge(codes, got, expected, own) is None
+    place = data.draw(st.integers(0, got.size - 1))
+    got[place] += 2 if got[place] < 0 else -2
+    assert "codes from the nearest, allowed is 1" in str(judge(codes, got, expected, None))
+
+
+def test_numbers_of_four_bits_are_exact() -> None:
+    whole = buffer("uint4", (3,))
+    got = np.array([0, 9, 15], dtype=np.uint8)
+    assert judge(whole, got, np.array([0, 9, 15]), None) is None
+    assert judge(whole, got, np.array([0.2, 9.4, 14.6]), None) is None
+    assert judge(whole, got, np.array([0, 9, 16]), None) is not None
+    assert judge_against_original(whole, got, got ^ np.uint8(1)) is not None
+
+
+# -- float8 codes ---------------------------------------------------------------------------------------
+
+EIGHT = {"float8_e4m3": 448.0, "float8_e5m2": 57344.0}
+
+
+def eight(values: object, type: str) -> np.ndarray:
+    pytest.importorskip("ml_dtypes")
+    return np.asarray(values, dtype=np.float64).astype(element_type(type).numpy)
+
+
+def every_number(type: str) -> np.ndarray:
+    """All finite values there are, in order, both zeros among them."""
+    pytest.importorskip("ml_dtypes")
+    values = np.arange(256, dtype=np.uint8).view(element_type(type).numpy).astype(np.float64)
+    return np.sort(values[np.isfinite(values)])
+
+
+@pytest.mark.parametrize("type", EIGHT)
+@given(data=st.data())
+def test_the_nearest_code_is_right_and_no_other_is(type: str, data: st.DataObject) -> None:
+    expected = np.array(data.draw(st.lists(st.floats(-2 * EIGHT[type], 2 * EIGHT[type]), min_size=1)))
+    clipped = np.clip(expected, -EIGHT[type], EIGHT[type])
+    got = eight(clipped, type)
+    codes = buffer(type, got.shape, compare="codes")
+    assert judge(codes, got, expected, None) is None
+    assert judge(codes, got, expected, error_stats(got, expected, codes)) is None
+    numbers = np.unique(every_number(type))
+    place = data.draw(st.integers(0, got.size - 1))
+    distances = np.abs(numbers - clipped[place])
+    nearest, second = np.argsort(distances, kind="stable")[:2]
+    got[place] = eight(numbers[second], type)
+    tie = bool(distances[second] == distances[nearest])
+    # Just above a power of two the step down is half the step up, which is what counts.
+    within = bool(distances[second] <= 0.5 * element_type(type).ulp(clipped[place : place + 1])[0])
+    assert (judge(codes, got, expected, None) is None) == (tie or within)
+
+
+@pytest.mark.parametrize("type", EIGHT)
+def test_next_to_a_tie_both_codes_are_right(type: str) -> None:
+    step = float(element_type(type).ulp(np.array([1.0]))[0])
+    tie = 1 + step / 2
+    for off, right in ((0.0, True), (0.9e-3, True), (1.2e-3, False)):
+        for side, code in ((-1, 1 + step), (1, 1.0)):
+            strict = buffer(type, (1,), atol=1e-3, compare="codes")
+            reason = judge(strict, eight([code], type), np.array([tie + side * off]), None)
+            assert (reason is None) == right
+            if reason:
+                assert "not the nearest code, and 0.0012 from a tie, allowed is 0.001" in reason
+
+
+@pytest.mark.parametrize("type", EIGHT)
+def test_beyond_the_largest_number_the_largest_is_right(type: str) -> None:
+    largest = EIGHT[type]
+    codes = buffer(type, (1,), compare="codes")
+    for value in (largest, 1.3 * largest, 1e30, math.inf):
+        assert judge(codes, eight([largest], type), np.array([value]), None) is None
+        assert judge(codes, eight([-largest], type), np.array([-value]), None) is None
+        assert judge(codes, eight([-largest], type), np.array([value]), None) is not None
+    overflown = eight([1e30], type)  # to NaN, or to infinity where the type has one
+    assert "that is no code" in str(judge(codes, overflown, np.array([1e30]), None))
+    assert judge(codes, eight([math.nan], type), np.array([math.nan]), None) is None
+    assert judge(codes, eight([0.0], type), np.array([math.nan]), None) is not None
+    assert judge(codes, eight([math.nan], type), np.array([0.0]), None) is not None
+
+
+@pytest.mark.parametrize(("type", "smallest"), [("float8_e4m3", 2.0**-9), ("float8_e5m2", 2.0**-16)])
+def test_codes_near_zero_are_a_smallest_step_apart(type: str, smallest: float) -> None:
+    codes = buffer(type, (1,), compare="codes")
+    assert judge(codes, eight([0.0], type), np.array([0.49 * smallest]), None) is None
+    assert judge(codes, eight([-0.0], type), np.array([0.49 * smallest]), None) is None
+    assert judge(codes, eight([0.0], type), np.array([0.51 * smallest]), None) is not None
+    assert judge(codes, eight([smallest], type), np.array([0.51 * smallest]), None) is None
+    assert judge(codes, eight([3 * smallest], type), np.array([2.6 * smallest]), None) is None
+    assert judge(codes, eight([2 * smallest], type), np.array([2.6 * smallest]), None) is not None
+
+
+def test_float8_codes_may_not_be_worse_on_the_whole() -> None:
+    expected = np.full(100, 1.0624)  # a tie is at 1.0625
+    codes = buffer("float8_e4m3", (100,), atol=1e-3, compare="codes")
+    right, other = eight(np.full(100, 1.0), "float8_e4m3"), eight(np.full(100, 1.125), "float8_e4m3")
+    original = error_stats(right, expected, codes)
+    assert original.rms_error == pytest.approx(0.0624)
+    assert judge(codes, other, expected, original) is None  # a step is an eighth
+    assert "plus a quarter step" in str(judge(codes, other, expected, ErrorStats(0.01, 0.01)))
+
+
+def test_the_originals_own_error_is_clipped_like_the_candidates() -> None:
+    codes = buffer("float8_e4m3", (2,), compare="codes")
+    own = error_stats(eight([448, 1], "float8_e4m3"), np.array([1e6, 1.0]), codes)
+    assert own == ErrorStats(0.0, 0.0)
+
+
+@pytest.mark.parametrize("type", EIGHT)
+def test_without_a_reference_float8_codes_are_a_step_from_the_originals(type: str) -> None:
+    numbers = np.unique(every_number(type))
+    original = eight(np.resize(numbers, 2000), type)
+    codes = buffer(type, original.shape, compare="codes")
+    assert judge_against_original(codes, original, original) is None
+    for count, step, right in ((20, 1, True), (21, 1, False), (1, 2, False)):
+        got = original.copy()
+        got[50 : 50 + count] = eight(numbers[50 + step : 50 + step + count], type)  # over the zeros, too
+        assert (judge_against_original(codes, got, original) is None) == right
+
+
+@pytest.mark.parametrize(
+    ("got", "other", "right"),
+    [
+        (math.nan, math.nan, True),
+        (math.inf, math.inf, True),
+        (-math.inf, math.inf, False),
+        (57344.0, math.inf, False),  # the neighbour by its bits
+        (math.inf, 57344.0, False),
+        (math.nan, math.inf, False),
+        (math.nan, 1.0, False),
+        (-0.0, 0.0, True),
+        (2.0**-16, -0.0, True),
+        (2.0**-16, -(2.0**-16), False),
+    ],
+)
+def test_classes_of_codes_must_agree_with_the_originals(got: float, other: float, right: bool) -> None:
+    codes = buffer("float8_e5m2", (1,), compare="codes")
+    found = judge_against_original(codes, eight([got], "float8_e5m2"), eight([other], "float8_e5m2"))
+    assert (found is None) == right
 
 
 # -- against the original -------------------------------------------------------------------------------

@@ -5,11 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.core.checks import draws
-from tunesmith.core.checks.draws import DISTRIBUTIONS, draw_array, logical
+from tunesmith.core.checks.draws import (
+    DISTRIBUTIONS,
+    draw_array,
+    draw_block,
+    draw_rows,
+    logical,
+    packed,
+    unpacked,
+)
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.plan import BufferPlan
 from tunesmith.core.problem import Distribution
@@ -40,6 +48,7 @@ def buffer(
         atol=0.0,
         compare="close" if element.kind == "float" else "exact",
         itemsize=element.bytes,
+        packed=element.packed,
     )
 
 
@@ -169,3 +178,171 @@ def test_an_empty_or_scalar_buffer_has_a_logical_view() -> None:
     assert logical(np.zeros(0, dtype=np.float32), empty).shape == (0, 4)
     single = replace(buffer("float32", 0), shape=(), strides=(), extent=1)
     assert math.isclose(float(logical(np.ones(1, dtype=np.float32), single)), 1.0)
+
+
+# -- small floats ---------------------------------------------------------------------------------------
+
+SMALL = ("bfloat16", "float8_e4m3", "float8_e5m2")
+
+
+@pytest.mark.parametrize("type", SMALL)
+@pytest.mark.parametrize("distribution", EVERY)
+def test_small_floats_are_drawn_finite_and_negated_block_by_block(
+    type: str, distribution: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ml_dtypes")
+    monkeypatch.setattr(draws, "BLOCK", 1 << 10)
+    drawn = draw_array(buffer(type, 4000), distribution, 1)
+    assert drawn.dtype == element_type(type).numpy
+    values = drawn.astype(np.float64)
+    assert np.isfinite(values).all()
+    if distribution in ("normal", "uniform", "wide", "spikes"):
+        assert abs((values > 0).mean() - 0.5) < 0.1
+        rolled = np.roll(values[:1024], -(draws._ROLL % 1024))
+        assert (values[1024:2048] == -rolled).all()
+    if distribution == "positive":
+        assert values.min() > 0
+    if distribution == "wide":
+        assert np.abs(values).max() > 64
+    if distribution == "spikes":
+        assert np.abs(values).max() >= 48  # the nearest a byte has to 50
+
+
+@pytest.mark.parametrize("type", [*SMALL, "float16", "float32", "float64"])
+@pytest.mark.parametrize("values", [None, "normal", "integers", "positive"])
+def test_a_range_beyond_the_type_ends_at_its_largest_number(type: str, values: Distribution | None) -> None:
+    if element_type(type).extension:
+        pytest.importorskip("ml_dtypes")
+    for bounds in ((-1e308, 1e308), (0.0, 1e308), (-1e6, 1.0)):
+        drawn = draw_array(buffer(type, 1000, values=values, range=bounds), "normal", 1).astype(np.float64)
+        assert np.isfinite(drawn).all()
+        assert np.abs(drawn).max() <= element_type(type).largest
+        assert (drawn >= bounds[0]).all()
+
+
+# -- two to a byte --------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(-8, 7)))
+def test_packed_and_unpacked_again(values: list[int]) -> None:
+    signed, unsigned = element_type("int4"), element_type("uint4")
+    memory = packed(np.array(values, dtype=np.int8), signed)
+    assert memory.dtype == np.uint8
+    assert memory.size == -(-len(values) // 2)
+    assert unpacked(memory, signed)[: len(values)].tolist() == values
+    assert unpacked(memory, unsigned)[: len(values)].tolist() == [value % 16 for value in values]
+
+
+def test_the_first_of_two_lies_in_the_low_bits() -> None:
+    assert packed(np.array([1, -2, 7, 0], dtype=np.int8), element_type("int4")).tolist() == [0xE1, 0x07]
+    pair = replace(buffer("int4", 4), shape=(2, 2), strides=(2, 1))
+    assert logical(np.array([0xE1, 0x07], dtype=np.uint8), pair).tolist() == [[1, -2], [7, 0]]
+
+
+@pytest.mark.parametrize(("type", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15)])
+def test_four_bits_take_all_their_values(type: str, low: int, high: int) -> None:
+    whole = buffer(type, 2000)
+    memory = draw_array(whole, "normal", 1)
+    assert (memory.dtype, memory.size) == (np.dtype(np.uint8), 1000)
+    values = logical(memory, whole)
+    assert values.dtype == element_type(type).numpy
+    found, counts = np.unique(values, return_counts=True)
+    assert found.tolist() == list(range(low, high + 1))
+    assert counts.min() > 60
+    some = replace(whole, range=(1.0, 3.0))
+    assert set(logical(draw_array(some, "normal", 1), some).tolist()) == {1, 2, 3}
+    for name, value in (("zeros", 0), ("ones", 1)):
+        assert (logical(draw_array(whole, name, 1), whole) == value).all()
+
+
+# -- blocks and rows ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type", ["float16", "float32", "int8", "int4"])
+@pytest.mark.parametrize("distribution", ["normal", "zeros", "ones", "spikes"])
+@pytest.mark.parametrize("count", [0, 100, 1024, 1026, 5000])
+def test_an_array_is_its_block_again_and_again(
+    type: str, distribution: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As whoever lays it out elsewhere does it: rolled, and every second with its sign bits flipped."""
+    monkeypatch.setattr(draws, "BLOCK", 1 << 9)
+    whole = buffer(type, count)
+    block = draw_block(whole, distribution, 7)
+    assert block.values.size == min(whole.words, 1 << 9)
+    memory = draw_array(whole, distribution, 7)
+    bits = np.dtype(f"u{whole.itemsize}")
+    top = bits.type(1 << 8 * whole.itemsize - 1)
+    for number, start in enumerate(range(0, memory.size, 1 << 9)):
+        expected = np.roll(block.values.view(bits), -(number * block.roll % (1 << 9)))
+        if block.negate and number % 2:
+            expected = expected ^ top
+        part = memory[start : start + (1 << 9)].view(bits)
+        assert (part == expected[: part.size]).all()
+    if distribution in ("zeros", "ones"):
+        assert (block.roll, block.negate) == (0, False)
+    elif whole.words > 1 << 9:
+        assert block.roll % 2 == 1
+        assert block.negate == (element_type(type).kind == "float")
+
+
+def test_what_is_repeated_is_drawn_in_no_time() -> None:
+    assert draw_block(buffer("float32", 1 << 40), "normal", 1).values.size == draws.BLOCK == 1 << 20
+
+
+layouts = st.one_of(
+    st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)).map(
+        lambda n: (n, (n[1] * n[2], n[2], 1))
+    ),
+    st.tuples(
+        st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.integers(0, 90), st.integers(0, 30), st.integers(0, 20)),
+    ),
+)
+
+
+@given(
+    layouts,
+    st.sampled_from(["float32", "float16", "int32", "uint64"]),
+    st.sampled_from(EVERY),
+    st.integers(0, 3),
+    st.data(),
+)
+@settings(deadline=None)
+def test_rows_are_those_of_the_whole_array(
+    layout: tuple[tuple[int, ...], tuple[int, ...]],
+    type: str,
+    distribution: str,
+    seed: int,
+    data: st.DataObject,
+) -> None:
+    shape, strides = layout
+    reach = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if math.prod(shape) else 0
+    some = replace(buffer(type, 0), shape=shape, strides=strides, extent=reach)
+    rows = data.draw(st.lists(st.integers(0, shape[0] - 1), max_size=5))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draws, "BLOCK", 1 << 6)
+        whole = logical(draw_array(some, distribution, seed), some)[np.array(rows, dtype=np.intp)]
+        drawn = draw_rows(some, distribution, seed, rows)
+    assert (drawn.dtype, drawn.shape) == (whole.dtype, whole.shape)
+    assert drawn.tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("type", ["int4", "uint4", "bfloat16", "float8_e4m3", "float8_e5m2"])
+@pytest.mark.parametrize("shape", [(6, 3, 4), (40,), (40, 50)])
+def test_rows_of_small_types(type: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    if element_type(type).extension:
+        pytest.importorskip("ml_dtypes")
+    monkeypatch.setattr(draws, "BLOCK", 1 << 4)
+    steps = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    dense = replace(buffer(type, math.prod(shape)), shape=shape, strides=steps)
+    columns = replace(dense, strides=tuple(reversed(steps)), shape=shape[::-1])
+    rows = [3, 0, 3, shape[0] - 1]
+    for some in (dense,) if dense.packed > 1 else (dense, columns):
+        here = [row % some.shape[0] for row in rows]
+        whole = logical(draw_array(some, "normal", 5), some)[here]
+        assert draw_rows(some, "normal", 5, here).tobytes() == whole.tobytes()
+
+
+def test_a_row_that_is_not_there() -> None:
+    with pytest.raises(IndexError, match="row 4 of x, which has 4"):
+        draw_rows(buffer("float32", 4), "normal", 1, [4])

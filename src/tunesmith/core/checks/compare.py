@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.dtypes import element_type
+from tunesmith.core.dtypes import ElementType, element_type
 from tunesmith.core.plan import BufferPlan
 
 Array = NDArray[Any]
@@ -62,12 +62,16 @@ class _Bound:
     at: Callable[[Floats, Floats], Floats]  # (|expected|, its ulp) -> largest error
 
 
-def error_stats(got: Array, expected: Array) -> ErrorStats:
-    """The error of an output; `judge` wants that of the original kernel in the same case."""
+def error_stats(got: Array, expected: Array, buffer: BufferPlan | None = None) -> ErrorStats:
+    """The error of an output; `judge` wants that of the original kernel in the same case.
+
+    With the buffer, what is expected of quantised codes is first clipped as `judge` clips it.
+    """
     largest, squares, count = 0.0, 0.0, 0
+    coded = element_type(buffer.type) if buffer is not None and buffer.compare == "codes" else None
     for _, g, e in _chunks(got, expected):
         with np.errstate(all="ignore"):
-            exact = _in_range(e, got.dtype)
+            exact = _clipped(e, coded) if coded is not None else _in_range(e, got.dtype)
             error = np.abs(_float64(g) - exact)
             finite = _finite(exact, got.dtype)
             error = error[np.isfinite(error) if finite is None else np.isfinite(error) & finite]
@@ -113,14 +117,15 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
     if buffer.compare == "exact":
         return _first_wrong(buffer, got, original_output, _exact())
     if buffer.compare == "codes":
-        apart = _Rule(
-            lambda g, o: ~(np.abs(_float64(g) - _float64(o)) <= 1), lambda _g, _o: "more than 1 code apart"
-        )
+        apart = _Rule(lambda g, o: _steps(g, o) > 1, lambda _g, _o: "more than 1 code apart")
         reason = _first_wrong(buffer, got, original_output, apart)
-        count = sum(int(np.count_nonzero(g != o)) for _, g, o in _chunks(got, original_output))
-        if reason is None and count > max(1, got.size // 100):
-            reason = f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
-        return reason
+        if reason is not None:
+            return reason
+        with np.errstate(all="ignore"):
+            count = sum(int(np.count_nonzero(_steps(g, o))) for _, g, o in _chunks(got, original_output))
+        if count > max(1, got.size // 100):
+            return f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
+        return None
     ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
     bounds = (
         _Bound(
@@ -193,28 +198,55 @@ def _exact() -> _Rule:
 
 
 def _codes(buffer: BufferPlan, sums: _Sums) -> _Rule:
-    """Quantised codes; the reference gives the code before rounding, here first clipped to the type."""
+    """Quantised codes; the reference gives the value before rounding, here first clipped to the type.
+
+    From the nearest code the value is half a step away at most. Another code is right where the two are
+    nearly tied: its distance is a half step and then how far the value is from the tie.
+    """
+    element = element_type(buffer.type)
 
     def parts(got: Array, expected: Array) -> tuple[Floats, Floats, Floats, Floats]:
-        g, e = _float64(got), _in_range(expected, got.dtype)
-        return g, np.abs(g - e), np.abs(g - np.rint(e)), buffer.atol + buffer.rtol * np.abs(e)
+        g, e = _float64(got), _clipped(expected, element)
+        # A whole number has one neighbour on either side; of floats, whose steps differ, none are counted.
+        steps = np.abs(g - np.rint(e)) if element.kind != "float" else np.zeros_like(e)
+        return np.abs(g - e), element.ulp(e), steps, buffer.atol + buffer.rtol * np.abs(e)
 
     def wrong(got: Array, expected: Array) -> Bools:
-        g, error, steps, near = parts(got, expected)
-        sums.add(error, np.ones_like(error))
-        # Away from the nearest code, the error is a half plus the distance from the tie between the two.
-        right: Bools = (steps <= 1) & (error <= 0.5 + near) & (np.rint(g) == g)
+        error, step, steps, near = parts(got, expected)
+        counted = ~np.isnan(error)
+        sums.add(error[counted], step[counted])
+        neither = np.isnan(_float64(got)) & np.isnan(_float64(expected))
+        right: Bools = neither | ((steps <= 1) & (error <= 0.5 * step + near))
         return ~right
 
     def explain(got: Array, expected: Array) -> str:
-        g, error, steps, near = parts(got, expected)
-        if np.isnan(error[0]) or np.rint(g[0]) != g[0]:
+        error, step, steps, near = parts(got, expected)
+        if not np.isfinite(error[0]):
             return "that is no code"
         if steps[0] > 1:
             return f"{steps[0]:.0f} codes from the nearest, allowed is 1"
-        return f"not the nearest code, and {error[0] - 0.5:.4g} from a tie, allowed is {near[0]:.4g}"
+        tie = error[0] - 0.5 * step[0]
+        return f"not the nearest code, and {tie:.4g} from a tie, allowed is {near[0]:.4g}"
 
     return _Rule(wrong, explain)
+
+
+def _steps(got: Array, other: Array) -> Floats:
+    """How many codes apart two are; a NaN and an infinity are alike to their own kind alone."""
+    if _is_integer(got.dtype):
+        return np.abs(_float64(got) - _float64(other))
+    same = (_float64(got) == _float64(other)) | (np.isnan(got) & np.isnan(other))
+    apart = np.abs(_ordinals(got) - _ordinals(other)).astype(np.float64)
+    return np.where(np.isfinite(got) & np.isfinite(other), apart, np.where(same, 0.0, np.inf))
+
+
+def _ordinals(values: Array) -> NDArray[np.int64]:
+    """Floats numbered in their order, both zeros 0: neighbours differ by 1."""
+    bits = values.dtype.itemsize * 8
+    magnitude = values.view(f"u{values.dtype.itemsize}").astype(np.int64)
+    negative = magnitude >> (bits - 1) & 1
+    magnitude &= (1 << bits - 1) - 1
+    return np.where(negative == 1, -magnitude, magnitude)
 
 
 def _first_wrong(buffer: BufferPlan, got: Array, expected: Array, rule: _Rule) -> str | None:
@@ -269,6 +301,12 @@ def _in_range(values: Array, dtype: np.dtype[Any]) -> Floats:
         return exact
     info = np.iinfo(dtype)
     return np.clip(exact, float(info.min), float(info.max))
+
+
+def _clipped(values: Array, element: ElementType) -> Floats:
+    """To the values the type has; what is no number stays none."""
+    low = -element.largest if element.kind == "float" else float(element.bounds[0])
+    return np.clip(_float64(values), low, element.largest)
 
 
 def _is_integer(dtype: np.dtype[Any]) -> bool:

@@ -61,7 +61,9 @@ class Domain:
         with np.errstate(invalid="ignore"):  # nothing times infinity
             for argument in self.problem.arguments:
                 if argument.is_array and not argument.alias:
-                    total += _extents(argument.shape, argument.strides, columns) * argument.element.bytes
+                    element = argument.element
+                    extents = _extents(argument.shape, argument.strides, columns)
+                    total += np.ceil(extents / element.packed) * element.bytes
         return np.where(np.isnan(total), np.inf, total)
 
     def byte_limit(self) -> float:
@@ -141,6 +143,13 @@ def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
     if any(rule.allows(0) for rule in problem.contract.sizes):  # a launch of no blocks has nothing to test
         grids = [expr.bind(limits) for launch in problem.launches for expr in launch.grid]
         own += [parse(f"({expr.text}) > 0") for expr in grids]
+    if variant.config is not None:
+        # Where a candidate's grid is more than the device launches, the dispatch serves the original.
+        for launch in variant.launches:
+            for expr, most in zip(launch.grid, device.limits.max_grid, strict=False):
+                bound = expr.bind(limits)
+                if bound.names and bound.names <= known:
+                    own.append(parse(f"({bound.text}) <= {most}"))
     return Domain(problem, (*(c.expr for c in problem.contract.require), *own))
 
 

@@ -8,6 +8,7 @@ from tunesmith.core.device import DEVICE_NAMES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.read_accuracy import Read, read_accuracy, read_file, read_function
 from tunesmith.core.files.read_argument import IDENTIFIER, read_argument
+from tunesmith.core.files.read_headers import FindHeader, no_headers, user_headers
 from tunesmith.core.files.read_launch import read_launches
 from tunesmith.core.files.read_sizes import LABEL, LABEL_RULE, known_sizes, read_contract, read_workloads
 from tunesmith.core.files.toml_table import Table, finite, load_toml, show, texts
@@ -17,21 +18,23 @@ from tunesmith.core.problem import Argument, Kernel, Problem
 LANGUAGES = ("cuda", "hip", "opencl", "fake")  # fake: the simulated device of tests and offline trials
 _SUFFIXES = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".fake": "fake"}
 _ROOT = ("name", "inputs", "traffic", "kernel", "argument", "launch", "contract", "workloads", "accuracy")
-_KERNEL = ("source", "entry", "language", "flags", "include", "defines")
+_KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
+COMPILERS = ("nvrtc", "nvcc")  # CUDA's; for the other languages there is nothing to choose
 _PLACEHOLDER = "FILL"
 
 
-def parse_problem(text: str, *, path: str, read: Read) -> Problem:
+def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader = no_headers) -> Problem:
     """The problem, or one BadInput with everything that is wrong with it.
 
-    `read(name)` gives the text of a file beside the problem file, and raises BadInput where there is none.
+    `read(name)` gives the text of a file beside the problem file, and raises BadInput where there is none;
+    `find_header` knows the headers that a CUDA source may include.
     """
     root = load_toml(text, path=path)
     _refuse_unfilled(root, read)
     root.only(_ROOT)
     sizes = known_sizes(root)
     name = _read_name(root)
-    kernel = _read_kernel(root, read)
+    kernel = _read_kernel(root, read, find_header)
     arguments = _read_arguments(root, sizes, kernel.language)
     listed = [argument.name for argument in arguments]
     launches = read_launches(
@@ -99,7 +102,7 @@ def _read_name(root: Table) -> str:
     return name
 
 
-def _read_kernel(root: Table, read: Read) -> Kernel:
+def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
     root.needs("kernel", hint="add [kernel] with source and entry")
     table = root.table("kernel", "[kernel]")
     if table is None:
@@ -111,15 +114,38 @@ def _read_kernel(root: Table, read: Read) -> Kernel:
     text = read_file(table, "source", source, read) if source is not None else None
     if text is not None and not text.strip():
         table.fault("source", f"source {show(source)} is empty")
+    language = _read_language(table, source)
+    include = table.texts("include")
+    own_headers = _read_headers(table, text, source, include, find_header) if language == "cuda" else ()
     return Kernel(
         path=source or "",
         text=text or "",
         entry=table.text("entry") or "",
-        language=_read_language(table, source),
+        language=language,
         flags=table.texts("flags"),
-        include=table.texts("include"),
+        include=include,
         defines=_read_defines(table),
+        headers=own_headers,
+        compiler=_read_compiler(table, language),
     )
+
+
+def _read_headers(
+    table: Table, text: str | None, source: str | None, include: Sequence[str], find: FindHeader
+) -> tuple[tuple[str, str], ...]:
+    try:
+        return user_headers(text or "", source or "", find, include)
+    except BadInput as error:
+        table.fault("include" if "include" in table else "source", str(error), error.hint)
+        return ()
+
+
+def _read_compiler(table: Table, language: str) -> str:
+    if "compiler" in table and language and language != "cuda":
+        rule = f"compiler is for cuda, which has {' and '.join(COMPILERS)}; the language is {language}"
+        table.fault("compiler", rule, "remove it")
+        return ""
+    return table.choice("compiler", COMPILERS) or ""
 
 
 def _read_language(table: Table, source: str | None) -> str:

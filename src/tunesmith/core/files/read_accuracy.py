@@ -23,6 +23,9 @@ TOLERANCES: Mapping[str, tuple[float, float]] = {
     "float8_e4m3": (0.125, 0.0625),
     "float8_e5m2": (0.25, 0.125),
 }
+# Codes are rounded from what was computed in float32, whatever their own type is: their tolerance says how
+# near to a tie the rounding may go the other way.
+CODES = TOLERANCES["float32"]
 
 
 def read_accuracy(
@@ -32,10 +35,11 @@ def read_accuracy(
     table.only(_KEYS)
     rtol, atol = table.number("rtol", low=0.0), table.number("atol", low=0.0)
     outputs = [a for a in arguments if a.is_written and a.alias is None]
-    main = next((a.type for a in outputs if a.type in TOLERANCES), "float32")
+    usual = {a.name: _usual(a) for a in outputs}
+    main = next((pair for pair in usual.values() if pair is not None), CODES)
     accuracy = Accuracy(
-        rtol=TOLERANCES[main][0] if rtol is None else rtol,
-        atol=TOLERANCES[main][1] if atol is None else atol,
+        rtol=main[0] if rtol is None else rtol,
+        atol=main[1] if atol is None else atol,
         reference=read_function(table, "reference", read),
         independent=_read_independent(table, outputs, contract),
         deterministic=table.flag("deterministic", True),
@@ -45,14 +49,19 @@ def read_accuracy(
     filled = tuple(
         replace(
             a,
-            rtol=TOLERANCES[a.type][0] if a.rtol is None and rtol is None else a.rtol,
-            atol=TOLERANCES[a.type][1] if a.atol is None and atol is None else a.atol,
+            rtol=own[0] if a.rtol is None and rtol is None else a.rtol,
+            atol=own[1] if a.atol is None and atol is None else a.atol,
         )
-        if a in outputs and a.type in TOLERANCES and a.type != main
+        if (own := usual.get(a.name)) is not None and own != main
         else a
         for a in arguments
     )
     return accuracy, filled
+
+
+def _usual(output: Argument) -> tuple[float, float] | None:
+    """The tolerance of an output for which nobody names one; None for what has none."""
+    return CODES if output.compare == "codes" else TOLERANCES.get(output.type)
 
 
 def _read_independent(table: Table, outputs: list[Argument], contract: Contract) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection
 from typing import get_args
@@ -49,6 +50,9 @@ def read_argument(table: Table, sizes: Collection[str] | None) -> Argument | Non
     element, is_array = found
     if "alias" in table:
         return _read_alias(table, name, element, is_array)
+    if element.packed > 1 and not is_array:
+        table.fault("type", f"{element.name} comes in arrays alone, two to a byte", _star(element))
+        return None
     role = _read_role(table, is_array)
     if role is None:
         return None
@@ -151,6 +155,9 @@ def _read_array(
     axes, steps = len(table.items("shape", "expressions")), len(table.items("strides", "expressions"))
     if "strides" in table and steps not in (0, axes):
         table.fault("strides", f"strides must have one entry per axis, got {steps} for {axes} axes")
+    if "strides" in table and element.packed > 1:
+        rule = f"{element.name} arrays are dense: two elements share a byte, so strides cannot count them"
+        table.fault("strides", rule, "remove them, or describe the bytes as an array of uint8")
     return Argument(
         name=name,
         type=element.name,
@@ -179,6 +186,9 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
     low, high = ends[0], ends[1]
     if low > high:
         table.fault("range", f"range must have its lower end first, got [{low:g}, {high:g}]", "swap them")
+        return None
+    if table.data.get("values") == "integers" and math.ceil(low) > math.floor(high):
+        table.fault("range", f"there is no integer in the range [{low:g}, {high:g}]", "widen it")
         return None
     if not all(element.holds(end) for end in (low, high)):
         table.fault("range", f"range must lie within {element.name}, got [{low:g}, {high:g}]")

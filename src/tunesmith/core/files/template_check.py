@@ -19,7 +19,8 @@ _LOOKS_LIKE_PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
 
 def check_source(root: Table, template: Template, problem: Problem) -> None:
     code = without_comments(template.source)
-    used = used_words(code) | _used_in_declaration(root)
+    included = "\n".join(text for _, text in template.headers)
+    used = used_words(code) | used_words(without_comments(included)) | _used_in_declaration(root)
     params, own = root.names("params"), root.names("defines")
     for table, names in (("params", params), ("defines", own)):
         for name in names:

@@ -10,6 +10,7 @@ from tunesmith.core.device import DEVICE_NAMES, RESOURCE_NAMES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT, Expr, is_name
 from tunesmith.core.files.read_argument import IDENTIFIER, read_workspace
+from tunesmith.core.files.read_headers import FindHeader, no_headers, user_headers
 from tunesmith.core.files.read_launch import check_placeholders, read_launches
 from tunesmith.core.files.template_check import check_source, try_out
 from tunesmith.core.files.template_source import find_block
@@ -22,7 +23,9 @@ MOST_BYTES = 1_000_000
 _ROOT = ("params", "default", "require", "prefer", "launch", "build", "defines", "workspace")
 
 
-def parse_template(text: str, *, path: str, problem: Problem) -> Template:
+def parse_template(
+    text: str, *, path: str, problem: Problem, find_header: FindHeader = no_headers
+) -> Template:
     """The template, or one BadInput with everything that is wrong with it."""
     size = len(text.encode(errors="surrogatepass"))
     if size > MOST_BYTES:
@@ -55,12 +58,25 @@ def parse_template(text: str, *, path: str, problem: Problem) -> Template:
         flags=_read_flags(root, names),
         defines=_read_defines(root, names, problem),
         workspace=workspace,
+        headers=_read_headers(root, text, path, problem, find_header),
     )
     check_source(root, template, problem)
     if not root.faults:  # only a template that reads well can be tried out
         try_out(root, template, problem)
     root.faults.raise_any()
     return template
+
+
+def _read_headers(
+    root: Table, text: str, path: str, problem: Problem, find: FindHeader
+) -> tuple[tuple[str, str], ...]:
+    if problem.kernel.language != "cuda":
+        return ()
+    try:
+        return user_headers(text, path, find, problem.kernel.include)
+    except BadInput as error:
+        root.fault(None, str(error), error.hint)
+        return ()
 
 
 @dataclass(frozen=True)

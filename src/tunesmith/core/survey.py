@@ -1,0 +1,164 @@
+"""Where a device is absent: what can be said of a configuration by its build alone, and of all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunesmith.core.device import Device, Resources
+from tunesmith.core.events import Surveyed
+from tunesmith.core.outcome import Result, Status
+from tunesmith.core.plan import Refused, plan_launch
+from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.space import Config
+from tunesmith.core.state import State
+from tunesmith.core.stats import median
+from tunesmith.core.template import Template, Variant, original
+
+# What is told of builds, by the names of `Resources`, and what people call it.
+LABELS = {
+    "registers": "registers",
+    "shared": "static shared memory, bytes",
+    "spills": "spilled, bytes",
+    "private": "stack, bytes",
+    "occupancy": "occupancy, %",
+}
+
+
+@dataclass(frozen=True)
+class ToBuild:
+    """One variant of a configuration and the workloads it serves; several only where sizes are baked in."""
+
+    variant: Variant
+    workloads: tuple[Workload, ...]
+
+
+def builds_of(problem: Problem, template: Template | None, config: Config | None) -> tuple[ToBuild, ...]:
+    """Everything that is compiled for a configuration; for None, the original."""
+    found: dict[str, ToBuild] = {}
+    for workload in problem.workloads:
+        sizes = workload.as_dict()
+        if template is None or config is None:
+            variant = original(problem, sizes)
+        else:
+            variant = template.render(problem, config, sizes)
+        before = found[variant.digest].workloads if variant.digest in found else ()
+        found[variant.digest] = ToBuild(variant, (*before, workload))
+    return tuple(found.values())
+
+
+def judge(
+    problem: Problem, built: ToBuild, device: Device, resources: Resources | None
+) -> tuple[tuple[Result, ...], int | None]:
+    """What cannot run on the device by its limits alone, and the least occupancy of what can."""
+    refused: list[Result] = []
+    occupancies: list[int | None] = []
+    for workload in built.workloads:
+        plan = plan_launch(problem, built.variant, workload.as_dict(), device, resources)
+        if isinstance(plan, Refused):
+            status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
+            refused.append(Result(workload.name, status, detail=plan.reason))
+        else:
+            occupancies += [launch.occupancy for launch in plan.launches]
+    known = [value for value in occupancies if value is not None]
+    return tuple(refused), min(known) if known and len(known) == len(occupancies) else None
+
+
+def still_unable(
+    problem: Problem,
+    template: Template,
+    surveyed: Sequence[Surveyed],
+    device: Device,
+    accidents: tuple[str, ...] = (),
+) -> tuple[Config, ...]:
+    """Those that cannot run on this device either: its limits may differ from those assumed before.
+
+    Details that begin with one of `accidents` tell of the machine that built, and not of the source.
+    """
+    return tuple(
+        found.config
+        for found in surveyed
+        if found.config is not None
+        and found.unable
+        and not any(result.detail.startswith(accidents) for result in found.refused)
+        and _again(problem, template, found, device) == [r.status for r in found.refused]
+    )
+
+
+def _again(problem: Problem, template: Template, found: Surveyed, device: Device) -> list[Status]:
+    known = {build.source_digest: build for build in found.builds}
+    statuses: list[Status] = []
+    for built in builds_of(problem, template, found.config):
+        before = known.get(built.variant.digest)
+        if before is None:
+            return []  # another version of Tunesmith renders it differently
+        if before.code_digest:
+            statuses += [r.status for r in judge(problem, built, device, before.resources)[0]]
+        else:
+            statuses += [Status.BUILD_FAILED] * len(built.workloads)
+    return statuses
+
+
+# -- all of them ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    original: int | None
+    least: int
+    median: float
+    most: int
+
+
+@dataclass(frozen=True)
+class Spilling:
+    config: dict[str, int]
+    spills: int
+
+
+@dataclass(frozen=True)
+class SurveyReport:
+    """What compilers say of configurations on a machine without the device."""
+
+    planned: int  # configurations to be looked at
+    statuses: dict[str, int]  # those looked at: ok can run, as far as a build tells
+    spans: dict[str, Span]  # over those that can run
+    spilling: tuple[Spilling, ...]  # the worst first
+
+
+def survey_report(state: State) -> SurveyReport:
+    found = [s for s in state.surveyed if s.config is not None]
+    own = [s for s in state.surveyed if s.config is None]
+    counts = Counter(s.status for s in found)
+    runnable = [s for s in found if not s.unable]
+    spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := _most(s, "spills"))]
+    return SurveyReport(
+        planned=planned(state),
+        statuses={status.value: counts[status] for status in Status if counts[status]},
+        spans={name: span for name in LABELS if (span := _span(name, own, runnable))},
+        spilling=tuple(sorted(spilling, key=lambda s: -s.spills)),
+    )
+
+
+def planned(state: State) -> int:
+    """How many configurations a survey looks at: the feasible ones, as far as the budget goes."""
+    feasible = state.admitted.feasible if state.admitted else 0
+    evals = state.started.settings.evals if state.started else None
+    return feasible if evals is None else min(feasible, evals)
+
+
+def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
+    values = [value for s in found if (value := _most(s, name)) is not None]
+    if not values:
+        return None
+    return Span(_most(own[0], name) if own else None, min(values), median(values), max(values))
+
+
+def _most(found: Surveyed, name: str) -> int | None:
+    """The largest over the builds of a configuration; of the occupancy the least."""
+    if name == "occupancy":
+        known = [b.occupancy for b in found.builds if b.occupancy is not None]
+        return min(known) if known else None
+    values = [getattr(b.resources, name) for b in found.builds if b.resources is not None]
+    return max((v for v in values if v is not None), default=None)
