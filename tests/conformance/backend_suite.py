@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tunesmith.core.codec import decode, encode
 from tunesmith.core.device import Device
@@ -16,6 +18,7 @@ from tunesmith.core.ports import (
     BuildFailed,
     Call,
     LaunchFailed,
+    Memory,
     OutOfMemory,
     Pointer,
     Scalar,
@@ -36,6 +39,7 @@ class BackendSuite(ABC):
     def broken_unit(self) -> Unit: ...
 
     block = 16
+    plays_every_call = True  # a simulated device may run the first of a chain and reckon the rest
 
     @pytest.fixture
     def backend(self) -> Backend:
@@ -54,7 +58,7 @@ class BackendSuite(ABC):
     ):
         unit = unit or self.unit()
         executable = session.load(unit, backend.build(unit, device).data)
-        align = device.limits.alignment
+        align = max(device.limits.alignment, 4)
         nbytes = rows * d * 4
         offset = 3 * align
         out, x = session.allocate(offset + nbytes + 64), session.allocate(offset + nbytes)
@@ -111,23 +115,116 @@ class BackendSuite(ABC):
         self, session: Session, backend: Backend, device: Device
     ) -> None:
         call, data, out, offset = self.call(session, backend, device, rows=64, d=512)
-        session.chain([call])  # a driver may finish compiling at the first launch
-        once = min(session.chain([call]) for _ in range(5))
-        many = min(session.chain([call] * 40) for _ in range(5))
+        session.record([call]).start()()  # a driver may finish compiling at the first launch
+        once = min(session.record([call]).start()() for _ in range(5))
+        many = min(session.record([call] * 40).start()() for _ in range(5))
         assert 0 < once < many
         got = np.frombuffer(session.read(out, offset, data.nbytes), dtype=np.float32)
         np.testing.assert_array_equal(got, data * np.float32(2))
 
+    def test_a_recording_has_its_effect_each_time_it_is_played(
+        self, session: Session, backend: Backend, device: Device
+    ) -> None:
+        call, data, out, offset = self.call(session, backend, device, rows=3, d=24)
+        _, x, *sizes = call.args
+        assert isinstance(x, Pointer)
+        in_place = session.record([replace(call, args=(x, x, *sizes))])
+        got = partial(self.floats, session, x.memory, x.offset, data.size)
+        np.testing.assert_array_equal(got(), data)
+        for number in (1, 2, 3):
+            assert in_place.start()() > 0
+            np.testing.assert_array_equal(got(), data * np.float32(2**number))
+        session.write(x.memory, x.offset, data.tobytes())  # it reads what is there when it is played
+        in_place.start()()
+        np.testing.assert_array_equal(got(), data * np.float32(2))
+        np.testing.assert_array_equal(
+            np.frombuffer(session.read(out, offset, data.nbytes), np.uint8), 0xAA, "it was told of x alone"
+        )
+
+    def test_calls_of_a_recording_follow_one_another(
+        self, session: Session, backend: Backend, device: Device
+    ) -> None:
+        if not self.plays_every_call:
+            pytest.skip("this device runs the first call alone")
+        call, data, out, offset = self.call(session, backend, device, rows=64, d=512)
+        there = call.args
+        back = (there[1], there[0], *there[2:])
+        chain = session.record([replace(call, args=args) for args in (there, back, there, back)])
+        for number in (1, 2):
+            chain.start()()
+            got = self.floats(session, out, offset, data.size)
+            np.testing.assert_array_equal(got, data * np.float32(16**number / 2))
+
+    @pytest.mark.parametrize("slots", [(2,), (0, 2), (3, 1, 0)])
+    def test_a_recording_moves_on_from_slot_to_slot(
+        self, session: Session, backend: Backend, device: Device, slots: tuple[int, ...]
+    ) -> None:
+        """Each pointer by its own stride: the output takes four places, the input two."""
+        call, _, *_ = self.call(session, backend, device, rows=4, d=16)
+        nbytes, align = 4 * 4 * 16, max(device.limits.alignment, 4)
+        stride = -(-nbytes // align) * align
+        out, x = session.allocate(8 * stride), session.allocate(8 * stride)
+        data = np.arange(2 * stride, dtype=np.float32)
+        session.write(x, 0, data.tobytes())
+        session.write(out, 0, bytes(8 * stride))
+        pointers = (Pointer(out, 0, nbytes, 2 * stride), Pointer(x, 0, nbytes, stride))
+        session.record([replace(call, args=(*pointers, *call.args[2:]))], slots).start()()
+        wanted = np.zeros_like(data)
+        for slot in slots if self.plays_every_call else slots[:1]:
+            source = data[slot * stride // 4 :][: nbytes // 4]
+            wanted[slot * stride // 2 :][: nbytes // 4] = 2 * source
+        np.testing.assert_array_equal(self.floats(session, out, 0, data.size), wanted)
+
+    def test_a_recording_outlives_others(self, session: Session, backend: Backend, device: Device) -> None:
+        call, data, out, offset = self.call(session, backend, device, rows=5, d=24)
+        kept, other = session.record([call]), session.record([call] * 3)
+        other.start()()
+        del other
+        session.write(out, offset, bytes(data.nbytes))
+        kept.start()()
+        np.testing.assert_array_equal(self.floats(session, out, offset, data.size), data * np.float32(2))
+
+    def floats(self, session: Session, memory: Memory, offset: int, count: int) -> NDArray[np.float32]:
+        return np.frombuffer(session.read(memory, offset, 4 * count), dtype=np.float32)
+
+    def test_copies_from_any_offset_to_any_other(self, session: Session) -> None:
+        source, to = session.allocate(1000), session.allocate(900)
+        data = bytes(i % 251 for i in range(1000))
+        session.write(source, 0, data)
+        session.write(to, 0, bytes(900))
+        session.copy(Pointer(to, 13, 500), Pointer(source, 7, 500))
+        assert session.read(to, 0, 900) == bytes(13) + data[7:507] + bytes(387)
+        session.copy(Pointer(to, 5, 0), Pointer(source, 3, 0))
+        assert session.read(to, 0, 13) == bytes(13)
+        session.copy(Pointer(to, 899, 1), Pointer(to, 13, 1))  # within one memory
+        assert session.read(to, 899, 1) == data[7:8]
+        assert session.read(source, 0, 1000) == data
+
+    def test_copies_take_turns_with_launches(
+        self, session: Session, backend: Backend, device: Device
+    ) -> None:
+        call, data, out, offset = self.call(session, backend, device, rows=64, d=512)
+        x = call.args[1]
+        assert isinstance(x, Pointer)
+        for number in (1, 2, 3):
+            session.run([call])
+            session.copy(x, Pointer(out, offset, data.nbytes))
+            got = self.floats(session, x.memory, x.offset, data.size)
+            np.testing.assert_array_equal(got, data * np.float32(2**number))
+
     def test_memory_is_counted_and_given_back(self, session: Session, device: Device) -> None:
+        limits = device.limits
         with pytest.raises(OutOfMemory):
-            session.allocate(device.limits.max_allocation + 1)
-        most = device.limits.max_allocation
-        kept = [session.allocate(most) for _ in range(device.limits.memory // most)]
+            session.allocate(limits.max_allocation + 1)
+        piece = min(limits.max_allocation, limits.memory // 4)
+        kept: list[Memory] = []
         with pytest.raises(OutOfMemory):
-            session.allocate(most)
+            kept.extend(session.allocate(piece) for _ in range(limits.memory // piece + 1))
+        assert kept
         for memory in kept:
             session.release(memory)
-        session.release(session.allocate(device.limits.max_allocation))
+        for memory in [session.allocate(piece) for _ in kept]:
+            session.release(memory)
 
     def test_reads_back_what_was_written_at_any_offset(self, session: Session) -> None:
         memory = session.allocate(1000)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.backend_suite import BackendSuite
 from tests.opencl_here import needs_opencl
+from tunesmith.backends.cuda.backend import CudaBackend
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.opencl import OpenCLBackend
 from tunesmith.backends.replay import ReplayBackend
+from tunesmith.core.device import Device
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import BuildFailed
+from tunesmith.core.ports import Backend, BuildFailed, LaunchFailed, Scalar
 
 FAKE = """{head}// /// fake
 // args = ["out", "x", "rows", "d"]
@@ -24,6 +27,8 @@ FAKE = """{head}// /// fake
 
 
 class TestFake(BackendSuite):
+    plays_every_call = False
+
     def make_backend(self) -> FakeBackend:
         return FakeBackend()
 
@@ -49,7 +54,7 @@ class TestReplay(TestFake):
     def test_times_come_from_the_recording(self, session, backend, device) -> None:
         unit = Unit("k.fake", "#define A 1\n" + self.unit().source, "fake", (), ("scale",))
         call, *_ = self.call(session, backend, device, rows=1, d=16, unit=unit)
-        assert session.chain([call] * 4) == pytest.approx(4 * 0.5e-3)
+        assert session.record([call] * 4).start()() == pytest.approx(4 * 0.5e-3)
 
     @pytest.mark.parametrize(("value", "words"), [(2, "failed when it was recorded"), (3, "no recording")])
     def test_what_was_not_measured_does_not_build(self, backend, device, value: int, words: str) -> None:
@@ -58,10 +63,18 @@ class TestReplay(TestFake):
             backend.build(unit, device)
 
 
-@needs_opencl
-class TestOpenCL(BackendSuite):
+class OpenCLSuite(BackendSuite):
+    platform: str
+
     def make_backend(self) -> OpenCLBackend:
         return OpenCLBackend()
+
+    @pytest.fixture
+    def device(self, backend: Backend) -> Device:
+        for device in backend.devices():
+            if self.platform in device.platform:
+                return device
+        pytest.skip(f"no OpenCL device of {self.platform} here")
 
     def unit(self, factor: int = 2, comment: str = "") -> Unit:
         text = f"""{f"// {comment}" if comment else ""}
@@ -88,3 +101,37 @@ class TestOpenCL(BackendSuite):
         unit = Unit("kernel.cl", self.unit().source, "opencl", (), ("scael",))
         with pytest.raises(BuildFailed, match=r"no kernel called 'scael'; it defines scale"):
             backend.build(unit, device)
+
+
+@needs_opencl
+class TestPoCL(OpenCLSuite):
+    platform = "Portable Computing Language"
+
+
+@needs_opencl
+@pytest.mark.gpu
+class TestNvidiaOpenCL(OpenCLSuite):
+    platform = "NVIDIA"
+
+
+@pytest.mark.gpu
+class TestCuda(BackendSuite):
+    def make_backend(self) -> CudaBackend:
+        return CudaBackend()
+
+    def unit(self, factor: int = 2, comment: str = "") -> Unit:
+        text = f"""{f"// {comment}" if comment else ""}
+        extern "C" __global__ void scale(float* out, const float* x, int rows, int d) {{
+            size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+            if (i < (size_t)rows * d) out[i] = {factor}.0f * x[i];
+        }}"""
+        return Unit("kernel.cu", text, "cuda", (), ("scale",))
+
+    def broken_unit(self) -> Unit:
+        text = 'extern "C" __global__ void scale(float* out) {\n  out[0] = nonsense;\n}'
+        return Unit("broken.cu", text, "cuda", (), ("scale",))
+
+    def test_too_many_arguments_are_refused_too(self, session, backend, device) -> None:
+        call, *_ = self.call(session, backend, device, rows=1, d=16)
+        with pytest.raises(LaunchFailed, match="scale takes 4 arguments, 5 are given"):
+            session.run([replace(call, args=(*call.args, Scalar("int32", 0)))])

@@ -17,7 +17,7 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,12 +32,15 @@ from tunesmith.core.ports import (
     BuildFailed,
     Call,
     Executable,
+    Inspector,
     LaunchFailed,
     Memory,
     OutOfMemory,
     Pointer,
+    Recording,
     Scalar,
     Session,
+    at_slot,
 )
 
 FAULTS = (
@@ -149,7 +152,19 @@ class FakeExecutable:
     kernel: FakeKernel
 
 
+@dataclass(frozen=True)
+class FakeRecording:
+    session: FakeSession
+    calls: tuple[Call, ...]
+
+    def start(self) -> Callable[[], float]:
+        seconds = self.session.seconds_of(self.calls)
+        return lambda: seconds
+
+
 class FakeSession:
+    inspector: Inspector | None = None
+
     def __init__(self, device: Device) -> None:
         self._device = device
         self._allocated = 0
@@ -177,11 +192,17 @@ class FakeSession:
         assert isinstance(memory, FakeMemory)
         return bytes(memory.data[offset : offset + nbytes])
 
+    def copy(self, to: Pointer, source: Pointer) -> None:
+        self.write(to.memory, to.offset, self.read(source.memory, source.offset, source.nbytes))
+
     def run(self, calls: Sequence[Call]) -> None:
         for call in calls:
             execute(call)
 
-    def chain(self, calls: Sequence[Call]) -> float:
+    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+        return FakeRecording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
+
+    def seconds_of(self, calls: Sequence[Call]) -> float:
         # Time is computed, not spent, so that tests of a long run take no longer than its arithmetic.
         for call in calls[:1]:
             execute(call)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -17,13 +18,16 @@ from tunesmith.core.ports import (
     BuildFailed,
     Call,
     Executable,
+    Inspector,
     LaunchFailed,
     Memory,
     OutOfMemory,
     Pointer,
+    Recording,
     Scalar,
     Session,
     Unsupported,
+    at_slot,
 )
 
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
@@ -98,7 +102,21 @@ class _Memory:
         self.buffer.release()
 
 
+@dataclass(frozen=True)
+class _Recording:
+    """OpenCL 1.2 has no graphs: the calls are queued anew every time."""
+
+    session: _Session
+    calls: tuple[Call, ...]
+
+    def start(self) -> Callable[[], float]:
+        seconds = self.session.chain(self.calls)
+        return lambda: seconds
+
+
 class _Session:
+    inspector: Inspector | None = None
+
     def __init__(self, device: Device) -> None:
         self._device = device
         self._context, self._handle = _context(device.id)
@@ -154,7 +172,18 @@ class _Session:
             self._guarded(partial(self._enqueue, call, None))
         self._guarded(self._queue.finish)
 
+    def copy(self, to: Pointer, source: Pointer) -> None:
+        assert isinstance(to.memory, _Memory) and isinstance(source.memory, _Memory)
+        if to.nbytes:
+            buffers = (to.memory.buffer, source.memory.buffer)
+            places = {"src_offset": source.offset, "dst_offset": to.offset, "byte_count": to.nbytes}
+            self._guarded(lambda: _cl().enqueue_copy(self._queue, *buffers, **places))
+
+    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+        return _Recording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
+
     def chain(self, calls: Sequence[Call]) -> float:
+        """Seconds from the start of the first call to the end of the last, the calls queued beforehand."""
         cl = _cl()
         # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
         gate = cl.UserEvent(self._context)

@@ -1,0 +1,201 @@
+"""A cubin read as the ELF file it is: its kernels, what each uses, and a digest of the code alone.
+
+NVIDIA documents neither sections nor attributes; what is read here is held against ptxas' own words by the
+tests, for every architecture that NVRTC builds for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tunesmith.core.codec import Malformed
+from tunesmith.core.digest import digest_of
+
+# Attributes in .nv.info sections.
+PARAM_CBANK, EXTERNS, MAX_THREADS, REQUIRED_THREADS = 0x0A, 0x0F, 0x05, 0x10
+FRAME_SIZE, PARAMETER, REGISTERS = 0x11, 0x17, 0x2F
+# Their values count symbols, which differ where nothing but a name does.
+_BY_SYMBOL = (PARAM_CBANK, EXTERNS)
+_SIZED = 4  # the format of an attribute whose value has a length of its own
+
+_FUNCTION, _KERNEL = 2, 0x10  # a symbol's type, and the bit in st_other that makes a function a kernel
+_NO_DATA = 8  # SHT_NOBITS
+_RELOCATIONS = {4: struct.Struct("<QQq"), 9: struct.Struct("<QQ")}  # SHT_RELA, SHT_REL
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+# From sm_90 on a block's shared memory begins with what the system keeps for itself.
+_RESERVED_SECTION, _RESERVED = ".nv.shared.reserved.0", 1024
+_RUNS = (".text.", ".nv.constant", ".nv.global", ".nv.shared.")  # sections that the running code consists of
+
+
+@dataclass(frozen=True)
+class Kernel:
+    symbol: str
+    registers: int
+    shared: int  # static, bytes
+    frame: int  # bytes of local memory, spilled registers included
+    parameters: tuple[int, ...]  # bytes of each
+    max_block: tuple[int, ...] | None  # of __launch_bounds__
+    required_block: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class _Section:
+    number: int
+    name: str
+    type: int
+    data: bytes
+    size: int
+    target: int  # sh_info; of relocations: the section they apply to
+    alignment: int
+
+
+@dataclass(frozen=True)
+class _Symbol:
+    name: str
+    type: int
+    other: int
+    section: int
+    value: int
+
+
+class Cubin:
+    def __init__(self, data: bytes) -> None:
+        if data[:6] != b"\x7fELF\x02\x01":
+            raise Malformed(f"not a cubin: {len(data)} bytes beginning with {data[:6]!r}")
+        try:
+            self._sections = _sections(data)
+            self._symbols = tuple(self._read_symbols())
+            self.kernels = {k.symbol: k for k in self._read_kernels()}
+        except (struct.error, IndexError, ValueError) as error:
+            raise Malformed(f"a damaged cubin: {error}") from error
+
+    def code_digest(self, symbols: Sequence[str]) -> str:
+        """Equal for equal code, launched with these kernels in this order.
+
+        Names, paths, line tables and notes are left out. A symbol that code refers to is known by what lies
+        behind it.
+        """
+        entries = [self._kernel_digest(symbol) for symbol in symbols]
+        others = sorted(self._kernel_digest(name) for name in self.kernels.keys() - set(symbols))
+        of_kernels = {s.number for name in self.kernels for s in self._of_kernel(name)}
+        rest = [s for s in self._sections if s.name.startswith(_RUNS) and s.number not in of_kernels]
+        return digest_of(*entries, "others", *others, "rest", *sorted(map(self._section_digest, rest)))
+
+    def _kernel_digest(self, symbol: str) -> str:
+        parts = [self._section_digest(s, s.name.removesuffix(symbol)) for s in self._of_kernel(symbol)]
+        # The order of sections, and of attributes within one, follows names.
+        attributes = sorted(repr(a) for a in self._attributes(symbol) if a[0] not in _BY_SYMBOL)
+        kernel = self.kernels[symbol]
+        return digest_of(*sorted(parts), repr((kernel.registers, kernel.frame, attributes)))
+
+    def _section_digest(self, section: _Section, kind: str = "") -> str:
+        moved = sorted(
+            repr(relocation)
+            for other in self._sections
+            if other.type in _RELOCATIONS and other.target == section.number
+            for relocation in self._relocations(other)
+        )
+        return digest_of(kind, self._content(section), repr(moved))
+
+    def _relocations(self, section: _Section) -> Iterator[tuple[int, int, int, str]]:
+        form = _RELOCATIONS[section.type]
+        for offset, info, *addend in form.iter_unpack(section.data):
+            yield offset, info & 0xFFFFFFFF, addend[0] if addend else 0, self._meaning(info >> 32)
+
+    def _meaning(self, symbol: int) -> str:
+        target = self._symbols[symbol]
+        if not 0 < target.section < len(self._sections):
+            return target.name  # defined elsewhere: by the driver, or not at all
+        return digest_of(self._content(self._sections[target.section]), repr(target.value))
+
+    @staticmethod
+    def _content(section: _Section) -> str:
+        return digest_of(repr((section.size, section.alignment)), section.data)
+
+    def _of_kernel(self, symbol: str) -> Iterator[_Section]:
+        ending = f".{symbol}"
+        for section in self._sections:
+            if section.name.endswith(ending) and _is_one_of(section.name.removesuffix(ending)):
+                yield section
+
+    def _read_kernels(self) -> Iterator[Kernel]:
+        registers, frames = self._by_symbol(REGISTERS), self._by_symbol(FRAME_SIZE)
+        reserved = _RESERVED if any(s.name == _RESERVED_SECTION for s in self._sections) else 0
+        for number, symbol in enumerate(self._symbols):
+            if symbol.type != _FUNCTION or not symbol.other & _KERNEL:
+                continue
+            attributes: dict[int, list[bytes]] = {}
+            for kind, value in self._attributes(symbol.name):
+                attributes.setdefault(kind, []).append(value)
+            parameters = [struct.unpack("<IHHI", value) for value in attributes.get(PARAMETER, ())]
+            shared = sum(s.size for s in self._sections if s.name == f".nv.shared.{symbol.name}")
+            yield Kernel(
+                symbol=symbol.name,
+                registers=registers[number] if number in registers else self._older_registers(symbol),
+                shared=max(0, shared - reserved),
+                frame=frames.get(number, 0),
+                parameters=tuple(size >> 18 for _, _, _, size in sorted(parameters, key=lambda p: p[1])),
+                max_block=_block(attributes.get(MAX_THREADS)),
+                required_block=_block(attributes.get(REQUIRED_THREADS)),
+            )
+
+    def _older_registers(self, symbol: _Symbol) -> int:
+        return self._sections[symbol.section].target >> 24
+
+    def _by_symbol(self, kind: int) -> dict[int, int]:
+        """An attribute of the whole file that holds one number for each of some functions."""
+        pairs = (struct.unpack("<II", value) for found, value in self._attributes("") if found == kind)
+        return dict(pairs)
+
+    def _attributes(self, symbol: str) -> Iterator[tuple[int, bytes]]:
+        name = f".nv.info.{symbol}".rstrip(".")
+        for section in self._sections:
+            if section.name == name:
+                yield from _read_attributes(section.data)
+
+    @cached_property
+    def _strings(self) -> bytes:
+        return next((s.data for s in self._sections if s.name == ".strtab"), b"")
+
+    def _read_symbols(self) -> Iterator[_Symbol]:
+        table = next((s.data for s in self._sections if s.name == ".symtab"), b"")
+        for name, info, other, section, value, _ in _SYMBOL.iter_unpack(table):
+            yield _Symbol(_text(self._strings, name), info & 0xF, other, section, value)
+
+
+def _sections(data: bytes) -> tuple[_Section, ...]:
+    (start,) = struct.unpack_from("<Q", data, 0x28)
+    size, count, names = struct.unpack_from("<HHH", data, 0x3A)
+    headers = [_SECTION.unpack_from(data, start + number * size) for number in range(count)]
+    if any(h[1] != _NO_DATA and h[4] + h[5] > len(data) for h in headers):
+        raise ValueError("a section reaches beyond the end")
+    contents = [b"" if h[1] == _NO_DATA else data[h[4] : h[4] + h[5]] for h in headers]
+    return tuple(
+        _Section(number, _text(contents[names], h[0]), h[1], contents[number], h[5], h[7], h[8])
+        for number, h in enumerate(headers)
+    )
+
+
+def _read_attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(data):
+        form, kind, short = struct.unpack_from("<BBH", data, at)
+        size = short if form == _SIZED else 0
+        yield kind, data[at + 4 : at + 4 + size] if form == _SIZED else data[at + 2 : at + 4]
+        at += 4 + size
+
+
+def _block(values: list[bytes] | None) -> tuple[int, ...] | None:
+    return struct.unpack("<III", values[0]) if values else None
+
+
+def _is_one_of(prefix: str) -> bool:
+    return prefix in (".text", ".nv.shared") or prefix.startswith(".nv.constant")
+
+
+def _text(strings: bytes, at: int) -> str:
+    return strings[at : strings.index(b"\0", at)].decode(errors="replace")

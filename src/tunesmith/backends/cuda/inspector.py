@@ -1,0 +1,156 @@
+"""Memory filled and compared on the device, by the kernels in inspector.cu."""
+
+from __future__ import annotations
+
+import struct
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from tunesmith.backends.cuda.container import unpack
+from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.core.device import Device
+from tunesmith.core.dtypes import ElementType, element_type
+from tunesmith.core.messages import Unit
+from tunesmith.core.ports import Comparison, Difference, NumberRule, Pointer
+
+THREADS = 256
+BLOCKS_PER_SM = 8
+ENTRIES = ("fill", "spread", "differences", "compare")
+# Rounding of a double is not the same on host and device where the compiler fuses; here it may not.
+FLAGS = ("--fmad=false",)
+NOTHING = (1 << 64) - 1
+KINDS = {"float": 0, "int": 1, "uint": 2}
+EXPECTED = {"int64": 2, "uint64": 3}
+FOUND = np.dtype(
+    [("wrong", "u8"), ("max_error", "f8"), ("squared_error", "f8"), ("squared_ulp", "f8"), ("count", "u8")]
+)
+
+
+class CudaInspector:
+    def __init__(self, stream: Any, device: Device) -> None:
+        self._stream = stream
+        self._device = device
+        self._blocks = BLOCKS_PER_SM * device.limits.sms
+
+    def fill(self, to: Pointer, pattern: bytes) -> None:
+        word = int.from_bytes(pattern, "little")
+        if to.nbytes:
+            self._launch("fill", to.nbytes // 16, _address(to), to.nbytes, word)
+
+    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
+        count = to.nbytes // itemsize
+        if count:
+            size = block.nbytes // itemsize
+            words = (_address(to), _address(block), count, size, roll, int(negate), itemsize)
+            self._launch("spread", count, *words)
+
+    def differing(self, a: Pointer, b: Pointer) -> Difference:
+        return self._differences(a, _address(b), 0)
+
+    def unlike(self, a: Pointer, pattern: bytes) -> Difference:
+        return self._differences(a, 0, int.from_bytes(pattern, "little"))
+
+    def compare(
+        self, got: Pointer, type: str, expected: Pointer, expected_type: str, rule: NumberRule
+    ) -> Comparison:
+        element = element_type(type)
+        count = got.nbytes // element.bytes
+        kind = EXPECTED.get(expected_type, 0 if expected_type == "float64" else 1)
+        if kind == 1 and expected_type != type:
+            raise ValueError(f"{type} cannot be compared with {expected_type}")
+        if expected_type == type == "float64":
+            kind = 0
+        if not count:
+            return Comparison(0, 0.0, 0.0, 0.0, 0)
+        words = (
+            *(_address(got), _address(expected), count, kind, KINDS[element.kind], element.bytes),
+            *(element.mantissa, element.min_exponent, int(_no_infinity(element))),
+            *(*_edges(element), *_ends(element), float(rule.rtol), float(rule.atol), float(rule.ulps)),
+            *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._results),
+        )
+        blocks = self._launch("compare", count, *words)
+        found = np.empty(blocks, dtype=FOUND)
+        checked(driver().cuMemcpyDtoHAsync(found.ctypes.data, self._results, found.nbytes, self._stream))
+        checked(driver().cuStreamSynchronize(self._stream))
+        return Comparison(
+            int(found["wrong"].sum()),
+            float(found["max_error"].max()),
+            float(found["squared_error"].sum()),
+            float(found["squared_ulp"].sum()),
+            int(found["count"].sum()),
+        )
+
+    def _differences(self, a: Pointer, other: int, pattern: int) -> Difference:
+        if not a.nbytes:
+            return Difference(0)
+        cu = driver()
+        found = np.array([0, NOTHING, 0], dtype=np.uint64)
+        place = self._results
+        checked(cu.cuMemcpyHtoDAsync(place, found.ctypes.data, found.nbytes, self._stream))
+        self._launch("differences", a.nbytes // 16, _address(a), other, a.nbytes, pattern, place)
+        checked(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
+        checked(cu.cuStreamSynchronize(self._stream))
+        count, first, last = map(int, found)
+        return Difference(count, first, last) if count else Difference(0)
+
+    def _launch(self, entry: str, work: int, *words: int | float) -> int:
+        blocks = max(1, min(self._blocks, -(-work // THREADS)))
+        packed = struct.pack(f"<{len(words)}q", *map(_word, words))
+        values = np.frombuffer(packed, dtype=np.uint64)
+        where = values.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
+        shape = (blocks, 1, 1, THREADS, 1, 1, 0)
+        pointers = int(where.ctypes.data)
+        checked(driver().cuLaunchKernel(self._functions[entry], *shape, self._stream, pointers, 0))
+        return blocks
+
+    @cached_property
+    def _results(self) -> int:
+        return int(checked(driver().cuMemAlloc(max(64, self._blocks * FOUND.itemsize))))
+
+    @cached_property
+    def _functions(self) -> dict[str, Any]:
+        from tunesmith.backends.cuda.backend import CudaBackend
+
+        cu = driver()
+        source = resources.files("tunesmith.backends.cuda").joinpath("inspector.cu").read_text()
+        unit = Unit("inspector.cu", source, "cuda", FLAGS, ENTRIES)
+        symbols, cubin = unpack(CudaBackend().build(unit, self._device).data)
+        self._module = checked(cu.cuModuleLoadData(cubin))
+        return {e: checked(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES}
+
+
+def _ends(element: ElementType) -> tuple[float, float]:
+    """The least and the largest number of the type."""
+    if element.kind != "float":
+        return float(element.bounds[0]), float(element.bounds[1])
+    return -element.largest, element.largest
+
+
+def _edges(element: ElementType) -> tuple[float, float]:
+    """Below the first, numbers round to one of the type; above the second to infinity, or to NaN."""
+    if element.kind != "float":
+        return float("inf"), float("inf")
+    if element.bytes == 8:
+        return float("inf"), element.largest
+    halfway = element.largest + float(element.ulp(np.array([element.largest]))[0]) / 2
+    # The host rounds to types that NumPy lacks through float32, and so twice.
+    doubt = 2.0**-20 if element.extension else 0.0
+    return halfway * (1 - doubt), halfway * (1 + doubt)
+
+
+def _no_infinity(element: ElementType) -> bool:
+    return element.name == "float8_e4m3"
+
+
+def _word(value: int | float) -> int:
+    if isinstance(value, float):
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    return value - (1 << 64) if value >> 63 > 0 else value
+
+
+def _address(pointer: Pointer) -> int:
+    address: int = pointer.memory.address + pointer.offset  # type: ignore[attr-defined]
+    return address

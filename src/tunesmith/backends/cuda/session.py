@@ -1,0 +1,325 @@
+"""An open CUDA device: memory, launches, and chains of launches recorded as graphs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.backends.cuda.container import unpack
+from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.backends.cuda.inspector import CudaInspector
+from tunesmith.backends.cuda.throttling import Throttling
+from tunesmith.core.device import Device
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.messages import Unit
+from tunesmith.core.ports import (
+    Call,
+    Executable,
+    Inspector,
+    LaunchFailed,
+    Memory,
+    OutOfMemory,
+    Pointer,
+    Recording,
+    Scalar,
+)
+
+SPARE = 256 << 20  # of the device's memory, left to the driver
+
+
+class _Memory:
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address = address
+        self.nbytes = nbytes
+
+
+class _Executable:
+    def __init__(self, module: Any, functions: dict[str, Any]) -> None:
+        self.module = module
+        self.functions = functions
+        self.entries = tuple(functions)
+        self.parameters = {entry: _parameter_sizes(function) for entry, function in functions.items()}
+        self.shared: dict[str, int] = dict.fromkeys(functions, 0)
+
+    def allow_shared(self, entry: str, nbytes: int) -> None:
+        """The driver wants to be told before the launch where this and static shared memory exceed 48 KiB."""
+        if nbytes > self.shared[entry]:
+            cu = driver()
+            attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            checked(cu.cuFuncSetAttribute(self.functions[entry], attribute, nbytes))
+            self.shared[entry] = nbytes
+
+
+class _Graph:
+    """A chain recorded once and replayed: what the host does between two launches is not in the time."""
+
+    def __init__(self, session: CudaSession, calls: Sequence[Call], slots: Sequence[int]) -> None:
+        cu = driver()
+        self._session = session
+        self._kept: _Captured | None = None
+        self._executable: Any = None
+        self._kept = session.capture(calls, slots)
+        self._executable = checked(cu.cuGraphInstantiate(self._kept.graph, 0))
+        checked(cu.cuGraphUpload(self._executable, session.stream))
+
+    def start(self) -> Callable[[], float]:
+        cu, session = driver(), self._session
+        begin, end = session.take_events()
+        # Everything waits behind a gate, so that launching the graph is not in the time either.
+        with session.gate:
+            checked(cu.cuEventRecord(begin, session.stream))
+            checked(cu.cuGraphLaunch(self._executable, session.stream))
+            checked(cu.cuEventRecord(end, session.stream))
+
+        def seconds() -> float:
+            checked(cu.cuEventSynchronize(end))
+            elapsed = float(checked(cu.cuEventElapsedTime(begin, end)))
+            session.events.append((begin, end))
+            return elapsed * 1e-3
+
+        return seconds
+
+    def __del__(self) -> None:
+        cu = driver()
+        if self._executable is not None:
+            cu.cuGraphExecDestroy(self._executable)
+        if self._kept is not None:
+            cu.cuGraphDestroy(self._kept.graph)
+
+
+class _Captured:
+    """A graph and the argument values its launches point to."""
+
+    def __init__(self, graph: Any, values: list[Any]) -> None:
+        self.graph = graph
+        self.values = values
+
+
+class _Gate:
+    """Holds back a stream until it is opened, by a word in host memory that the device reads."""
+
+    def __init__(self, stream: Any) -> None:
+        cu = driver()
+        self._stream = stream
+        host = checked(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
+        self._word = ctypes.c_uint32.from_address(int(host))
+        self._address = checked(cu.cuMemHostGetDevicePointer(host, 0))
+        self._round = 0
+        self._word.value = 0
+
+    def __enter__(self) -> None:
+        cu = driver()
+        self._round += 1
+        checked(cu.cuStreamWaitValue32(self._stream, self._address, self._round, 0))  # 0: until ≥
+
+    def __exit__(self, *_: object) -> None:
+        self._word.value = self._round
+
+
+class CudaSession:
+    def __init__(self, device: Device) -> None:
+        cu = driver()
+        self._device = device
+        handle = checked(cu.cuDeviceGet(int(device.id)))
+        self._context = checked(cu.cuDevicePrimaryCtxRetain(handle))
+        checked(cu.cuCtxSetCurrent(self._context))
+        self.stream = checked(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
+        self.events: list[tuple[Any, Any]] = []  # pairs that nobody uses at the moment
+        self.gate = _Gate(self.stream)
+        self.inspector: Inspector | None = CudaInspector(self.stream, device)
+        self._allocated = 0
+
+    def take_events(self) -> tuple[Any, Any]:
+        cu = driver()
+        if not self.events:
+            self.events.append((checked(cu.cuEventCreate(0)), checked(cu.cuEventCreate(0))))
+        return self.events.pop()
+
+    @cached_property
+    def _throttling(self) -> Throttling:
+        return Throttling(int(self._device.id))
+
+    def load(self, unit: Unit, binary: bytes) -> Executable:
+        cu = driver()
+        symbols, cubin = unpack(binary)
+        module = checked(cu.cuModuleLoadData(cubin))
+        functions = {
+            entry: checked(cu.cuModuleGetFunction(module, symbols[entry].encode())) for entry in unit.entries
+        }
+        return _Executable(module, functions)
+
+    def allocate(self, nbytes: int) -> Memory:
+        cu = driver()
+        limit = self._device.limits.memory
+        if self._allocated + nbytes + SPARE > limit:
+            raise OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
+        address = int(checked(cu.cuMemAlloc(nbytes)))
+        self._allocated += nbytes
+        return _Memory(address, nbytes)
+
+    def release(self, memory: Memory) -> None:
+        assert isinstance(memory, _Memory)
+        checked(driver().cuMemFree(memory.address))
+        self._allocated -= memory.nbytes
+
+    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
+        assert isinstance(memory, _Memory)
+        if len(data):
+            source = np.frombuffer(data, dtype=np.uint8)
+            to = memory.address + offset
+            checked(driver().cuMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream))
+            self._finish()
+
+    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
+        assert isinstance(memory, _Memory)
+        target = np.empty(nbytes, dtype=np.uint8)
+        if nbytes:
+            source = memory.address + offset
+            checked(driver().cuMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream))
+            self._finish()
+        return target.tobytes()
+
+    def copy(self, to: Pointer, source: Pointer) -> None:
+        if to.nbytes:
+            checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
+
+    def run(self, calls: Sequence[Call]) -> None:
+        kept = self._launch_all(calls, (0,))
+        self._finish()
+        del kept
+
+    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+        return _Graph(self, calls, slots)
+
+    def throttled(self) -> bool | None:
+        return self._throttling.now()
+
+    def capture(self, calls: Sequence[Call], slots: Sequence[int]) -> _Captured:
+        cu = driver()
+        for call in calls:  # setting attributes is not allowed while a stream is being captured
+            _executable(call).allow_shared(call.entry, call.shared)
+        mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        checked(cu.cuStreamBeginCapture(self.stream, mode))
+        try:
+            values = self._launch_all(calls, slots)
+        except BaseException:
+            cu.cuStreamEndCapture(self.stream)
+            raise
+        return _Captured(checked(cu.cuStreamEndCapture(self.stream)), values)
+
+    def _launch_all(self, calls: Sequence[Call], slots: Sequence[int]) -> list[Any]:
+        """Queue the calls for every slot. The answer holds the argument values, which must outlive that."""
+        launchers = [self._launcher(call) for call in calls]
+        tables = [_argument_table(call, slots) for call in calls]
+        for number in range(len(slots)):
+            for launch, table in zip(launchers, tables, strict=True):
+                (status,) = launch(table.pointers + number * table.row)
+                if status:
+                    checked((status,))
+        return tables
+
+    def _launcher(self, call: Call) -> Callable[[int], tuple[Any, ...]]:
+        """Queues that call, given where the addresses of its arguments lie."""
+        cu, stream = driver(), self.stream
+        executable = _executable(call)
+        _check_arguments(call, executable.parameters[call.entry])
+        executable.allow_shared(call.entry, call.shared)
+        function = executable.functions[call.entry]
+        if call.cluster or call.cooperative or call.pdl:
+            config = _config(call, stream)
+            return lambda pointers: cu.cuLaunchKernelEx(config, function, pointers, 0)
+        shape = (*call.grid, *call.block, call.shared)
+        return lambda pointers: cu.cuLaunchKernel(function, *shape, stream, pointers, 0)
+
+    def _finish(self) -> None:
+        checked(driver().cuStreamSynchronize(self.stream))
+
+
+def address(pointer: Pointer) -> int:
+    assert isinstance(pointer.memory, _Memory)
+    return pointer.memory.address + pointer.offset
+
+
+def _parameter_sizes(function: Any) -> list[int]:
+    """Bytes of every parameter, in the kernel's order."""
+    sizes: list[int] = []
+    while True:
+        status, *found = driver().cuFuncGetParamInfo(function, len(sizes))
+        if int(status) != 0:
+            return sizes
+        sizes.append(int(found[1]))
+
+
+def _check_arguments(call: Call, sizes: list[int]) -> None:
+    """The driver takes the kernel's word for how many bytes there are, and reads on."""
+    if len(sizes) != len(call.args):
+        raise LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
+    for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
+        own = element_type(arg.type).bytes if isinstance(arg, Scalar) else 8
+        if own != size:
+            what = arg.type if isinstance(arg, Scalar) else "an array"
+            raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
+
+
+def _executable(call: Call) -> _Executable:
+    assert isinstance(call.executable, _Executable)
+    return call.executable
+
+
+class _Table:
+    """A call's arguments for every slot, as the driver reads them: words, and the addresses of the words."""
+
+    def __init__(self, values: NDArray[np.uint64]) -> None:
+        self.values = values
+        places = values.ctypes.data + 8 * np.arange(max(values.size, 1), dtype=np.uint64)
+        self.addresses = places
+        self.pointers = int(places.ctypes.data)
+        self.row = 8 * values.shape[1]
+
+
+def _argument_table(call: Call, slots: Sequence[int]) -> _Table:
+    base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
+    steps = np.array([a.stride if isinstance(a, Pointer) else 0 for a in call.args], dtype=np.uint64)
+    return _Table(base + np.asarray(slots, dtype=np.uint64)[:, np.newaxis] * steps)
+
+
+def _bits(arg: object) -> int:
+    """An argument's value as the low bytes of one word, which is how the driver reads it."""
+    if isinstance(arg, Pointer):
+        return address(arg)
+    if isinstance(arg, Scalar):
+        return int.from_bytes(element_type(arg.type).numpy.type(arg.value).tobytes(), "little")
+    raise LaunchFailed("CUDA has no local-memory arguments: use the launch's `shared`")
+
+
+def _config(call: Call, stream: Any) -> Any:
+    cu = driver()
+    config = cu.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = call.grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = call.block
+    config.sharedMemBytes, config.hStream = call.shared, stream
+    attributes = []
+    kinds = cu.CUlaunchAttributeID
+    if call.cluster:
+        attribute = cu.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = call.cluster
+        attributes.append(attribute)
+    if call.cooperative:
+        attribute = cu.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    if call.pdl:
+        attribute = cu.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        attributes.append(attribute)
+    config.attrs, config.numAttrs = attributes, len(attributes)
+    return config

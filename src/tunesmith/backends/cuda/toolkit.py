@@ -1,0 +1,75 @@
+"""Where CUDA's own headers and nvcc lie: beside the wheels, or in a toolkit."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_VERSION = re.compile(rb"#\s*define\s+(?:CUDART_VERSION|CUDA_VERSION)\s+(\d+)")
+USUAL_PLACE = Path("/usr/local/cuda")
+CORE_LIBRARIES = "cccl"  # a folder of their own from CUDA 13 on; the runtime's wheel comes without
+_A_HEADER = "cuda_fp16.h"  # a folder without it has no headers for kernels
+
+
+def header_folders(nvrtc: str | None, version: tuple[int, int]) -> tuple[Path, ...]:
+    """CUDA's headers for an NVRTC of that version, and the C++ core libraries' where they are.
+
+    One set, never a mixture: headers speak to the compiler they were written with. The ones beside `nvrtc`,
+    the library loaded, come first; others only where they are closer to its version, or as close and with the
+    C++ core libraries that these lack.
+    """
+    found = [folder for folder in _candidates(nvrtc) if (folder / _A_HEADER).is_file()]
+    if not found:
+        return ()
+    best = min(
+        dict.fromkeys(found),
+        key=lambda folder: (_distance(_version_of(folder), version), not (folder / CORE_LIBRARIES).is_dir()),
+    )
+    libraries = best / CORE_LIBRARIES
+    return (best, libraries) if libraries.is_dir() else (best,)
+
+
+def find_nvcc() -> str | None:
+    """The first of PATH, CUDA_HOME, CUDA_PATH and the usual place that has one."""
+    places = [shutil.which("nvcc"), *(str(root / "bin" / "nvcc") for root in _toolkits())]
+    return next((place for place in places if place and os.access(place, os.X_OK)), None)
+
+
+def _candidates(nvrtc: str | None) -> Iterator[Path]:
+    if nvrtc:
+        library = Path(nvrtc)
+        yield from (folder / "include" for folder in (library.parent.parent, library.resolve().parent.parent))
+    spec = importlib.util.find_spec("nvidia")  # a namespace that NVIDIA's wheels share
+    for place in spec.submodule_search_locations or () if spec else ():
+        yield from sorted(Path(place).glob("cu*/include"), reverse=True)
+    yield from (root / "include" for root in _toolkits())
+    if (nvcc := shutil.which("nvcc")) is not None:
+        yield Path(nvcc).resolve().parent.parent / "include"
+
+
+def _toolkits() -> Iterator[Path]:
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(name):
+            yield Path(os.environ[name])
+    yield USUAL_PLACE
+
+
+def _version_of(folder: Path) -> tuple[int, int] | None:
+    for name in ("cuda_runtime_api.h", "cuda.h"):
+        try:
+            found = _VERSION.search((folder / name).read_bytes())
+        except OSError:
+            continue
+        if found:
+            return int(found[1]) // 1000, int(found[1]) % 1000 // 10
+    return None
+
+
+def _distance(version: tuple[int, int] | None, wanted: tuple[int, int]) -> int:
+    if version is None:
+        return 1000
+    return 100 * abs(version[0] - wanted[0]) + abs(version[1] - wanted[1])
