@@ -61,6 +61,9 @@ class InProcessWorker:
             self._bench = Bench(self._backend())
             self.generation += 1
 
+    def close(self) -> None:
+        self.kill()
+
     def kill(self) -> None:
         self._bench = None
 
@@ -105,9 +108,12 @@ class LoggedWorker(WorkerProcess):
         return reply, parts
 
 
-def spawner(spec: str, log: Log, scratch: Path | None) -> Callable[[str], InProcessWorker | LoggedWorker]:
-    """Makes workers for a lab: real ones where there is a scratch folder, else in this process."""
+def spawner(
+    spec: str, log: Log, scratch: Path | None, backend: Callable[[], Backend] | None = None
+) -> Callable[[str], InProcessWorker | LoggedWorker]:
+    """Makes workers for a lab: real ones where there is a scratch folder, else in this process, and then of
+    any backend."""
     if scratch is None:
-        return lambda purpose: InProcessWorker(purpose, lambda: registry.backend(spec), log)
+        return lambda purpose: InProcessWorker(purpose, backend or (lambda: registry.backend(spec)), log)
     spawn = registry.worker_spawner(spec, scratch)
     return lambda purpose: log.processes.setdefault(purpose, LoggedWorker(purpose, spawn(purpose), log))

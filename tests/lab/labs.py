@@ -16,7 +16,7 @@ from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import RunCase
 from tunesmith.core.outcome import Effort, Outcome, Purpose, Result, Trial
-from tunesmith.core.ports import ResultCache
+from tunesmith.core.ports import Backend, ResultCache
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template
@@ -173,6 +173,7 @@ def lab(
     template: str | None = None,
     *,
     spec: str = "fake",
+    backend: Callable[[], Backend] | None = None,
     scratch: Path | None = None,
     device: Device | None = None,
     cache: ResultCache | None = None,
@@ -185,7 +186,7 @@ def lab(
     own = LocalLab(
         problem,
         device or device_of(spec),
-        spawner(spec, log, scratch),  # type: ignore[arg-type]
+        spawner(spec, log, scratch, backend),  # type: ignore[arg-type]
         LabSettings(seed, 1),
         cache=cache,
         progress=progress,

@@ -19,8 +19,8 @@ from tunesmith.core.outcome import Status
 from tunesmith.core.template import Variant, original
 from tunesmith.lab import builders
 from tunesmith.lab.builders import Builders, BuiltCode
-from tunesmith.lab.oracle import Verdict
 from tunesmith.lab.process import WorkerProcess
+from tunesmith.lab.verdicts import Verdict
 
 Make = Callable[..., Builders]
 

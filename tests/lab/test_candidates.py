@@ -16,7 +16,7 @@ from tunesmith.backends.fake import FAULTS
 from tunesmith.core.messages import TimeRuns
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.plan import Plan
-from tunesmith.lab import oracle
+from tunesmith.lab import references
 
 LARGE = "[contract]\nrows = { min = 1, max = 1024 }\nd = { min = 8, max = 1024, multiple_of = 8 }"
 CONTRACT = "[contract]\nrows = { min = 1, max = 64 }\nd = { min = 8, max = 64, multiple_of = 8 }"
@@ -249,7 +249,7 @@ class TestSampling:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(oracle, "SAMPLED_ABOVE", 1 << 12)
+        monkeypatch.setattr(references, "SAMPLED_ABOVE", 1 << 12)
 
     def test_the_reference_sees_sampled_rows_only(self) -> None:
         reference = (
@@ -262,7 +262,7 @@ class TestSampling:
             assert max(s["rows"] * s["d"] for s in harness.sizes_run()) > 4096
 
     def test_an_error_in_a_row_that_was_not_sampled_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(oracle.Oracle, "_rows", only_first_rows)
+        monkeypatch.setattr(references.References, "_rows", only_first_rows)
         template = fault_template("2 if KIND == 1 and rows * d > 4096 else 0")  # the last element of all
         with lab(scale_problem(*self.WIDE), template) as harness:
             result = harness.result("long", KIND=1)
@@ -286,9 +286,9 @@ class TestSampling:
         assert all(
             rows[0] == 0 and rows[-1] == total - 1 for rows, total in zip(sampled, totals, strict=True)
         )
-        assert all(len(rows) <= oracle.SAMPLED_ROWS + 2 for rows in sampled)
+        assert all(len(rows) <= references.SAMPLED_ROWS + 2 for rows in sampled)
         assert len(set(sampled)) > 1
 
 
-def only_first_rows(_: oracle.Oracle, plan: Plan, seed: int) -> NDArray[np.intp] | None:
-    return np.array([0, 1]) if max(b.count for b in plan.buffers) > oracle.SAMPLED_ABOVE else None
+def only_first_rows(_: references.References, plan: Plan, seed: int) -> NDArray[np.intp] | None:
+    return np.array([0, 1]) if max(b.count for b in plan.buffers) > references.SAMPLED_ABOVE else None

@@ -9,7 +9,7 @@ from tunesmith.core.plan import BufferPlan
 from tunesmith.core.problem import Role
 from tunesmith.lab import guards
 from tunesmith.lab.calls import initial_payload
-from tunesmith.lab.oracle import count_poisoned, gaps_damaged
+from tunesmith.lab.outputs import count_poisoned, gaps_damaged
 
 
 def buffer(

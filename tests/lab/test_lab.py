@@ -13,6 +13,7 @@ from tests.lab.labs import device_of, fake_kernel, fault_template, lab, scale_pr
 from tests.lab.process_list import gone
 from tunesmith.core.messages import Build, Load, RunCase, TimeRuns
 from tunesmith.core.outcome import Status, Timing, Trial
+from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.lab import policies
 
 TWO = ("small = {", 'warm = { rows = 8, d = 64, cache = "warm" }\nsmall = {')
@@ -298,6 +299,28 @@ class TestRobustness:
         assert all(gone(pid) for pid in pids)
 
 
+def plan_of(nbytes: int, strides: tuple[int, ...] = (1,)) -> Plan:
+    """One array of so many bytes."""
+    count = nbytes // strides[0]
+    buffer = BufferPlan(
+        name="x",
+        type="uint8",
+        role="input",
+        shape=(count,),
+        strides=strides,
+        extent=nbytes,
+        align=1,
+        values=None,
+        range=None,
+        init=None,
+        rtol=0.0,
+        atol=0.0,
+        compare="exact",
+        itemsize=1,
+    )
+    return Plan((), (buffer,), (), (), (), ())
+
+
 class TestDeadlines:
     def test_a_candidate_has_a_hundred_times_the_original_and_a_second_at_least(self) -> None:
         device = device_of("fake")
@@ -311,5 +334,9 @@ class TestDeadlines:
     def test_and_time_for_its_data(self) -> None:
         """Drawing, digesting and moving a gigabyte is not the candidate's doing."""
         device = device_of("fake")
-        assert policies.case_deadline(0.001, device, 0.0, 1 << 30) > 10
-        assert policies.case_deadline(0.001, device, 0.0, 1 << 10) < 1.1
+        assert policies.case_deadline(0.001, device, 0.0, plan_of(1 << 30)) > 10
+        assert policies.case_deadline(0.001, device, 0.0, plan_of(1 << 10)) < 1.1
+        gpu = replace(device, inspects=True)
+        assert policies.case_deadline(0.001, gpu, 0.0, plan_of(1 << 30)) < 4, "it does all that itself"
+        padded = plan_of(1 << 30, strides=(2,))
+        assert policies.case_deadline(0.001, gpu, 0.0, padded) > 10, "but not with gaps between elements"

@@ -13,7 +13,7 @@ from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
-from tunesmith.lab import oracle, policies
+from tunesmith.lab import policies, references
 
 WORKLOAD = "small = { rows = 16, d = 32 }"
 
@@ -140,7 +140,7 @@ class TestWrongAlready:
         error = failure(problem)
         assert isinstance(error, BadInput)
         assert re.search(
-            r"cannot be launched at .*'d': (32|40|48|56|64).*: d = \d+ does not fit int8", error.message
+            r"cannot be launched at .*d=(32|40|48|56|64).*: d = \d+ does not fit int8", error.message
         )
 
 
@@ -169,7 +169,7 @@ class TestPermissions:
 
     def test_baseline_may_fail_also_where_rows_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A right candidate differs from a wrong original, and is not to be blamed for that."""
-        monkeypatch.setattr(oracle, "SAMPLED_ABOVE", 1 << 10)
+        monkeypatch.setattr(references, "SAMPLED_ABOVE", 1 << 10)
         problem = scale_problem(
             ("atol = 1e-6", 'atol = 1e-6\nbaseline_may_fail = true\nindependent = "rows"'),
             kernel=fake_kernel(fault="2"),

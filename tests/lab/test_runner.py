@@ -13,7 +13,7 @@ from tunesmith.core.messages import Done, Draw, Load, Reply, Request, Timed, Tim
 from tunesmith.core.plan import Plan
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.process import WorkerReplaced
-from tunesmith.lab.runner import Runner
+from tunesmith.lab.runner import Race, Runner
 
 PLAN = Plan((), (), (), (), (), ())
 POLICY = TimingPolicy(rounds=1, min_rounds=1, chain_seconds=0.01, max_seconds=1.0)
@@ -53,7 +53,7 @@ def timed(deaths: int) -> object:
     unit = Unit("k.fake", "", "fake", (), ("k",))
     pair = [(BuiltCode(unit, b"", name, Resources(), 0.1), PLAN) for name in ("original", "candidate")]
     runner = Runner(Dying(deaths), device_of("fake"))  # type: ignore[arg-type]
-    return runner.time(pair, Draw("normal", 0), POLICY, True, 1.0)
+    return runner.time(Race(tuple(pair), Draw("normal", 0), POLICY, True), 1.0)
 
 
 @pytest.mark.parametrize("deaths", [0, 1, 2])

@@ -12,7 +12,7 @@ from tunesmith.core.errors import BadInput
 from tunesmith.core.messages import Refer, RunCase, TimeRuns
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
-from tunesmith.lab import oracle
+from tunesmith.lab import references
 
 GATHER = """
 name = "gather"
@@ -135,7 +135,7 @@ def scale(**given):
             assert harness.lab.check() > 10
 
     def test_takes_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(oracle, "REFERENCE_SECONDS", 1.5)
+        monkeypatch.setattr(references, "REFERENCE_SECONDS", 1.5)
         text = "import time\ndef scale(x):\n    time.sleep(600)\n"
         error = failure(scale_problem(reference=text), tmp_path)
         assert re.match(r"reference\.py took more than 2 s on \{'rows': 1, 'd': 8\}", error.message)
@@ -189,7 +189,7 @@ class TestLinkedInputs:
     def test_that_never_end_are_not_the_kernels_fault(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(oracle, "REFERENCE_SECONDS", 1.5)
+        monkeypatch.setattr(references, "REFERENCE_SECONDS", 1.5)
         text = "import time\ndef make(n):\n    time.sleep(600)\n"
         assert re.match(
             r"reference\.py or inputs\.py took more than 2 s", failure(gather_problem(text), tmp_path).message

@@ -1,14 +1,16 @@
-"""The bench: what a worker does with a request. Runs where kernels run, so it reports and never judges."""
+"""The bench: what a worker does with a request. Where kernels could reach it, it reports and never judges."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tunesmith.core import messages as m
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
+from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan
 from tunesmith.core.ports import (
     Backend,
@@ -23,10 +25,13 @@ from tunesmith.core.ports import (
 )
 from tunesmith.lab import guards, reference
 from tunesmith.lab.calls import bind_calls, initial_payload
+from tunesmith.lab.kept_cases import KeptCases
 from tunesmith.lab.python_code import UserCodeFailed
 from tunesmith.lab.timing import Stopwatch
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
+T = TypeVar("T")
+MEMORY_ATTEMPTS = 6
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Bench:
         self._device: Device | None = None
         self._executables: dict[str, Executable] = {}
         self._stopwatch: Stopwatch | None = None
+        self._cases: KeptCases | None = None
 
     def handle(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         try:
@@ -63,15 +69,18 @@ class Bench:
                     self._load(request, blobs[0])
                     return m.Done(), ()
                 case m.RunCase():
-                    try:
-                        return self._run_case(request)
-                    except OutOfMemory:
-                        # What was laid out for timing may take the room.
-                        if self._stopwatch is not None:
-                            self._stopwatch.give_back()
-                        return self._run_case(request)
+                    return self._with_room(lambda: self._run_case(request))
+                case m.KeepCase():
+                    executable = self._executables[request.code_digest]
+                    return self._with_room(lambda: (self._kept().keep(request, blobs, executable), ()))
+                case m.CheckCase():
+                    return self._with_room(lambda: (self._check_case(request), ()))
+                case m.CheckCases():
+                    return self._with_room(lambda: (self._check_cases(request), ()))
                 case m.TimeRuns():
                     return self._time(request), ()
+                case m.TimeAll():
+                    return m.AllTimed(self._time_each(request.runs)), ()
                 case m.Refer():
                     return reference.compute(request)
         except BuildFailed as error:
@@ -92,12 +101,59 @@ class Bench:
             self._session, self._device = self._backend.open(request.device), request.device
             self._executables.clear()
             self._stopwatch = Stopwatch(self._session, request.device)
+            inspector = self._session.inspector
+            self._cases = KeptCases(self._session, inspector, request.device) if inspector else None
         self._executables[request.code_digest] = self._session.load(request.unit, binary)
 
+    def _with_room(self, action: Callable[[], Answer]) -> Answer:
+        # What was laid out for timing may take the room, and then what is kept of other cases.
+        for holder in (self._stopwatch, self._cases):
+            if holder is not None:
+                try:
+                    return action()
+                except OutOfMemory:
+                    holder.give_back()
+        return action()
+
     def _time(self, request: m.TimeRuns) -> m.Timed:
-        assert self._stopwatch is not None, "nothing has been loaded"
         executables = [self._executables[c.code_digest] for c in request.contenders]
-        return self._stopwatch.time(request, executables)
+        return self._timing(lambda stopwatch: stopwatch.time(request, executables))
+
+    def _time_each(self, requests: Sequence[m.TimeRuns]) -> tuple[m.Timed, ...]:
+        pairs = [(r, self._executables[c.code_digest]) for r in requests for c in r.contenders]
+        assert len(pairs) == len(requests), "several at once are timed in alternation"
+        return self._timing(lambda stopwatch: stopwatch.time_each(pairs))
+
+    def _timing(self, action: Callable[[Stopwatch], T]) -> T:
+        stopwatch = self._stopwatch
+        assert stopwatch is not None, "nothing has been loaded"
+        for _ in range(MEMORY_ATTEMPTS):
+            try:
+                return action(stopwatch)
+            except OutOfMemory:
+                if self._cases is not None and self._cases.give_back():
+                    continue  # what is kept for judging gives way first
+                stopwatch.rotate_less()
+        return action(stopwatch)
+
+    def _check_case(self, request: m.CheckCase) -> m.Reply:
+        judged = self._kept().check(request, self._executables[request.code_digest])
+        return judged or m.Failed("forgotten", "there is no such case on the device")
+
+    def _check_cases(self, request: m.CheckCases) -> m.Reply:
+        verdicts: list[m.Judged] = []
+        for check in request.checks:
+            judged = self._check_case(check)
+            if not isinstance(judged, m.Judged):
+                return judged
+            verdicts.append(judged)
+            if judged.status is not Status.OK:
+                break
+        return m.AllJudged(tuple(verdicts))
+
+    def _kept(self) -> KeptCases:
+        assert self._cases is not None, "this backend cannot judge on the device"
+        return self._cases
 
     def _run_case(self, request: m.RunCase) -> Answer:
         session, device = self._session, self._device

@@ -13,11 +13,11 @@ from tunesmith.core.device import Device, Resources
 from tunesmith.core.messages import Build, Built, Failed, Unit
 from tunesmith.core.outcome import Status
 from tunesmith.core.template import Variant
-from tunesmith.lab.oracle import Verdict
 from tunesmith.lab.policies import BUILD_SECONDS
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.lab.verdicts import Verdict
 
-COMPILER_CRASHED = "the compiler crashed"
+COMPILER_CRASHED, COMPILER_SLOW = "the compiler crashed", "the compiler took more than"
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,28 @@ class BuiltCode:
     seconds: float
 
 
-def unit_of(variant: Variant) -> Unit:
-    return Unit(variant.path, variant.source, variant.language, variant.flags, variant.entries)
+def unit_of(variant: Variant, compiler: str = "") -> Unit:
+    return Unit(
+        variant.path,
+        variant.source,
+        variant.language,
+        variant.flags,
+        variant.entries,
+        headers=variant.headers,
+        compiler=compiler,
+    )
 
 
 class Builders:
-    """`start` returns at once; equal units share one build."""
+    """`start` returns at once; equal units share one build. One compiler, by name, builds them all."""
 
-    def __init__(self, spawn: Callable[[], WorkerProcess], device: Device, count: int) -> None:
+    def __init__(
+        self, spawn: Callable[[], WorkerProcess], device: Device, count: int, *, compiler: str = ""
+    ) -> None:
         self._spawn = spawn
         self._device = device
+        self._compiler = compiler
+        self._count = count
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="build")
         self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
@@ -47,11 +59,20 @@ class Builders:
         self._closed = False
 
     def start(self, variant: Variant) -> Future[BuiltCode | Verdict]:
-        unit = unit_of(variant)
+        unit = unit_of(variant, self._compiler)
         with self._lock:
             if unit not in self._builds:
                 self._builds[unit] = self._threads.submit(self._build, unit)
             return self._builds[unit]
+
+    def warm(self) -> None:
+        """Start every worker now, so that the first builds do not wait for them."""
+        with self._lock:
+            missing = [self._spawn() for _ in range(self._count - len(self._workers))]
+            self._workers += missing
+        for worker in missing:
+            worker.ensure_started()
+            self._idle.put(worker)
 
     def forget(self) -> None:
         """Drop every finished build and every worker, so that the next build starts from nothing."""
@@ -77,7 +98,7 @@ class Builders:
         try:
             reply, blobs = worker.request(Build(unit, self._device), deadline=BUILD_SECONDS)
         except WorkerTimedOut:
-            return Verdict(Status.BUILD_FAILED, f"the compiler took more than {BUILD_SECONDS:.0f} s")
+            return Verdict(Status.BUILD_FAILED, f"{COMPILER_SLOW} {BUILD_SECONDS:.0f} s")
         except (WorkerDied, OSError, ValueError) as error:
             return Verdict(Status.BUILD_FAILED, f"{COMPILER_CRASHED}: {error}")
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from tunesmith.core.checks.draws import packed
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.ports import Call, Executable, LocalBytes, Pointer, Scalar
@@ -17,7 +18,17 @@ def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer])
     bound.update({x.name: LocalBytes(x.nbytes) for x in plan.locals})
     bound.update({name: pointers[target] for name, target in plan.aliases})
     return [
-        Call(executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args))
+        Call(
+            executable,
+            x.entry,
+            x.grid,
+            x.block,
+            x.shared,
+            tuple(bound[name] for name in x.args),
+            x.cluster,
+            x.cooperative,
+            x.pdl,
+        )
         for x in plan.launches
     ]
 
@@ -32,9 +43,10 @@ def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
         return guards.fill(pattern, item.nbytes)
     word = np.dtype(f"u{element.bytes}")
     memory = np.frombuffer(guards.fill(guards.PATTERN, item.nbytes), dtype=word).copy()
-    view = as_strided(memory, item.shape, tuple(s * element.bytes for s in item.strides))
+    shape, strides = (item.shape, item.strides) if element.packed == 1 else ((item.words,), (1,))
+    view = as_strided(memory, shape, tuple(s * element.bytes for s in strides))
     if item.init is not None:
-        view[...] = np.asarray(item.init).astype(element.numpy).view(word)
+        view[...] = packed(np.full(element.packed, item.init).astype(element.numpy), element).view(word)
     else:
         view[...] = np.resize(np.frombuffer(guards.fill(pattern, 8), dtype=word), item.shape)
     return memory.tobytes()

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
-from tunesmith.core.digest import digest_of, seed_of
-from tunesmith.core.errors import BadInput, TunesmithError
+from tunesmith.core.digest import seed_of
 from tunesmith.core.events import Baseline, Verified
-from tunesmith.core.messages import Draw, TimingPolicy
-from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
-from tunesmith.core.plan import Plan, Refused, necessary_traffic, plan_launch
+from tunesmith.core.outcome import Outcome, Result, Status, Trial
+from tunesmith.core.plan import Plan, Refused, plan_launch
 from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.template import Template, Variant, original
 from tunesmith.lab import policies
-from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
-from tunesmith.lab.oracle import RIGHT, Oracle, Run, Verdict, draw_of
-from tunesmith.lab.original_failed import original_failed
+from tunesmith.lab.baseline import Original, original_failed
+from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.device_oracle import DeviceOracle
+from tunesmith.lab.measuring import Measuring, Ready
+from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.process import WorkerProcess
+from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import Runner
+from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
+
+SWITCH_SECONDS = 2e-4
 
 
 @dataclass(frozen=True)
 class LabSettings:
     seed: int
     builders: int
+    compiler: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,11 @@ class _Prepared:
 
     variant: Variant
     workloads: tuple[Workload, ...]
+
+
+class Oracle(Protocol):
+    def establish(self, case: Case) -> float | Verdict: ...
+    def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict: ...
 
 
 class LocalLab:
@@ -56,40 +68,61 @@ class LocalLab:
         self._problem = problem
         self._device = device
         self._settings = settings
-        self._cache = cache
         self._progress = progress
         self._runner = Runner(spawn("device"), device)
-        self._builders = Builders(lambda: spawn("build"), device, settings.builders)
-        self._reference = spawn("reference")
-        self._oracle = Oracle(
-            problem, device.limits.alignment, self._reference, self._plan_original, self._run_original
+        self._policies = policies.policies_of(device)
+        self._builders = Builders(
+            lambda: spawn("build"), device, settings.builders, compiler=settings.compiler
         )
+        self._reference = spawn("reference")
+        self._original = Original(problem, device, self._builders, self._runner)
+        self._measuring = Measuring(problem, device, self._runner, self._original, settings.seed, cache)
+        self._oracle = self._make_oracle(References(problem, self._reference))
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
-        self._original_seconds: dict[str, float] = {}
-        self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
+        self._ahead: Future[Outcome] | None = None
+        self._prepared: dict[Trial, list[_Prepared]] = {}
         self._judged: dict[tuple[str, str, str], Verdict] = {}
         for outcome in known:
             self.remember(outcome)
+        if device.inspects:
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Processes take a second to start: all at once, while others work. A CPU device needs its cores."""
+        # A thread that waits for the device must not wait for another to end its slice, of 5 ms by default.
+        sys.setswitchinterval(SWITCH_SECONDS)
+        self._builders.warm()
+        self._reference.ensure_started()
+        self._runner.start()
+
+    def _make_oracle(self, references: References) -> Oracle:
+        if self._device.inspects:
+            return DeviceOracle(self._problem, references, self._runner, self._original.plan)
+        return HostOracle(
+            self._problem,
+            self._device.limits.alignment,
+            references,
+            lambda case: self._original.plan(case)[1],
+            self._original.run,
+            lambda code, case, plan, deadline: self._runner.run(
+                code, plan, draw_of(self._problem, case), deadline
+            ),
+        )
 
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""
-        for result in outcome.results:
-            if result.timing is None:
-                continue
-            if outcome.trial.config is None:
-                self._original_seconds.setdefault(result.workload, result.timing.seconds)
-            elif outcome.trial.purpose == "search":
-                self._timed[result.key] = result.timing
+        self._measuring.remember(outcome)
 
     # -- the port -----------------------------------------------------------------------------------
 
     def check(self) -> int:
         """Prove the original right over the contract's edges; the number of cases that took."""
-        cases = full_cases(self._problem, self._original({}), self._device, self._settings.seed)
+        cases = full_cases(self._problem, original(self._problem), self._device, self._settings.seed)
         for number, case in enumerate(cases):
             self._progress(f"checking the original, case {number + 1} of {len(cases)}")
-            verdict = self._oracle.expectation(case)
+            verdict = self._oracle.establish(case)
             if isinstance(verdict, Verdict):
                 raise original_failed(self._problem, verdict, case)
         return len(cases)
@@ -97,41 +130,25 @@ class LocalLab:
     def baseline(self) -> Baseline:
         started = time.perf_counter()
         self.check()
-        results: list[Result] = []
-        code: BuiltCode | None = None
-        for workload in self._problem.workloads:
-            self._progress(f"timing the original at {workload.name}")
-            code = self._build_original(workload.as_dict())
-            plan = self._plan(self._original(workload.as_dict()), workload, code)
-            if isinstance(plan, Refused):
-                raise BadInput(f"workload {workload.name} cannot run on this device: {plan.reason}")
-            draw = self._timing_draw()
-            deadline = policies.baseline_deadline(self._device, plan.nbytes)
-            timed = self._runner.time(
-                [(code, plan)], draw, policies.BASELINE, workload.cache == "warm", deadline
-            )
-            if isinstance(timed, Verdict):
-                raise original_failed(self._problem, timed, workload)
-            key = self._key(code, plan, workload, policies.BASELINE)
-            results.append(Result(workload.name, Status.OK, Timing(timed.samples[0]), key=key))
-        assert code is not None
+        code, results = self._measuring.baseline(self._progress)
         trial = Trial(-1, None, tuple(w.name for w in self._problem.workloads), "long", "sentinel")
         outcome = Outcome(
             trial,
             tuple(results),
-            self._original({}).digest,
+            original(self._problem).digest,
             code.code_digest,
             code.resources,
             time.perf_counter() - started,
         )
-        self.remember(outcome)
-        return Baseline(outcome, "reference" if self._oracle.has_reference else "original")
+        self._measuring.remember(outcome)
+        return Baseline(outcome, "reference" if self._problem.accuracy.reference else "original")
 
     def admit(self, template: Template) -> None:
         self._templates[template.digest] = template
 
     def submit(self, trial: Trial) -> None:
         self._queue.append(trial)
+        self._prepared[trial] = self._prepare(trial)
         if not self._device.is_host:
             self._start_builds(trial)
 
@@ -142,8 +159,19 @@ class LocalLab:
         if self._device.is_host and not all(future.done() for future in self._start_builds(trial)):
             for future in [f for waiting in self._queue for f in self._start_builds(waiting)]:
                 future.result()
-        outcome = self._evaluate(trial)
+        outcome = (self._ahead or self._evaluation(trial)).result()
         self._queue.popleft()
+        self._prepared.pop(trial, None)
+        # The next is evaluated while the loop thinks about this one; its turn comes all the same.
+        is_next = self._queue and not self._device.is_host
+        self._ahead = self._evaluation(self._queue[0]) if is_next else None
+        return outcome
+
+    def _evaluation(self, trial: Trial) -> Future[Outcome]:
+        """One thread evaluates, one trial after the other: what the first has taught the next one knows."""
+        return self._thread.submit(lambda: self._remembered(self._evaluate(trial)))
+
+    def _remembered(self, outcome: Outcome) -> Outcome:
         self.remember(outcome)
         return outcome
 
@@ -151,6 +179,8 @@ class LocalLab:
         """Everything again from the delivered source: fresh processes, seeds and sizes."""
         self._builders.forget()
         self._runner.restart()
+        if self._device.inspects:
+            self._runner.start()  # while the source is built
         self._judged.clear()
         started = time.perf_counter()
         results: list[Result] = []
@@ -169,20 +199,27 @@ class LocalLab:
             for workload in item.workloads:
                 if isinstance(code, Verdict) or not verdict.ok:
                     results.append(Result(workload.name, verdict.status, detail=verdict.detail))
-                else:
-                    results.append(self._race(code, item.variant, workload, policies.VERIFY))
+                    continue
+                plan = self._plan(item.variant, workload, code)
+                if isinstance(plan, Refused):
+                    results.append(Result(workload.name, Status.OVER_LIMITS, detail=plan.reason))
+                    continue
+                ready = Ready(workload, code, plan)
+                results.append(self._measuring.against_original(ready, self._policies.verify))
         built = code if isinstance(code, BuiltCode) else None
         return Verified(self._outcome(trial, prepared, built, results, started), count)
 
     def close(self) -> None:
+        self._runner.close()
+        self._reference.close()
         self._builders.close()
-        self._runner.restart()
-        self._reference.kill()
+        # What was under way ends at once now: none of its workers answers any more.
+        self._thread.shutdown(wait=True, cancel_futures=True)
 
     # -- one trial ----------------------------------------------------------------------------------
 
     def _evaluate(self, trial: Trial) -> Outcome:
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), self._runner.busy
         prepared = self._prepare(trial)
         results: list[Result] = []
         built: BuiltCode | None = None
@@ -195,29 +232,32 @@ class LocalLab:
             results += self._evaluate_variant(trial, item, code)
         order = {name: i for i, name in enumerate(trial.workloads)}
         results.sort(key=lambda r: order[r.workload])
-        return self._outcome(trial, prepared, built, results, started)
+        outcome = self._outcome(trial, prepared, built, results, started)
+        return replace(outcome, busy=self._runner.busy - busy)
 
     def _evaluate_variant(self, trial: Trial, item: _Prepared, code: BuiltCode) -> list[Result]:
-        refused: dict[str, Result] = {}
+        results: dict[str, Result] = {}
+        ready: list[Ready] = []
         for w in item.workloads:
             plan = self._plan(item.variant, w, code)
             if isinstance(plan, Refused):
                 status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
-                refused[w.name] = Result(w.name, status, detail=plan.reason)
-        open_ = [w for w in item.workloads if w.name not in refused]
+                results[w.name] = Result(w.name, status, detail=plan.reason)
+            else:
+                ready.append(Ready(w, code, plan))
         verdict = RIGHT
-        if open_ and trial.config is not None:
+        if ready and trial.config is not None:
             levels = ("smoke", "full") if trial.effort == "long" else ("smoke",)
             for level in levels:
                 verdict = verdict if not verdict.ok else self._judge_level(code, item.variant, level)
-        for w in open_:
-            if not verdict.ok:
-                refused[w.name] = Result(w.name, verdict.status, detail=verdict.detail)
-            elif trial.effort == "long":
-                refused[w.name] = self._race(code, item.variant, w, policies.LONG)
-            else:
-                refused[w.name] = self._time_alone(trial, code, item.variant, w)
-        return [refused[w.name] for w in item.workloads]
+        if not verdict.ok:
+            timed = [Result(r.workload.name, verdict.status, detail=verdict.detail) for r in ready]
+        elif trial.effort == "long":
+            timed = [self._measuring.against_original(r, self._policies.long) for r in ready]
+        else:
+            timed = self._measuring.alone(ready, is_candidate=trial.config is not None)
+        results |= {result.workload: result for result in timed}
+        return [results[w.name] for w in item.workloads]
 
     def _judge_level(self, code: BuiltCode, variant: Variant, level: str) -> Verdict:
         key = (code.code_digest, variant.digest, level)
@@ -230,79 +270,25 @@ class LocalLab:
         return self._judged[key]
 
     def _judge(self, code: BuiltCode, variant: Variant, cases: Sequence[Case]) -> Verdict:
+        examined: list[Examined] = []
         for case in cases:
-            expected = self._oracle.expectation(case)
-            if isinstance(expected, Verdict):
+            seconds = self._oracle.establish(case)
+            if isinstance(seconds, Verdict):
                 # The original fails where the candidate would be judged: nothing can be said for it there.
-                return Verdict(expected.status, f"the original itself fails: {expected.detail}")
+                return Verdict(seconds.status, f"the original itself fails: {seconds.detail}")
             plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
             if isinstance(plan, Refused):
                 status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
                 return Verdict(status, plan.reason)
-            deadline = policies.case_deadline(expected.seconds, self._device, code.seconds, plan.nbytes)
-            run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
-            verdict = run if isinstance(run, Verdict) else self._oracle.judge(case, plan, run)
-            if not verdict.ok:
-                return verdict
-        return RIGHT
-
-    def _time_alone(self, trial: Trial, code: BuiltCode, variant: Variant, workload: Workload) -> Result:
-        plan = self._plan(variant, workload, code)
-        assert isinstance(plan, Plan)
-        usual = self._original_seconds[workload.name]
-        policy = replace(policies.SHORT, give_up=None)
-        key = self._key(code, plan, workload, policy)
-        timing = None
-        if trial.config is not None:
-            timing = self._timed.get(key)
-            if timing is None and self._cache is not None:
-                timing = self._cache.get(key)
-                timing = replace(timing, cached=True) if timing else None
-        if timing is None:
-            policy = replace(policy, give_up=policies.GIVE_UP_FACTOR * usual)
-            deadline = policies.timing_deadline(usual, self._device, code.seconds, policy, 1)
-            timed = self._runner.time(
-                [(code, plan)], self._timing_draw(), policy, workload.cache == "warm", deadline
-            )
-            if isinstance(timed, Verdict):
-                return Result(workload.name, timed.status, detail=timed.detail)
-            timing = Timing(timed.samples[0])
-            if (
-                self._cache is not None
-                and trial.config is not None
-                and len(timing.samples) >= policy.min_rounds
-            ):
-                self._cache.put(key, timing)
-        return self._result(workload, timing, key)
-
-    def _race(self, code: BuiltCode, variant: Variant, workload: Workload, policy: TimingPolicy) -> Result:
-        """Time the candidate in alternation with the original."""
-        plan = self._plan(variant, workload, code)
-        rival = self._build_original(workload.as_dict())
-        rival_plan = self._plan(self._original(workload.as_dict()), workload, rival)
-        if isinstance(plan, Refused) or isinstance(rival_plan, Refused):
-            reason = plan.reason if isinstance(plan, Refused) else "the original no longer fits the device"
-            return Result(workload.name, Status.OVER_LIMITS, detail=reason)
-        usual = self._original_seconds[workload.name]
-        deadline = policies.timing_deadline(usual, self._device, code.seconds, policy, 2)
-        pair = [(rival, rival_plan), (code, plan)]
-        timed = self._runner.time(pair, self._timing_draw(), policy, workload.cache == "warm", deadline)
-        if isinstance(timed, Verdict):
-            return Result(workload.name, timed.status, detail=timed.detail)
-        timing = Timing(timed.samples[1], paired=timed.samples[0])
-        return self._result(workload, timing, self._key(code, plan, workload, policy))
-
-    def _result(self, workload: Workload, timing: Timing, key: str) -> Result:
-        floor = self._device.limits.pin_bandwidth
-        traffic = necessary_traffic(self._problem, workload.as_dict())
-        if workload.cache == "cold" and floor and timing.seconds < traffic / floor:
-            detail = f"{timing.seconds * 1e6:.3g} µs for {traffic} bytes is faster than the device's pins"
-            return Result(workload.name, Status.SUSPECT, detail=detail)
-        return Result(workload.name, Status.OK, timing, key=key)
+            deadline = policies.case_deadline(seconds, self._device, code.seconds, plan)
+            examined.append(Examined(case, plan, deadline))
+        return self._oracle.examine(code, examined)
 
     # -- small parts --------------------------------------------------------------------------------
 
     def _prepare(self, trial: Trial) -> list[_Prepared]:
+        if trial in self._prepared:
+            return self._prepared[trial]
         workloads = tuple(self._problem.workload(name) for name in trial.workloads)
         groups: dict[str, _Prepared] = {}
         for w in workloads:
@@ -313,7 +299,7 @@ class LocalLab:
 
     def _variant(self, trial: Trial, workload: Workload) -> Variant:
         if trial.config is None:
-            return self._original(workload.as_dict())
+            return original(self._problem, workload.as_dict())
         return self._templates[trial.template].render(self._problem, trial.config, workload.as_dict())
 
     def _start_builds(self, trial: Trial) -> list[Future[BuiltCode | Verdict]]:
@@ -325,46 +311,6 @@ class LocalLab:
 
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | Refused:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
-
-    def _original(self, sizes: dict[str, int]) -> Variant:
-        return original(self._problem, sizes)
-
-    def _build_original(self, sizes: dict[str, int]) -> BuiltCode:
-        code = self._builders.start(self._original(sizes)).result()
-        if isinstance(code, Verdict):
-            if code.detail.startswith(COMPILER_CRASHED):
-                raise TunesmithError(code.detail, hint="see what is missing with: tunesmith doctor")
-            raise BadInput(
-                f"the kernel does not compile:\n{code.detail}",
-                where=self._problem.kernel.path,
-                hint="mend the source, or the entry, flags and defines in problem.toml",
-            )
-        return code
-
-    def _plan_original(self, case: Case) -> Plan:
-        sizes = dict(case.sizes)
-        code = self._build_original(sizes)
-        plan = plan_launch(self._problem, self._original(sizes), sizes, self._device, code.resources)
-        if isinstance(plan, Refused):
-            raise BadInput(f"the kernel cannot be launched at {sizes}: {plan.reason}")
-        return plan
-
-    def _run_original(self, case: Case, plan: Plan) -> Run | Verdict:
-        code = self._build_original(dict(case.sizes))
-        deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan.nbytes)
-        run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
-        if isinstance(run, Verdict) and run.status is Status.CRASHED:
-            # Perhaps what an earlier kernel did to that process: only a fresh one can tell.
-            self._runner.restart()
-            run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
-        return run
-
-    def _timing_draw(self) -> Draw:
-        return Draw("normal", seed_of(self._settings.seed, "timing"), self._problem.inputs)
-
-    def _key(self, code: BuiltCode, plan: Plan, workload: Workload, policy: TimingPolicy) -> str:
-        shape = repr((plan.sizes, plan.buffers, plan.scalars, plan.locals, plan.launches, workload.cache))
-        return digest_of(code.code_digest, shape, self._device.key, repr(policy), repr(self._problem.inputs))
 
     def _outcome(
         self,

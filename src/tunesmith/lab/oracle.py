@@ -1,9 +1,9 @@
-"""The oracle: what each case should give, and whether what came back is right. Lives outside every worker."""
+"""The oracle that judges on the host: what each case should give, and whether what came back is right."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,46 +12,22 @@ from numpy.typing import NDArray
 
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS, Case
 from tunesmith.core.checks.compare import ErrorStats, error_stats, judge, judge_against_original
-from tunesmith.core.checks.draws import logical
 from tunesmith.core.digest import digest_of
-from tunesmith.core.dtypes import element_type
 from tunesmith.core.errors import BadInput
-from tunesmith.core.messages import Draw, Expected, Failed, Ran, Refer
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import guards
-from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged
 from tunesmith.lab.python_code import fault
+from tunesmith.lab.references import References
+from tunesmith.lab.runner import Run
+from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
-REFERENCE_SECONDS = 120.0
-SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
-SAMPLED_ROWS = 48
 KEPT_BYTES = 1 << 29
-USER_CODE_HINT = "mend the function named in problem.toml"
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    status: Status
-    detail: str = ""
-
-    @property
-    def ok(self) -> bool:
-        return self.status is Status.OK
-
-
-RIGHT = Verdict(Status.OK)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a worker reported of one case: digests, and the bytes of the outputs after the first run."""
-
-    report: Ran
-    outputs: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
@@ -70,31 +46,39 @@ class Expectation:
         return sum(a.nbytes for a in (*self.arrays.values(), *self.original.values()))
 
 
-def draw_of(problem: Problem, case: Case) -> Draw:
-    return Draw(case.distribution, case.seed, problem.inputs)
-
-
-class Oracle:
-    """The two callables plan and run the original on a case, so that its own error can be measured."""
+class HostOracle:
+    """Judges in our process. The callables plan and run the original on a case, so that its own error can be
+    measured, and run a candidate."""
 
     def __init__(
         self,
         problem: Problem,
         alignment: int,
-        worker: WorkerProcess,
+        references: References,
         plan_original: Callable[[Case], Plan],
         run_original: Callable[[Case, Plan], Run | Verdict],
+        run: Callable[[BuiltCode, Case, Plan, float], Run | Verdict],
     ) -> None:
         self._problem = problem
         self._alignment = alignment
-        self._worker = worker
+        self._references = references
         self._plan_original = plan_original
         self._run_original = run_original
+        self._run = run
         self._known: OrderedDict[Case, Expectation | Verdict] = OrderedDict()
 
-    @property
-    def has_reference(self) -> bool:
-        return self._problem.accuracy.reference is not None
+    def establish(self, case: Case) -> float | Verdict:
+        """Seconds the original takes on the case; a Verdict when it fails there."""
+        expected = self.expectation(case)
+        return expected if isinstance(expected, Verdict) else expected.seconds
+
+    def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
+        for c in cases:
+            run = self._run(code, c.case, c.plan, c.deadline)
+            verdict = run if isinstance(run, Verdict) else self.judge(c.case, c.plan, run)
+            if not verdict.ok:
+                return verdict
+        return RIGHT
 
     def expectation(self, case: Case) -> Expectation | Verdict:
         """What the case should give; a Verdict when the original itself fails on it."""
@@ -127,10 +111,14 @@ class Oracle:
 
     def _establish(self, case: Case) -> Expectation | Verdict:
         plan = self._plan_original(case)
-        rows = self._rows(plan, case.seed)
-        sampled = frozenset(self._row_arrays()) if rows is not None else frozenset()
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
-        arrays, inputs, gaps = self._refer(case, plan, rows, sampled)
+        referred = self._references.ask(case, plan, digests=True)
+        rows, sampled = referred.rows, referred.sampled
+        inputs, gaps = dict(referred.answer.input_digests), dict(referred.answer.gap_digests)
+        arrays = {
+            spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
+            for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True)
+        }
         run = self._run_original(case, plan)
         if isinstance(run, Verdict):
             return run
@@ -148,7 +136,7 @@ class Oracle:
             reason = judge(buffer, got, arrays[buffer.name], None)
             if reason and not self._problem.accuracy.baseline_may_fail:
                 return Verdict(Status.WRONG, reason)
-            errors[buffer.name] = error_stats(got, arrays[buffer.name])
+            errors[buffer.name] = error_stats(got, arrays[buffer.name], buffer)
         keep = outputs if rows is not None or not arrays else {}
         return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
 
@@ -214,73 +202,3 @@ class Oracle:
         return (
             array[expected.rows] if buffer.name in expected.sampled and expected.rows is not None else array
         )
-
-    def _row_arrays(self) -> list[str]:
-        size = self._problem.accuracy.independent
-        return [a.name for a in self._problem.arguments if a.is_array and a.shape and a.shape[0].text == size]
-
-    def _rows(self, plan: Plan, seed: int) -> NDArray[np.intp] | None:
-        accuracy = self._problem.accuracy
-        size = accuracy.independent
-        if size is None or not self.has_reference or max(b.count for b in plan.buffers) <= SAMPLED_ABOVE:
-            return None
-        if accuracy.baseline_may_fail:
-            return None  # the other rows would be compared with an original that nobody vouches for
-        total = dict(plan.sizes)[size]
-        if total <= SAMPLED_ROWS:
-            return None
-        inner = np.random.default_rng(seed).choice(total, SAMPLED_ROWS, replace=False)
-        return np.unique(np.concatenate([[0, total - 1], inner])).astype(np.intp)
-
-    def _refer(
-        self, case: Case, plan: Plan, rows: NDArray[np.intp] | None, sampled: frozenset[str]
-    ) -> tuple[dict[str, Array], dict[str, str], dict[str, str]]:
-        accuracy = self._problem.accuracy
-        request = Refer(
-            accuracy.reference,
-            plan,
-            draw_of(self._problem, case),
-            tuple(rows.tolist()) if rows is not None else (),
-            accuracy.independent,
-            tuple(sorted(sampled)),
-        )
-        functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
-        path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"
-        try:
-            reply, blobs = self._worker.request(request, deadline=REFERENCE_SECONDS)
-        except WorkerTimedOut as error:
-            raise BadInput(
-                f"{path} took more than {REFERENCE_SECONDS:.0f} s on {dict(case.sizes)}"
-            ) from error
-        except WorkerDied as error:
-            raise BadInput(f"{path} ended its process on {dict(case.sizes)}: {error}") from error
-        if isinstance(reply, Failed):
-            raise BadInput(reply.message, hint=USER_CODE_HINT)
-        assert isinstance(reply, Expected)
-        arrays = {
-            spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
-            for spec, blob in zip(reply.arrays, blobs, strict=True)
-        }
-        return arrays, dict(reply.input_digests), dict(reply.gap_digests)
-
-
-def as_array(buffer: BufferPlan, data: bytes) -> Array:
-    return logical(np.frombuffer(data, dtype=element_type(buffer.type).numpy), buffer)
-
-
-def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
-    """Elements that still hold exactly what an output is poisoned with before the first run."""
-    if buffer.role != "output" or buffer.init is not None:
-        return 0
-    word = np.dtype(f"u{buffer.itemsize}")
-    cycle = np.frombuffer(guards.fill(guards.PATTERN, 8), dtype=word)
-    view = logical(np.frombuffer(data, dtype=word), buffer)
-    return int(np.count_nonzero(view == np.resize(cycle, buffer.shape)))
-
-
-def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
-    """Whether the memory between strided elements changed; an output's was poisoned."""
-    if buffer.extent == buffer.count:
-        return False
-    poisoned = guards.fill(guards.PATTERN, len(data))
-    return guards.gaps_digest(buffer, data) != (before or guards.gaps_digest(buffer, poisoned))

@@ -2,28 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 from tunesmith.core.device import Device
 from tunesmith.core.messages import TimingPolicy
+from tunesmith.core.plan import Plan
 
-BASELINE = TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.02, max_seconds=1.5)
-SHORT = TimingPolicy(rounds=5, min_rounds=3, chain_seconds=0.01, max_seconds=0.4)
-LONG = TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2)
-VERIFY = TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0)
+
+@dataclass(frozen=True)
+class Policies:
+    baseline: TimingPolicy
+    short: TimingPolicy
+    long: TimingPolicy
+    verify: TimingPolicy
+
+
+# Noisy: chains long enough to span several slices of a scheduler.
+_QUEUED = Policies(
+    baseline=TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.02, max_seconds=1.5),
+    short=TimingPolicy(rounds=5, min_rounds=3, chain_seconds=0.01, max_seconds=0.4),
+    long=TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2),
+    verify=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0),
+)
+# Replayed by the device alone: samples agree within a per cent when they take a millisecond.
+_RECORDED = Policies(
+    baseline=TimingPolicy(rounds=15, min_rounds=7, chain_seconds=0.003, max_seconds=1.0),
+    short=TimingPolicy(rounds=6, min_rounds=4, chain_seconds=0.0006, max_seconds=0.1),
+    long=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.0015, max_seconds=0.5),
+    verify=TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.002, max_seconds=0.8),
+)
+
+
+def policies_of(device: Device) -> Policies:
+    return _RECORDED if device.inspects else _QUEUED
+
 
 BUILD_SECONDS = 120.0
 ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
 DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies and sends at the very least
+DEVICE_DATA_RATE = 500e6  # where the device does all that, but for what the user's function makes
+INPUT_SECONDS = 60.0  # for the user's function that makes inputs, where nobody has seen it at work yet
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
 
 
-def data_seconds(nbytes: int) -> float:
+def data_seconds(plan: Plan, device: Device) -> float:
     """What handling a case's arrays may take, whatever the kernel does."""
-    return nbytes / DATA_RATE
+    plain = all(b.in_c_order and b.packed == 1 and b.init is None for b in plan.buffers)
+    return plan.nbytes / (DEVICE_DATA_RATE if device.inspects and plain else DATA_RATE)
 
 
-def case_deadline(original_seconds: float, device: Device, build_seconds: float, nbytes: int) -> float:
+def case_deadline(original_seconds: float, device: Device, build_seconds: float, plan: Plan) -> float:
     """What a candidate may take for one case: its launches, and everything around them."""
-    return launch_deadline(original_seconds, device, build_seconds) + data_seconds(nbytes)
+    return launch_deadline(original_seconds, device, build_seconds) + data_seconds(plan, device)
 
 
 def launch_deadline(original_seconds: float, device: Device, build_seconds: float) -> float:
@@ -44,10 +75,23 @@ def timing_deadline(
 
 def baseline_deadline(device: Device, nbytes: int) -> float:
     """For an original of unknown speed, of which two launches within ORIGINAL_SECONDS have been seen."""
-    launches = 2 + BASELINE.min_rounds
+    launches = 2 + policies_of(device).baseline.min_rounds
     return launches * ORIGINAL_SECONDS / 2 + _layout_seconds(device, nbytes)
 
 
 def _layout_seconds(device: Device, nbytes: int) -> float:
     """The first request of a workload lays out its data."""
-    return 5.0 + data_seconds(nbytes + 3 * device.limits.llc)
+    rate = DEVICE_DATA_RATE if device.inspects else DATA_RATE
+    return (2.0 if device.inspects else 5.0) + (nbytes + 3 * device.limits.llc) / rate
+
+
+def together(deadlines: Sequence[float], device: Device) -> float:
+    """For several timings in one request: their data is laid out at most once each, usually long ago."""
+    layout = _layout_seconds(device, 0)
+    return layout + sum(deadline - layout for deadline in deadlines)
+
+
+def all_deadlines(deadlines: Iterable[float]) -> float:
+    """For several cases in one request: each has a second at the least, all together need it but once."""
+    times = list(deadlines)
+    return 1.0 + sum(deadline - 1.0 for deadline in times)

@@ -44,6 +44,7 @@ class WorkerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr = bytearray()
         self._drain: threading.Thread | None = None
+        self._closed = False
         self.generation = 0  # counts starts, so that callers know when a worker has forgotten everything
 
     def request(
@@ -83,9 +84,16 @@ class WorkerProcess:
         return self._process is not None and self._process.poll() is None
 
     def ensure_started(self) -> None:
+        if self._closed:
+            raise WorkerDied("the lab is closing")
         if not self.alive:
             self.kill()
             self._start()
+
+    def close(self) -> None:
+        """End it for good: whoever asks again hears that it died."""
+        self._closed = True
+        self.kill()
 
     def kill(self) -> None:
         """End the process and everything it started."""

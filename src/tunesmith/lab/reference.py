@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.checks.draws import draw_array, logical
+from tunesmith.core.checks.draws import draw_array, draw_rows, logical, packed
 from tunesmith.core.digest import digest_of
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.messages import Draw, Expected, ExpectedArray, Refer
@@ -21,54 +22,38 @@ Array = NDArray[Any]
 
 def draw_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
     """The memory of every array the kernel reads, stride gaps included, as flat arrays by name."""
-    linked: dict[str, Any] = {}
-    if draw.inputs is not None:
-        made = call(draw.inputs, {"rng": np.random.default_rng(draw.seed), **dict(plan.sizes)})
-        if not isinstance(made, dict):
-            raise fault(draw.inputs, f"returned {type(made).__name__}, not a dict of arrays")
-        linked = made
-        known = [b.name for b in plan.buffers if b.role in ("input", "inout")]
-        for name in linked:
-            if name not in known:
-                raise fault(draw.inputs, f"gave {name}, which is no input: inputs are {', '.join(known)}")
+    linked = linked_inputs(plan, draw)
     return {
-        b.name: _place(b, linked[b.name], draw.inputs)
-        if draw.inputs is not None and b.name in linked
-        else draw_array(b, draw.distribution, draw.seed)
+        b.name: linked[b.name] if b.name in linked else draw_array(b, draw.distribution, draw.seed)
         for b in plan.buffers
         if b.role in ("input", "inout")
     }
 
 
 def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
-    plan = request.plan
-    inputs = draw_inputs(plan, request.draw)
-    digests = tuple((name, digest_of(array.tobytes())) for name, array in inputs.items())
-    strided = [b for b in plan.buffers if b.role == "inout" and b.extent != b.count]
-    gaps = tuple((b.name, gaps_digest(b, inputs[b.name].tobytes())) for b in strided)
+    plan, draw = request.plan, request.draw
+    # What nobody asks the digest of is drawn when it is needed, and no more of it than that.
+    inputs = draw_inputs(plan, draw) if request.digests else linked_inputs(plan, draw)
+    digests, gaps = _digests(plan, inputs)
     if request.reference is None:
         return Expected(digests, gaps, ()), ()
-    rows = np.asarray(request.rows, dtype=np.intp)
     offered: dict[str, Any] = dict(plan.sizes)
-    if rows.size and request.independent:
-        offered[request.independent] = len(rows)
+    if request.rows and request.independent:
+        offered[request.independent] = len(request.rows)
     for scalar in plan.scalars:
         if scalar.name not in offered:
             offered[scalar.name] = element_type(scalar.type).numpy.type(scalar.value).item()
     for buffer in plan.buffers:
-        if buffer.name not in inputs:
-            continue
-        view = logical(inputs[buffer.name], buffer)
-        if rows.size and buffer.name in request.independent_arrays:
-            view = view[rows]
-        is_float = element_type(buffer.type).kind == "float"
-        offered[buffer.name] = view.astype(np.float64) if is_float else view.copy()
+        if buffer.role in ("input", "inout"):
+            seen = _elements(buffer, inputs.get(buffer.name), request)
+            is_float = element_type(buffer.type).kind == "float"
+            offered[buffer.name] = seen.astype(np.float64) if is_float else seen.copy()
     answer = _by_name(call(request.reference, offered), plan, request.reference)
     arrays, blobs = [], []
     for buffer in plan.compared():
         shape = buffer.shape
-        if rows.size and buffer.name in request.independent_arrays:
-            shape = (len(rows), *shape[1:])
+        if request.rows and buffer.name in request.independent_arrays:
+            shape = (len(request.rows), *shape[1:])
         what = f"returned no array of numbers for {buffer.name}"
         array = numbers(answer[buffer.name], request.reference, what)
         if array.shape != shape:
@@ -81,15 +66,56 @@ def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
     return Expected(digests, gaps, tuple(arrays)), tuple(blobs)
 
 
+def _elements(buffer: BufferPlan, memory: Array | None, request: Refer) -> Array:
+    """What the reference sees of an array: all of it, or the rows asked for; drawn where it is not yet."""
+    rows = request.rows if buffer.name in request.independent_arrays else ()
+    distribution, seed = request.draw.distribution, request.draw.seed
+    if memory is None and rows:
+        return draw_rows(buffer, distribution, seed, rows)
+    view = logical(draw_array(buffer, distribution, seed) if memory is None else memory, buffer)
+    return view[np.asarray(rows, dtype=np.intp)] if rows else view
+
+
+def _digests(
+    plan: Plan, inputs: Mapping[str, Array]
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Of the inputs, and of what lies between the elements of strided arrays that are changed in place."""
+    whole = tuple((name, digest_of(array.tobytes())) for name, array in inputs.items())
+    strided = [b for b in plan.buffers if b.role == "inout" and b.extent != b.count and b.name in inputs]
+    return whole, tuple((b.name, gaps_digest(b, inputs[b.name].tobytes())) for b in strided)
+
+
+def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
+    """The memory of the arrays that the user's own function makes."""
+    if draw.inputs is None:
+        return {}
+    made = call(draw.inputs, {"rng": np.random.default_rng(draw.seed), **dict(plan.sizes)})
+    if not isinstance(made, dict):
+        raise fault(draw.inputs, f"returned {type(made).__name__}, not a dict of arrays")
+    known = {b.name: b for b in plan.buffers if b.role in ("input", "inout")}
+    for name in made:
+        if name not in known:
+            raise fault(draw.inputs, f"gave {name}, which is no input: inputs are {', '.join(known)}")
+    return {name: _place(buffer, made[name], draw.inputs) for name, buffer in known.items() if name in made}
+
+
 def _place(buffer: BufferPlan, values: object, made_by: PythonFunction) -> Array:
     """Linked values in the buffer's memory layout."""
     array = numbers(values, made_by, f"gave no array of numbers for {buffer.name}")
     if array.shape != buffer.shape:
         raise fault(made_by, f"gave {buffer.name} shape {array.shape}, expected {buffer.shape}")
-    memory = np.zeros(buffer.extent, dtype=element_type(buffer.type).numpy)
+    element = element_type(buffer.type)
+    if element.packed > 1:
+        low, high = element.bounds
+        if array.size and not (low <= array.min() and array.max() <= high):
+            raise fault(made_by, f"gave {buffer.name} values outside {element.name}, {low} to {high}")
+        return packed(array.astype(element.numpy), element)
+    # As plain words: NumPy makes no strided view of a type that is not its own.
+    memory = np.zeros(buffer.extent, dtype=f"u{element.bytes}")
     strides = tuple(s * memory.itemsize for s in buffer.strides)
-    np.lib.stride_tricks.as_strided(memory, buffer.shape, strides)[...] = array
-    return memory
+    view = np.lib.stride_tricks.as_strided(memory, buffer.shape, strides)
+    view[...] = array.astype(element.numpy).view(memory.dtype)
+    return memory.view(element.numpy)
 
 
 def _by_name(answer: object, plan: Plan, function: PythonFunction) -> dict[str, Any]:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.messages import (
+    AllJudged,
+    AllTimed,
+    CheckCase,
+    CheckCases,
     Contender,
     Draw,
     Failed,
+    Judged,
+    KeepCase,
     Load,
     Ran,
     RunCase,
+    TimeAll,
     Timed,
     TimeRuns,
     TimingPolicy,
@@ -18,12 +28,38 @@ from tunesmith.core.messages import (
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.oracle import USER_CODE_HINT, Run, Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
+from tunesmith.lab.references import USER_CODE_HINT
+from tunesmith.lab.verdicts import Verdict
 
 LOAD_SECONDS = 60.0
 ATTEMPTS = 3
+Asked = RunCase | KeepCase | CheckCase | CheckCases | TimeRuns | TimeAll
+FORGOTTEN = Verdict(Status.CRASHED, "the device has forgotten the case")
 _FAILED = {"memory": Status.OVER_LIMITS, "unsupported": Status.INFEASIBLE, "build": Status.BUILD_FAILED}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a worker reported of one case: digests, and the bytes of the outputs after the first run."""
+
+    report: Ran
+    outputs: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Race:
+    """Kernels to time in alternation, on the same data."""
+
+    contenders: tuple[tuple[BuiltCode, Plan], ...]
+    draw: Draw
+    policy: TimingPolicy
+    warm: bool
+
+    @property
+    def request(self) -> TimeRuns:
+        entries = tuple(Contender(code.code_digest, plan) for code, plan in self.contenders)
+        return TimeRuns(entries, self.draw, self.policy, self.warm)
 
 
 class Runner:
@@ -32,6 +68,13 @@ class Runner:
         self._device = device
         self._loaded: set[str] = set()
         self._generation = 0
+        self.busy = 0.0  # seconds the device has spent in kernels, as far as the workers said
+
+    @property
+    def generation(self) -> int:
+        """Changes when a worker was replaced, and so has forgotten everything."""
+        self._worker.ensure_started()
+        return self._worker.generation
 
     def run(self, code: BuiltCode, plan: Plan, draw: Draw, deadline: float) -> Run | Verdict:
         reply = self._ask_loaded([code], RunCase(code.code_digest, plan, draw), deadline)
@@ -44,41 +87,99 @@ class Runner:
             return Run(report, blobs)
         return Verdict(Status.CRASHED, "the worker answered something else than was asked")
 
-    def time(
-        self,
-        contenders: list[tuple[BuiltCode, Plan]],
-        draw: Draw,
-        policy: TimingPolicy,
-        warm: bool,
-        deadline: float,
-    ) -> Timed | Verdict:
-        entries = tuple(Contender(code.code_digest, plan) for code, plan in contenders)
-        codes = [code for code, _ in contenders]
-        reply = self._ask_loaded(codes, TimeRuns(entries, draw, policy, warm), deadline)
+    def keep(
+        self, code: BuiltCode, request: KeepCase, blobs: tuple[bytes, ...], deadline: float
+    ) -> Judged | Verdict:
+        return self._judged(self._ask_loaded([code], request, deadline, blobs))
+
+    def check(self, code: BuiltCode, request: CheckCase, deadline: float) -> Judged | Verdict | None:
+        """None: the device has no such case, or no longer."""
+        reply = self._ask_loaded([code], request, deadline)
+        if isinstance(reply, Verdict) and reply is FORGOTTEN:
+            return None
+        return self._judged(reply)
+
+    def _judged(self, reply: tuple[object, tuple[bytes, ...]] | Verdict) -> Judged | Verdict:
         if isinstance(reply, Verdict):
             return reply
-        timed = reply[0]
-        if not isinstance(timed, Timed) or not _as_asked(timed, len(contenders)):
+        if not isinstance(reply[0], Judged):
+            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
+        self.busy += reply[0].busy
+        if reply[0].damage:
+            self.restart()  # what else it hit nobody knows
+        return reply[0]
+
+    def check_all(
+        self, code: BuiltCode, requests: Sequence[CheckCase], deadline: float
+    ) -> tuple[Judged, ...] | Verdict | None:
+        """Verdicts up to the first that is not right; None: the device lacks one of the cases."""
+        reply = self._ask_loaded([code], CheckCases(tuple(requests)), deadline)
+        if isinstance(reply, Verdict):
+            return None if reply is FORGOTTEN else reply
+        answer = reply[0]
+        if not isinstance(answer, AllJudged) or not 0 < len(answer.verdicts) <= len(requests):
+            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
+        for verdict in answer.verdicts:
+            self._judged((verdict, ()))
+        return answer.verdicts
+
+    def time(self, race: Race, deadline: float) -> Timed | Verdict:
+        reply = self._ask_loaded([code for code, _ in race.contenders], race.request, deadline)
+        return reply if isinstance(reply, Verdict) else self._sensible(reply[0], race)
+
+    def time_all(self, races: Sequence[Race], deadline: float) -> list[Timed] | Verdict:
+        codes = [code for race in races for code, _ in race.contenders]
+        reply = self._ask_loaded(codes, TimeAll(tuple(race.request for race in races)), deadline)
+        if isinstance(reply, Verdict):
+            return reply
+        answer = reply[0]
+        if not isinstance(answer, AllTimed) or len(answer.timed) != len(races):
+            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
+        timed: list[Timed] = []
+        for race, one in zip(races, answer.timed, strict=True):
+            sensible = self._sensible(one, race)
+            if isinstance(sensible, Verdict):
+                return sensible
+            timed.append(sensible)
+        return timed
+
+    def _sensible(self, timed: object, race: Race) -> Timed | Verdict:
+        if not isinstance(timed, Timed) or not _as_asked(timed, len(race.contenders)):
             return Verdict(Status.CRASHED, "the worker answered something else than was asked")
         if min(map(min, timed.samples)) <= 0:
             return Verdict(Status.SUSPECT, "the device says that a launch took no time")
+        self.busy += timed.busy
         return timed
+
+    def start(self) -> None:
+        """Have the worker ready when it is asked."""
+        self._worker.ensure_started()
 
     def restart(self) -> None:
         self._worker.kill()
 
+    def close(self) -> None:
+        self._worker.close()
+
     def _ask_loaded(
-        self, codes: list[BuiltCode], request: RunCase | TimeRuns, deadline: float
+        self,
+        codes: list[BuiltCode],
+        request: Asked,
+        deadline: float,
+        blobs: tuple[bytes, ...] = (),
     ) -> tuple[object, tuple[bytes, ...]] | Verdict:
         """Ask a worker that knows the code; should it die between the two, its successor is told again."""
         for _ in range(ATTEMPTS):
-            self._worker.ensure_started()
+            try:
+                self._worker.ensure_started()
+            except WorkerDied as error:
+                return Verdict(Status.CRASHED, str(error))
             if self._generation != self._worker.generation:
                 self._loaded.clear()
                 self._generation = self._worker.generation
             try:
                 refused = next((verdict for code in codes if (verdict := self._load(code))), None)
-                return refused or self._ask(request, deadline)
+                return refused or self._ask(request, deadline, blobs)
             except WorkerReplaced:
                 continue
         raise TunesmithError("device workers die as soon as they are started", hint="run: tunesmith doctor")
@@ -93,7 +194,10 @@ class Runner:
         return None
 
     def _ask(
-        self, request: Load | RunCase | TimeRuns, deadline: float, blobs: tuple[bytes, ...] = ()
+        self,
+        request: Load | Asked,
+        deadline: float,
+        blobs: tuple[bytes, ...] = (),
     ) -> tuple[object, tuple[bytes, ...]] | Verdict:
         try:
             reply, answer = self._worker.request(
@@ -104,6 +208,8 @@ class Runner:
         except WorkerDied as error:
             return Verdict(Status.CRASHED, str(error))
         if isinstance(reply, Failed):
+            if reply.what == "forgotten":
+                return FORGOTTEN
             if reply.what == "user":
                 raise BadInput(reply.message, hint=USER_CODE_HINT)
             if reply.what == "launch":

@@ -4,74 +4,55 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from tunesmith.core.checks.draws import draw_array
 from tunesmith.core.device import Device
-from tunesmith.core.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy
-from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.core.ports import Call, Executable, Memory, OutOfMemory, Pointer, Session
-from tunesmith.lab import reference
-from tunesmith.lab.calls import bind_calls, initial_payload
+from tunesmith.core.messages import Contender, Timed, TimeRuns, TimingPolicy
+from tunesmith.core.plan import BufferPlan
+from tunesmith.core.ports import Call, Executable, Pointer, Recording, Session
+from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
+from tunesmith.lab.calls import bind_calls
 
-UNKNOWN_CACHE = 64 << 20  # rotate as if the last-level cache were this large when the device does not say
-BLOCK = 1 << 22  # elements drawn once and laid out again and again, shifted, to fill an arena
-MEMORY_SHARE = 0.6
 MAX_CHAIN = 512
-
-
-@dataclass
-class _Arena:
-    """The memory one argument rotates through."""
-
-    memory: Memory
-    nbytes: int
-    content: str  # what it was filled from; refilled when that changes
+PROBE = 8  # launches that tell how long one takes
+QUICK = 0.002  # seconds: what is slower the first time is looked at alone
+WHOLE = 4  # a chain may take this many times as long as wanted, if it goes all the way round then
 
 
 @dataclass
 class _Contestant:
-    """One kernel in the race, with its launches bound to every slot visited so far."""
+    """One kernel in the race, with its launches bound to the first slot, and the chains recorded so far."""
 
-    plan: Plan
-    executable: Executable
-    buffers: list[BufferPlan]
+    calls: list[Call]
     slots: int
+    restored: list[tuple[BufferPlan, Arena]]  # after every chain, in which no slot may then come twice
+    once: float = 0.0  # seconds of a launch by itself
     length: int = 1  # launches per sample
     hopeless: bool = False  # slower than anyone would wait for: one look is enough
-    calls: dict[int, list[Call]] = field(default_factory=dict)
+    recordings: dict[tuple[int, int], Recording] = field(default_factory=dict)  # by first slot and length
 
 
 class Stopwatch:
-    """Times on one session. Arenas are kept between requests: filling them costs more than timing."""
+    """Times on one session."""
 
     def __init__(self, session: Session, device: Device) -> None:
         self._session = session
         self._device = device
-        self._arenas: dict[str, _Arena] = {}
-        self._sources: dict[str, bytes] = {}  # what each argument's arena was filled from
-        self._cursor = 0
+        self._arenas = Arenas(session, device)
+        self._cursor = 0  # the slot after the one used last
+        self._thrift = 1
 
     def time(self, request: TimeRuns, executables: Sequence[Executable]) -> Timed:
+        """All contenders in alternation, each sample seen before the next is taken."""
         policy = request.policy
-        buffers = _union([c.plan.buffers for c in request.contenders])
-        slots = self._slots(buffers, request.warm, policy)
-        try:
-            self._lay_out(buffers, slots, request)
-        except OutOfMemory:
-            self.give_back()  # what other workloads have left may take the room
-            self._lay_out(buffers, slots, request)
-        runners = [
-            self._contestant(c, x, buffers, slots, policy)
-            for c, x in zip(request.contenders, executables, strict=True)
-        ]
+        runners, _ = self._line_up(request, executables)
         samples: list[list[float]] = [[] for _ in runners]
         discarded = rounds = 0
         start = time.perf_counter()
         while rounds < policy.rounds:
             order = range(len(runners)) if rounds % 2 == 0 else range(len(runners) - 1, -1, -1)
-            taken = {i: self._sample(runners[i], runners[i].length) for i in order}
+            taken = {i: self._sample(runners[i], runners[i].length)() for i in order}
             if self._session.throttled() and discarded < policy.rounds:
                 discarded += 1
                 continue
@@ -82,121 +63,126 @@ class Stopwatch:
                 break
             if rounds >= policy.min_rounds and time.perf_counter() - start > policy.max_seconds:
                 break
-        return Timed(tuple(map(tuple, samples)), discarded)
+        busy = sum(sum(s) * r.length for s, r in zip(samples, runners, strict=True))
+        return Timed(tuple(map(tuple, samples)), discarded, busy)
+
+    def time_each(self, requests: Sequence[tuple[TimeRuns, Executable]]) -> tuple[Timed, ...]:
+        """One contender after the other, each at its own workload. While the device plays the chains of one,
+        those of the next are recorded; samples are looked at when all have been queued."""
+        for request, _ in requests:
+            self._lay_out(request)  # now, because a larger workload may replace what a smaller one has
+        lined_up = [self._line_up(request, [executable]) for request, executable in requests]
+        if not all(self._arenas.has(arenas) for _, arenas in lined_up):
+            return self._one_by_one(requests)  # there is not room for all at once
+        queued: list[list[Callable[[], float]]] = []
+        for (request, _), ((contestant,), _) in zip(requests, lined_up, strict=True):
+            rounds = 1 if contestant.hopeless else _rounds(contestant, request.policy)
+            queued.append([self._sample(contestant, contestant.length) for _ in range(rounds)])
+        samples = [tuple(seconds() for seconds in chains) for chains in queued]
+        if self._session.throttled():
+            return self._one_by_one(requests)  # which discards what was taken under a held clock
+        return tuple(
+            Timed((taken,), 0, sum(taken) * contestant.length)
+            for taken, ((contestant,), _) in zip(samples, lined_up, strict=True)
+        )
+
+    def _one_by_one(self, requests: Sequence[tuple[TimeRuns, Executable]]) -> tuple[Timed, ...]:
+        return tuple(self.time(request, [executable]) for request, executable in requests)
+
+    def rotate_less(self) -> None:
+        """Others may use the device too: half the memory from now on. Better a time less cold than none."""
+        self._thrift *= 2
 
     def give_back(self) -> None:
         """Release all memory; the next request lays out its data anew."""
-        for arena in self._arenas.values():
-            self._session.release(arena.memory)
-        self._arenas.clear()
+        self._arenas.give_back()
+
+    def _lay_out(self, request: TimeRuns) -> tuple[list[BufferPlan], int, dict[str, Arena]]:
+        buffers = _union([c.plan.buffers for c in request.contenders])
+        plan, draw = request.contenders[0].plan, request.draw
+        wanted = self._arenas.slots(buffers, request.warm, request.policy.rotation)
+        slots = min(wanted, max(2, wanted // self._thrift))
+        return buffers, slots, self._arenas.lay_out(buffers, slots, plan, draw)
+
+    def _line_up(
+        self, request: TimeRuns, executables: Sequence[Executable]
+    ) -> tuple[list[_Contestant], dict[str, Arena]]:
+        buffers, slots, arenas = self._lay_out(request)
+        runners = [
+            self._contestant(c, x, buffers, arenas, slots, request.policy)
+            for c, x in zip(request.contenders, executables, strict=True)
+        ]
+        return runners, arenas
 
     def _contestant(
         self,
         contender: Contender,
         executable: Executable,
         buffers: list[BufferPlan],
+        arenas: dict[str, Arena],
         slots: int,
         policy: TimingPolicy,
     ) -> _Contestant:
         names = {b.name for b in contender.plan.buffers}
-        contestant = _Contestant(contender.plan, executable, [b for b in buffers if b.name in names], slots)
-        self._sample(contestant, 1)  # loads code, finishes compiling
-        once = self._sample(contestant, 1)
-        if policy.give_up is not None and once > policy.give_up:
-            contestant.hopeless = True
-            return contestant
-        length = min(MAX_CHAIN, max(1, math.ceil(policy.chain_seconds / max(once, 1e-7))))
-        # An array that is restored between chains must be visited once in each.
-        restored = any(_needs_restoring(b) for b in contestant.buffers)
-        contestant.length = min(length, slots) if restored else length
+        own = [b for b in buffers if b.name in names]
+        pointers = {
+            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), self._arenas.stride(b)) for b in own
+        }
+        restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
+        calls = bind_calls(contender.plan, executable, pointers)
+        contestant = _Contestant(calls, slots, restored)
+        started = time.perf_counter()
+        self._session.run(calls)  # loads code, finishes compiling
+        is_quick = time.perf_counter() - started < QUICK
+        self._restore(contestant, (0,))
+        # Of one short launch by itself the device's own start would be most of the time.
+        probe = min(PROBE, slots) if is_quick and self._device.inspects else 1
+        contestant.once = self._sample(contestant, probe)()
+        contestant.hopeless = policy.give_up is not None and contestant.once > policy.give_up
+        if not contestant.hopeless:
+            contestant.length = _length(contestant, policy)
         return contestant
 
-    def _sample(self, contestant: _Contestant, length: int) -> float:
-        visited = [(self._cursor + i) % contestant.slots for i in range(length)]
-        self._cursor = (self._cursor + length) % contestant.slots
-        calls = [call for slot in visited for call in self._calls(contestant, slot)]
-        seconds = self._session.chain(calls) / length
-        # Restored after use, not before: by its next turn a slot has left the caches again.
-        for b in contestant.buffers:
-            if _needs_restoring(b):
-                for slot in visited:
-                    self._restore(b, slot * self._stride(b))
-        return seconds
+    def _sample(self, contestant: _Contestant, length: int) -> Callable[[], float]:
+        """Queue a chain; the answer waits for its end and gives the seconds of one launch."""
+        start = self._start(length, contestant.slots)
+        visited = [(start + i) % contestant.slots for i in range(length)]
+        key = (start, length)
+        if key not in contestant.recordings:
+            contestant.recordings[key] = self._session.record(contestant.calls, visited)
+        seconds = contestant.recordings[key].start()
+        self._restore(contestant, visited)
+        return lambda: seconds() / length
 
-    def _calls(self, contestant: _Contestant, slot: int) -> list[Call]:
-        if slot not in contestant.calls:
-            pointers = {
-                b.name: Pointer(self._arenas[b.name].memory, slot * self._stride(b), max(b.nbytes, 1))
-                for b in contestant.buffers
-            }
-            contestant.calls[slot] = bind_calls(contestant.plan, contestant.executable, pointers)
-        return contestant.calls[slot]
+    def _restore(self, contestant: _Contestant, slots: Sequence[int]) -> None:
+        """After use, not before: by its next turn a slot has left the caches again."""
+        for b, arena in contestant.restored:
+            self._arenas.restore(b, arena, slots)
 
-    def _slots(self, buffers: list[BufferPlan], warm: bool, policy: TimingPolicy) -> int:
-        if warm:
-            return 1
-        strides = [self._stride(b) for b in buffers]
-        limits = self._device.limits
-        wanted = math.ceil(policy.rotation * (limits.llc or UNKNOWN_CACHE) / max(1, sum(strides)))
-        room = int(limits.memory * MEMORY_SHARE) // max(1, sum(strides))
-        room = min([room, *(limits.max_allocation // s for s in strides if s)])
-        return max(1, min(max(wanted, 2), room))
-
-    def _stride(self, b: BufferPlan) -> int:
-        align = max(b.align, self._device.limits.alignment)
-        return max(1, -(-b.nbytes // align)) * align
-
-    def _lay_out(self, buffers: list[BufferPlan], slots: int, request: TimeRuns) -> None:
-        draw, sizes = request.draw, request.contenders[0].plan.sizes
-        fixed = {b.name: initial_payload(b, b"\0") for b in buffers if b.init is not None}
-        if draw.inputs is not None:
-            drawn = reference.draw_inputs(request.contenders[0].plan, draw)
-            fixed |= {name: array.tobytes() for name, array in drawn.items()}
-        for b in buffers:
-            needed = slots * self._stride(b)
-            # Drawn numbers are right for any size; linked or promised ones only for their own.
-            content = repr((b, sizes, draw) if b.name in fixed else (b.type, b.values, b.range, draw))
-            arena = self._arenas.get(b.name)
-            if arena is not None and arena.nbytes >= needed and arena.content == content:
-                continue
-            if arena is not None:
-                del self._arenas[b.name]
-                self._session.release(arena.memory)
-            self._arenas[b.name] = _Arena(self._session.allocate(needed), needed, content)
-            self._fill(b, needed, draw, fixed.get(b.name))
-
-    def _fill(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: bytes | None) -> None:
-        memory = self._arenas[b.name].memory
-        source = self._sources[b.name] = self._draw_block(b, nbytes, draw) if fixed is None else fixed
-        if fixed is not None:
-            for offset in range(0, nbytes, self._stride(b)):
-                self._session.write(memory, offset, source)
-            return
-        position = shift = 0
-        while position < nbytes:
-            piece = memoryview(source)[shift : shift + nbytes - position]
-            self._session.write(memory, position, piece)
-            position += len(piece)
-            # An odd shift each time round: slots hold the same distribution, never the same numbers.
-            shift = (shift + 7919 * b.itemsize) % (len(source) // 2 + 1) // b.itemsize * b.itemsize
-
-    def _draw_block(self, b: BufferPlan, nbytes: int, draw: Draw) -> bytes:
-        count = min(BLOCK, -(-nbytes // b.itemsize))
-        flat = replace(b, shape=(count,), strides=(1,), extent=count)
-        return draw_array(flat, draw.distribution, draw.seed).tobytes()
-
-    def _restore(self, b: BufferPlan, offset: int) -> None:
-        """Give an in-place array fresh values, outside any timed window."""
-        source = memoryview(self._sources[b.name])
-        position = 0
-        while position < b.nbytes:
-            piece = source[: b.nbytes - position]
-            self._session.write(self._arenas[b.name].memory, offset + position, piece)
-            position += len(piece)
+    def _start(self, length: int, slots: int) -> int:
+        """Where the next chain starts: beyond what the last one used, whoever that was, and at a multiple of
+        its length, so that a chain once recorded comes round again."""
+        if length >= slots:
+            self._cursor = 0
+            return 0
+        segment = -(-self._cursor // length) % (slots // length)
+        self._cursor = (segment + 1) * length
+        return segment * length
 
 
-def _needs_restoring(b: BufferPlan) -> bool:
-    return b.role == "inout" or b.init is not None
+def _length(contestant: _Contestant, policy: TimingPolicy) -> int:
+    slots, once = contestant.slots, contestant.once
+    length = min(MAX_CHAIN, max(1, math.ceil(policy.chain_seconds / max(once, 1e-7))))
+    whole = slots <= MAX_CHAIN and slots * once <= WHOLE * policy.chain_seconds
+    if whole and not contestant.restored:
+        return -(-length // slots) * slots  # whole rounds: one recording serves every sample
+    return slots // -(-slots // min(length, slots))  # parts of one size, that together go all the way round
+
+
+def _rounds(contestant: _Contestant, policy: TimingPolicy) -> int:
+    """As many as the policy wants, fewer where they would take too long, by the one launch seen so far."""
+    affordable = int(policy.max_seconds / max(contestant.once * contestant.length, 1e-9))
+    return max(policy.min_rounds, min(policy.rounds, affordable))
 
 
 def _union(groups: list[tuple[BufferPlan, ...]]) -> list[BufferPlan]:

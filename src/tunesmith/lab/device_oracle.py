@@ -1,0 +1,175 @@
+"""The oracle for devices that judge for themselves: cases are kept there, verdicts come back.
+
+Only where kernels cannot reach the worker's own memory. A kernel may still reach what is kept on the device,
+so a verdict of `wrong` counts where the original is still right, or once all has been laid out anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tunesmith.core.checks.cases import Case
+from tunesmith.core.digest import digest_of
+from tunesmith.core.errors import BadInput
+from tunesmith.core.messages import CheckCase, Judged, KeepCase
+from tunesmith.core.outcome import Status
+from tunesmith.core.plan import Plan
+from tunesmith.core.problem import Problem
+from tunesmith.lab import policies
+from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.python_code import fault
+from tunesmith.lab.references import References, Referred, draw_of
+from tunesmith.lab.runner import Runner
+from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
+
+KEPT_BYTES = 1 << 30  # of reference values, in our own memory, for when a worker has to be told again
+
+
+@dataclass
+class _Known:
+    seconds: float
+    generation: int  # of the worker that has it
+
+
+class DeviceOracle:
+    """`original` plans and builds the original for a case."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        references: References,
+        runner: Runner,
+        original: Callable[[Case], tuple[BuiltCode, Plan]],
+    ) -> None:
+        self._problem = problem
+        self._references = references
+        self._runner = runner
+        self._original = original
+        self._known: dict[Case, _Known | Verdict] = {}
+        self._referred: OrderedDict[Case, Referred] = OrderedDict()
+
+    def establish(self, case: Case) -> float | Verdict:
+        """Seconds the original takes on the case; a Verdict when it fails there."""
+        known = self._known.get(case)
+        if isinstance(known, Verdict):
+            return known
+        if known is None or known.generation != self._runner.generation:
+            return self._keep(case)
+        return known.seconds
+
+    def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
+        """In one request, which saves most of what requests cost; singly from the first that is not right."""
+        right = 0
+        if len(cases) > 1:
+            checks = [_request(c.case, code, c.plan) for c in cases]
+            judged = self._runner.check_all(code, checks, policies.all_deadlines(c.deadline for c in cases))
+            if isinstance(judged, Verdict):
+                return judged
+            right = sum(j.status is Status.OK for j in judged or ())
+            if judged and right < len(judged):
+                verdict = self._confirmed(judged[right], code, cases[right])
+                if not verdict.ok:
+                    return verdict
+                right += 1
+        for c in cases[right:]:
+            found = self._check(c, code)
+            verdict = found if isinstance(found, Verdict) else self._confirmed(found, code, c)
+            if not verdict.ok:
+                return verdict
+        return RIGHT
+
+    def _confirmed(self, first: Judged, code: BuiltCode, at: Examined) -> Verdict:
+        """A wrong value may be an earlier kernel's doing, who spoilt what is kept on the device: the original
+        tells, on the case as it lies there. If it is right the candidate is guilty, else all is made anew.
+
+        Nothing kept explains two runs that differ, nor guard zones, which are anew every time."""
+        verdict = _verdict(first, at.case)
+        if first.damage or first.status is not Status.WRONG or self._original_is_right(at):
+            return verdict
+        self._runner.restart()
+        again = self._check(at, code)
+        return again if isinstance(again, Verdict) else _verdict(again, at.case)
+
+    def _original_is_right(self, at: Examined) -> bool:
+        code, plan = self._original(at.case)
+        judged = self._runner.check(code, _request(at.case, code, plan), at.deadline)
+        return judged is not None and judged.status is Status.OK
+
+    def _check(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
+        request = _request(at.case, code, at.plan)
+        judged = self._runner.check(code, request, at.deadline)
+        if judged is None:
+            kept = self._keep(at.case)
+            if isinstance(kept, Verdict):
+                return Verdict(kept.status, f"the original itself fails: {kept.detail}")
+            judged = self._runner.check(code, request, at.deadline)
+        return judged or Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
+
+    def _keep(self, case: Case) -> float | Verdict:
+        code, plan = self._original(case)
+        referred = self._refer(case, plan)
+        accuracy = self._problem.accuracy
+        request = KeepCase(
+            _name(case),
+            code.code_digest,
+            plan,
+            draw_of(self._problem, case),
+            referred.answer.arrays,
+            tuple(referred.rows.tolist()) if referred.rows is not None else (),
+            tuple(sorted(referred.sampled)),
+            accuracy.deterministic,
+            accuracy.baseline_may_fail,
+        )
+        # The user's function and the copies from our memory are as slow as anywhere.
+        deadline = policies.ORIGINAL_SECONDS + plan.nbytes / policies.DATA_RATE
+        deadline += policies.INPUT_SECONDS if self._problem.inputs is not None else 0.0
+        judged = self._runner.keep(code, request, referred.blobs, deadline)
+        if judged.status is Status.CRASHED:
+            # Perhaps what an earlier kernel did to that process: only a fresh one can tell.
+            self._runner.restart()
+            judged = self._runner.keep(code, request, referred.blobs, deadline)
+        if isinstance(judged, Judged):
+            self._refuse_varying(referred, judged)
+        if isinstance(judged, Verdict) or judged.status is not Status.OK:
+            verdict = Verdict(judged.status, judged.detail)
+            if verdict.status is Status.WRONG:
+                self._known[case] = verdict
+            return verdict
+        self._known[case] = _Known(judged.seconds, self._runner.generation)
+        return judged.seconds
+
+    def _refer(self, case: Case, plan: Plan) -> Referred:
+        if case not in self._referred:
+            self._referred[case] = self._references.ask(case, plan, digests=False)
+            while sum(r.nbytes for r in self._referred.values()) > KEPT_BYTES and len(self._referred) > 1:
+                self._referred.popitem(last=False)
+        self._referred.move_to_end(case)
+        return self._referred[case]
+
+    def _refuse_varying(self, referred: Referred, judged: Judged) -> None:
+        """Linked inputs must be alike in both processes, or the reference says nothing about the kernel."""
+        made_by = self._problem.inputs
+        wanted = dict(referred.answer.input_digests)
+        for name, digest in judged.input_digests:
+            if made_by is not None and wanted.get(name) != digest:
+                words = f"gives {name} other values when it is called again"
+                raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
+
+
+def _request(case: Case, code: BuiltCode, plan: Plan) -> CheckCase:
+    return CheckCase(_name(case), code.code_digest, plan, case.compares_errors)
+
+
+def _verdict(judged: Judged, case: Case) -> Verdict:
+    detail = f"{_where(case)}: {judged.detail}" if judged.detail else ""
+    return Verdict(judged.status, detail)
+
+
+def _name(case: Case) -> str:
+    return digest_of(repr(case))
+
+
+def _where(case: Case) -> str:
+    return "at " + ", ".join(f"{n}={v}" for n, v in case.sizes) + f" ({case.distribution})"

@@ -1,0 +1,190 @@
+"""Times: the original's own, a candidate's alone during the search, and in alternation for finalists."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.core.device import Device
+from tunesmith.core.digest import digest_of, seed_of
+from tunesmith.core.errors import BadInput
+from tunesmith.core.messages import Draw, Timed, TimingPolicy
+from tunesmith.core.outcome import Outcome, Result, Status, Timing
+from tunesmith.core.plan import Plan, Refused, necessary_traffic, plan_launch
+from tunesmith.core.ports import ResultCache
+from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.template import original
+from tunesmith.lab import policies
+from tunesmith.lab.baseline import Original, original_failed
+from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.runner import Race, Runner
+from tunesmith.lab.verdicts import Verdict
+
+METHOD = 2  # counts changes of how times are taken, so that none is compared with an earlier one's
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A kernel that may be timed at a workload."""
+
+    workload: Workload
+    code: BuiltCode
+    plan: Plan
+
+
+class Measuring:
+    def __init__(
+        self,
+        problem: Problem,
+        device: Device,
+        runner: Runner,
+        original: Original,
+        seed: int,
+        cache: ResultCache | None,
+    ) -> None:
+        self._problem = problem
+        self._device = device
+        self._runner = runner
+        self._original = original
+        self._seed = seed
+        self._cache = cache
+        self._policies = policies.policies_of(device)
+        self._original_seconds: dict[str, float] = {}
+        self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
+        self._took: dict[str, float] = {}  # seconds of the original's first timing, all its inputs made anew
+
+    def remember(self, outcome: Outcome) -> None:
+        """Facts from the journal: what the original takes, and what has been timed already."""
+        for result in outcome.results:
+            if result.timing is None:
+                continue
+            if outcome.trial.config is None:
+                self._original_seconds.setdefault(result.workload, result.timing.seconds)
+            elif outcome.trial.purpose == "search":
+                self._timed[result.key] = result.timing
+
+    def baseline(self, progress: Callable[[str], None]) -> tuple[BuiltCode, list[Result]]:
+        """The original at every workload; anything but a time ends the run."""
+        results: list[Result] = []
+        code: BuiltCode | None = None
+        policy = self._policies.baseline
+        for workload in self._problem.workloads:
+            progress(f"timing the original at {workload.name}")
+            own = self._own(workload)
+            if isinstance(own, Refused):
+                raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
+            deadline = policies.baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
+            started = time.perf_counter()
+            timed = self._runner.time(self._race([own], policy), deadline)
+            self._took[workload.name] = time.perf_counter() - started
+            if isinstance(timed, Verdict):
+                raise original_failed(self._problem, timed, workload)
+            timing = Timing(timed.samples[0], discarded=timed.discarded)
+            results.append(Result(workload.name, Status.OK, timing, key=self._key(own, policy)))
+            code = own.code
+        assert code is not None, "a problem has at least one workload"
+        return code, results
+
+    def alone(self, items: Sequence[Ready], is_candidate: bool) -> list[Result]:
+        """Each by itself. What was timed before, here or in an earlier run, is not timed again."""
+        found: dict[str, Result] = {}
+        left: list[Ready] = []
+        for item in items:
+            key = self._key(item, self._policies.short)
+            timing = self._known(key) if is_candidate else None
+            if timing is None:
+                left.append(item)
+            else:
+                found[item.workload.name] = self._result(item.workload, timing, key)
+        together = self._together(left) if self._device.inspects and len(left) > 1 else None
+        for number, item in enumerate(left):
+            result = together[number] if together else self._one(item)
+            found[item.workload.name] = result
+            # One look at the hopeless is no measurement to keep.
+            enough = result.timing and len(result.timing.samples) >= self._policies.short.min_rounds
+            if self._cache is not None and is_candidate and result.timing and enough:
+                self._cache.put(result.key, result.timing)
+        return [found[item.workload.name] for item in items]
+
+    def against_original(self, item: Ready, policy: TimingPolicy) -> Result:
+        """In alternation with the original."""
+        own = self._own(item.workload)
+        if isinstance(own, Refused):
+            detail = "the original no longer fits the device"
+            return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
+        usual = self._original_seconds[item.workload.name]
+        deadline = policies.timing_deadline(usual, self._device, item.code.seconds, policy, 2)
+        timed = self._runner.time(self._race([own, item], policy), deadline + self._making(item.workload))
+        if isinstance(timed, Verdict):
+            return Result(item.workload.name, timed.status, detail=timed.detail)
+        timing = Timing(timed.samples[1], timed.samples[0], discarded=timed.discarded)
+        return self._result(item.workload, timing, self._key(item, policy))
+
+    def _together(self, items: Sequence[Ready]) -> list[Result] | None:
+        """One request for all, which saves most of what requests cost; None where any of them fails."""
+        races = [self._race([item], self._short(item)) for item in items]
+        deadlines = [self._alone_deadline(item) for item in items]
+        timed = self._runner.time_all(races, policies.together(deadlines, self._device))
+        if isinstance(timed, Verdict):
+            return None
+        return [self._timed_alone(item, t) for item, t in zip(items, timed, strict=True)]
+
+    def _one(self, item: Ready) -> Result:
+        timed = self._runner.time(self._race([item], self._short(item)), self._alone_deadline(item))
+        if isinstance(timed, Verdict):
+            return Result(item.workload.name, timed.status, detail=timed.detail)
+        return self._timed_alone(item, timed)
+
+    def _timed_alone(self, item: Ready, timed: Timed) -> Result:
+        timing = Timing(timed.samples[0], discarded=timed.discarded)
+        return self._result(item.workload, timing, self._key(item, self._policies.short))
+
+    def _short(self, item: Ready) -> TimingPolicy:
+        usual = self._original_seconds[item.workload.name]
+        return replace(self._policies.short, give_up=policies.GIVE_UP_FACTOR * usual)
+
+    def _alone_deadline(self, item: Ready) -> float:
+        usual = self._original_seconds[item.workload.name]
+        own = policies.timing_deadline(usual, self._device, item.code.seconds, self._policies.short, 1)
+        return own + self._making(item.workload)
+
+    def _making(self, workload: Workload) -> float:
+        """What the user's function may take to make the inputs, for a worker that has none yet."""
+        if self._problem.inputs is None:
+            return 0.0
+        return 2 * self._took.get(workload.name, policies.INPUT_SECONDS / 2)
+
+    def _own(self, workload: Workload) -> Ready | Refused:
+        sizes = workload.as_dict()
+        code = self._original.build(sizes)
+        variant = original(self._problem, sizes)
+        plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+        return plan if isinstance(plan, Refused) else Ready(workload, code, plan)
+
+    def _race(self, items: Sequence[Ready], policy: TimingPolicy) -> Race:
+        draw = Draw("normal", seed_of(self._seed, "timing"), self._problem.inputs)
+        warm = items[0].workload.cache == "warm"
+        return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm)
+
+    def _known(self, key: str) -> Timing | None:
+        timing = self._timed.get(key)
+        if timing is None and self._cache is not None:
+            timing = self._cache.get(key)
+            timing = replace(timing, cached=True) if timing else None
+        return timing
+
+    def _result(self, workload: Workload, timing: Timing, key: str) -> Result:
+        floor = self._device.limits.pin_bandwidth
+        traffic = necessary_traffic(self._problem, workload.as_dict())
+        if workload.cache == "cold" and floor and timing.seconds < traffic / floor:
+            detail = f"{timing.seconds * 1e6:.3g} µs for {traffic} bytes is faster than the device's pins"
+            return Result(workload.name, Status.SUSPECT, detail=detail)
+        return Result(workload.name, Status.OK, timing, key=key)
+
+    def _key(self, item: Ready, policy: TimingPolicy) -> str:
+        plan = item.plan
+        launch = (plan.sizes, plan.buffers, plan.scalars, plan.locals, plan.aliases, plan.launches)
+        how = (policy, item.workload.cache, METHOD)
+        parts = (item.code.code_digest, repr(launch), self._device.key, repr(how))
+        return digest_of(*parts, repr(self._problem.inputs))

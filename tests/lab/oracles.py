@@ -1,0 +1,122 @@
+"""One problem, its kernels in Python, and both oracles to judge them: on the host and on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tests.lab.in_process import InProcessWorker, Log
+from tests.lab.python_kernels import Kernel, PythonBackend, PythonSession
+from tunesmith.core.checks.cases import Case
+from tunesmith.core.device import Device, Resources
+from tunesmith.core.messages import CheckCase, Judged, KeepCase, Unit
+from tunesmith.core.plan import Plan, plan_launch
+from tunesmith.core.problem import Problem
+from tunesmith.core.template import original
+from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.device_oracle import DeviceOracle
+from tunesmith.lab.kept_cases import KeptCases
+from tunesmith.lab.oracle import HostOracle
+from tunesmith.lab.references import References, draw_of
+from tunesmith.lab.runner import Run, Runner
+from tunesmith.lab.verdicts import Verdict
+
+SECONDS = 10.0
+
+
+def a_case(rows: int = 24, d: int = 32, distribution: str = "normal", errors: bool = True) -> Case:
+    return Case((("rows", rows), ("d", d)), distribution, 1, "full", errors)
+
+
+@dataclass
+class Judges:
+    """`kernels` by name, one of them "original"."""
+
+    problem: Problem
+    kernels: Mapping[str, Kernel]
+    memory: int = 1 << 28
+    log: Log = field(default_factory=Log)
+
+    @cached_property
+    def gpu(self) -> Device:
+        found = PythonBackend(self.kernels).devices()[0]
+        return replace(found, limits=replace(found.limits, memory=self.memory))
+
+    def plan(self, case: Case) -> Plan:
+        sizes = dict(case.sizes)
+        made = plan_launch(self.problem, original(self.problem, sizes), sizes, self.gpu, None)
+        assert isinstance(made, Plan)
+        return made
+
+    def code(self, name: str) -> BuiltCode:
+        return BuiltCode(Unit("kernel.fake", name, "fake", (), ("scale",)), b"", name, Resources(), 0.1)
+
+    @cached_property
+    def references(self) -> References:
+        worker = InProcessWorker("reference", lambda: PythonBackend({}), self.log)
+        return References(self.problem, worker)  # type: ignore[arg-type]
+
+    def keep_request(self, case: Case, name: str) -> tuple[KeepCase, tuple[bytes, ...]]:
+        plan, accuracy = self.plan(case), self.problem.accuracy
+        referred = self.references.ask(case, plan, digests=False)
+        request = KeepCase(
+            name,
+            "original",
+            plan,
+            draw_of(self.problem, case),
+            referred.answer.arrays,
+            tuple(referred.rows.tolist()) if referred.rows is not None else (),
+            tuple(sorted(referred.sampled)),
+            accuracy.deterministic,
+            accuracy.baseline_may_fail,
+        )
+        return request, referred.blobs
+
+    def check_request(self, kernel: str, case: Case, name: str) -> CheckCase:
+        return CheckCase(name, kernel, self.plan(case), case.compares_errors)
+
+    def runner(self) -> Runner:
+        worker = InProcessWorker("device", lambda: PythonBackend(self.kernels), self.log)
+        return Runner(worker, self.gpu)  # type: ignore[arg-type]
+
+    def on_the_host(self) -> HostOracle:
+        runner = self.runner()
+
+        def run(code: BuiltCode, case: Case, plan: Plan, deadline: float) -> Run | Verdict:
+            return runner.run(code, plan, draw_of(self.problem, case), deadline)
+
+        return HostOracle(
+            self.problem,
+            self.gpu.limits.alignment,
+            self.references,
+            self.plan,
+            lambda case, plan: run(self.code("original"), case, plan, SECONDS),
+            run,
+        )
+
+    def on_the_device(self, runner: Runner | None = None) -> DeviceOracle:
+        return DeviceOracle(
+            self.problem,
+            self.references,
+            runner or self.runner(),
+            lambda case: (self.code("original"), self.plan(case)),
+        )
+
+
+class Keeper:
+    """Cases kept in a session that the test can look into."""
+
+    def __init__(self, judges: Judges) -> None:
+        self.judges = judges
+        self.session = PythonSession(judges.gpu, judges.kernels)
+        assert self.session.inspector is not None
+        self.kept = KeptCases(self.session, self.session.inspector, judges.gpu)
+
+    def keep(self, case: Case, name: str = "case") -> Judged:
+        request, blobs = self.judges.keep_request(case, name)
+        return self.kept.keep(request, blobs, self.session.load(self.judges.code("original").unit, b""))
+
+    def check(self, kernel: str, case: Case, name: str = "case") -> Judged | None:
+        request = self.judges.check_request(kernel, case, name)
+        return self.kept.check(request, self.session.load(self.judges.code(kernel).unit, b""))
