@@ -15,6 +15,7 @@ from tests.samples import a_problem, config, finalist, outcome, state_of, verifi
 from tunesmith.core.events import Stopped
 from tunesmith.core.outcome import Status
 from tunesmith.core.report import Failure, Report, build_report
+from tunesmith.core.survey import Span, Spilling, SurveyReport
 from tunesmith.deliver.report import report_json, report_markdown
 
 PROBLEM = a_problem()
@@ -78,6 +79,31 @@ def test_the_markdown_tells_the_story() -> None:
     assert ["BLOCK=128 VEC=1", "wrong", "it had to be"] in rows(text)
     for value in (*REPORT.digests.values(), *REPORT.versions.values()):
         assert f"`{value}`" in text
+
+
+def test_the_compiler_is_named_where_there_is_a_choice() -> None:
+    text = report_markdown(replace(REPORT, compiler="nvrtc 13.4"))
+    assert text.startswith(
+        "# scale\n\na device (1.0), built with nvrtc 13.4, right by the float64 reference.\n"
+    )
+
+
+def test_a_survey_tells_what_the_builds_tell_and_claims_nothing() -> None:
+    survey = SurveyReport(
+        planned=9,
+        statuses={"ok": 6, "build_failed": 1},
+        spans={"registers": Span(22, 21, 30.5, 255), "occupancy": Span(None, 50, 100, 100)},
+        spilling=(Spilling({"BLOCK": 64}, 16),),
+    )
+    text = report_markdown(replace(REPORT, survey=survey, compiler="nvrtc 13.4"))
+    assert "For a device, which is not here, built with nvrtc 13.4." in text
+    assert "7 of 9 configurations built (6 can run, 1 build_failed)." in text
+    assert ["registers", "22", "21", "30.5", "255"] in rows(text)
+    assert ["occupancy, %", "", "50", "100", "100"] in rows(text)
+    assert ["BLOCK=64", "16"] in rows(text)
+    assert ["BLOCK=128 VEC=1", "wrong", "it had to be"] in rows(text)
+    assert "speed-up" not in text
+    assert "Geometric mean" not in text
 
 
 def test_without_failures_there_is_no_table_of_them() -> None:

@@ -182,9 +182,74 @@ def test_entries_say_how_to_launch() -> None:
         "block": ["128"],
         "shared": None,
         "args": ["out", "x", "rows", "d"],
+        "cluster": None,
+        "cooperative": False,
+        "pdl": False,
     }
     assert parse(launch["grid"][0]).evaluate({"rows": 16, "d": 256}) == 8
     assert entries[1]["launches"][0]["grid"] == ["rows"]
+
+
+def test_entries_say_everything_about_a_launch() -> None:
+    template = a_template(PROBLEM)
+    (launch,) = template.launches
+    launch = replace(launch, cluster=(parse("VEC"), parse(1)), cooperative=True, pdl=True)
+    _, entries = delivered(choice(B, small=B, wide=B), template=replace(template, launches=(launch,)))
+    (told,) = entries[0]["launches"]
+    assert (told["cluster"], told["cooperative"], told["pdl"]) == (["4", "1"], True, True)
+
+
+def with_headers(problem: Problem, *headers: tuple[str, str]) -> Problem:
+    return replace(problem, kernel=replace(problem.kernel, headers=headers))
+
+
+def test_the_users_headers_are_delivered_under_their_spelling() -> None:
+    problem = with_headers(PROBLEM, ("math/all.h", '#include "one.h"\n'), ("one.h", "é"))
+    files, entries = delivered(choice(B, small=A, wide=B), problem)
+    assert files["include/math/all.h"] == b'#include "one.h"\n'
+    assert files["include/one.h"] == "é".encode()
+    told = {"folder": "include", "files": ["include/math/all.h", "include/one.h"], "left_out": []}
+    assert [entry["headers"] for entry in entries] == [told, told, told]
+    assert delivered(choice(B, small=A, wide=B))[1][0]["headers"] is None
+
+
+@pytest.mark.parametrize("headers", [(("one.h", "template"),), (("cuda_fp16.h", "template"),)])
+def test_headers_of_the_template_stay_apart_from_those_of_the_original(
+    headers: tuple[tuple[str, str], ...],
+) -> None:
+    problem = with_headers(PROBLEM, ("one.h", "original"))
+    template = replace(a_template(problem), headers=headers)
+    files, entries = delivered(choice(B, small=None, wide=B), problem, template)
+    folders = [entry["headers"]["folder"] for entry in entries]
+    assert folders == ["include", "include-tuned", "include"]
+    assert files["include/one.h"] == b"original"
+    assert files[f"include-tuned/{headers[0][0]}"] == b"template"
+    assert f"include/{headers[0][0]}" not in files or headers[0][0] == "one.h"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "../up.h",
+        "a/../../up.h",
+        "/etc/up.h",
+        "..",
+        ".",
+        "a\\up.h",
+        "a\0.h",
+        "\udc80.h",
+        "x" * 300,
+        "a/b",
+        "a.h/c",
+    ],
+)
+def test_a_spelling_that_cannot_be_a_file_there_is_told_and_not_written(spelling: str) -> None:
+    problem = with_headers(PROBLEM, ("a/b/c.h", "1"), ("a.h", "2"), (spelling, "3"), ("./a.h", "4"))
+    files, entries = delivered(choice(B, small=B, wide=B), problem)
+    assert sorted(name for name in files if "/" in name) == ["include/a.h", "include/a/b/c.h"]
+    assert files["include/a.h"] == b"2"
+    assert len(entries[0]["headers"]["left_out"]) == 2
+    assert entries[0]["headers"]["left_out"][1] == "./a.h"
 
 
 def test_entries_say_what_else_the_caller_provides() -> None:

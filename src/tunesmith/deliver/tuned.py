@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from tunesmith.core.choose import Choice
 from tunesmith.core.codec import encode
@@ -10,8 +13,13 @@ from tunesmith.core.device import Device
 from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template, Variant, original, plain_name
+from tunesmith.core.untrusted import plain
+from tunesmith.deliver.launch_cu import NAME as LAUNCH_CU
+from tunesmith.deliver.launch_cu import Served, launch_cu
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
+# A header's spelling is whatever a source says: only a name that every disk takes becomes a file's.
+_PART_OF_A_NAME = re.compile(r"[A-Za-z0-9_.+ -]{1,100}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,18 @@ class DispatchLaunch:
     block: tuple[str, ...]
     shared: str | None
     args: tuple[str, ...]
+    cluster: tuple[str, ...] | None
+    cooperative: bool
+    pdl: bool
+
+
+@dataclass(frozen=True)
+class DispatchHeaders:
+    """The user's own headers, below a folder that a build names with -I."""
+
+    folder: str
+    files: tuple[str, ...]
+    left_out: tuple[str, ...]  # spellings that a file below the folder cannot have
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,7 @@ class DispatchEntry:
     flags: tuple[str, ...]
     launches: tuple[DispatchLaunch, ...]
     workspace: tuple[dict[str, str], ...] = ()
+    headers: DispatchHeaders | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +70,7 @@ def tuned_files(problem: Problem, template: Template, device: Device, choice: Ch
     suffix = _suffix(problem.kernel.path)
     stem = plain_name(problem.name)
     files: dict[str, bytes] = {}
-    entries: list[DispatchEntry] = []
+    served: list[Served] = []
     names = _names(problem, template, choice, stem, suffix)
     for pick in choice.picks:
         sizes = problem.workload(pick.workload).as_dict()
@@ -63,21 +84,25 @@ def tuned_files(problem: Problem, template: Template, device: Device, choice: Ch
             continue  # served by the original at the end
         when = " and ".join(f"{name} == {value}" for name, value in sizes.items())
         if pick.config is None:
-            entries.append(_entry(when, f"original{suffix}", original(problem, sizes)))
+            served.append(Served(when, f"original{suffix}", original(problem, sizes)))
             continue
         variant = template.render(problem, pick.config, sizes)
         name = names[(pick.config, variant.digest)]
         files[name] = variant.source.encode()
-        entries.append(_entry(when, name, variant))
+        served.append(Served(when, name, variant))
     if choice.general is not None and not template.bakes_sizes(choice.general):
         variant = template.render(problem, choice.general)
         name = names[(choice.general, variant.digest)]
         files[name] = variant.source.encode()
-        entries.append(_entry(_domain(problem.contract, variant, device), name, variant))
+        served.append(Served(_domain(problem.contract, variant, device), name, variant))
     files[f"original{suffix}"] = original(problem).source.encode()
-    entries.append(_entry("1", f"original{suffix}", original(problem)))
-    dispatch = Dispatch(problem.name, problem.kernel.language, device.name, tuple(entries))
+    served.append(Served("1", f"original{suffix}", original(problem)))
+    headers = _headers(served, files)
+    entries = tuple(_entry(each, headers.get(each.variant.headers)) for each in served)
+    dispatch = Dispatch(problem.name, problem.kernel.language, device.name, entries)
     files["dispatch.json"] = encode(dispatch) + b"\n"
+    if problem.kernel.language == "cuda":
+        files[LAUNCH_CU] = launch_cu(problem, device, served).encode()
     return files
 
 
@@ -133,16 +158,56 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
     ]
 
 
-def _entry(when: str, file: str, variant: Variant) -> DispatchEntry:
+def _headers(
+    served: Sequence[Served], files: dict[str, bytes]
+) -> dict[tuple[tuple[str, str], ...], DispatchHeaders]:
+    """Puts the headers of every source among the files, each set in a folder of its own.
+
+    The template's differ from the original's where it has more, or others under the same spelling: in one
+    folder they would also hide the toolkit's from a source that means those.
+    """
+    told: dict[tuple[tuple[str, str], ...], DispatchHeaders] = {}
+    for variant in (each.variant for each in reversed(served)):  # the original, which is last, comes first
+        if not variant.headers or variant.headers in told:
+            continue
+        folder = "include" if not told else f"include-tuned{len(told) if len(told) > 1 else ''}"
+        written: dict[PurePosixPath, str] = {}
+        left_out: list[str] = []
+        for spelling, text in variant.headers:
+            path = PurePosixPath(spelling)
+            if _may_be_written(path, text, written):
+                written[path] = text
+            else:
+                left_out.append(plain(spelling))
+        names = {f"{folder}/{path}": text for path, text in written.items()}
+        files.update({name: text.encode(errors="surrogatepass") for name, text in names.items()})
+        told[variant.headers] = DispatchHeaders(folder, tuple(names), tuple(left_out))
+    return told
+
+
+def _may_be_written(path: PurePosixPath, text: str, written: dict[PurePosixPath, str]) -> bool:
+    """Whether it stays in its folder, and is neither another file there nor a folder of one."""
+    if path.is_absolute() or not path.name or ".." in path.parts:
+        return False
+    if not all(_PART_OF_A_NAME.fullmatch(part) for part in path.parts):
+        return False
+    if any(parent in written for parent in path.parents) or any(path in other.parents for other in written):
+        return False
+    return written.get(path, text) == text
+
+
+def _entry(served: Served, headers: DispatchHeaders | None) -> DispatchEntry:
+    variant = served.variant
     workspace = tuple(_workspace(a) for a in variant.arguments if a.role == "workspace")
     return DispatchEntry(
-        when=when,
-        file=file,
+        when=served.when,
+        file=served.file,
         digest=variant.digest,
         config=variant.config.as_dict() if variant.config else None,
         flags=variant.flags,
         launches=tuple(_launch(launch) for launch in variant.launches),
         workspace=workspace,
+        headers=headers,
     )
 
 
@@ -160,6 +225,9 @@ def _launch(launch: Launch) -> DispatchLaunch:
         tuple(e.text for e in launch.block),
         launch.shared.text if launch.shared is not None else None,
         launch.args,
+        tuple(e.text for e in launch.cluster) or None,
+        launch.cooperative,
+        launch.pdl,
     )
 
 

@@ -1,0 +1,292 @@
+"""The host's part of launch.cu: its parameters, the conditions of the dispatch, the launches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tunesmith.core.expr import LIMIT, Expr, Undefined, parse
+from tunesmith.core.expr.c_code import c_code
+from tunesmith.core.expr.nodes import Num
+from tunesmith.core.problem import Argument, Launch, Problem, SizeRule
+from tunesmith.core.template import Variant
+
+HOST = """\
+// The value where it lies within these bounds.
+inline long long within(long long value, long long low, long long high, bool& undefined) {
+    return value < low || value > high ? no_value(undefined) : value;
+}
+
+struct Shape {
+    dim3 grid, block, cluster;
+    long long shared;
+    bool clustered, cooperative, pdl;
+};
+
+inline cudaError_t start(const void* kernel, const Shape& shape, void** args, cudaStream_t stream) {
+    cudaLaunchAttribute attributes[3] = {};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = shape.grid;
+    config.blockDim = shape.block;
+    config.dynamicSmemBytes = static_cast<size_t>(shape.shared);
+    config.stream = stream;
+    config.attrs = attributes;
+    // Static and dynamic shared memory together may need the permission to pass 48 KiB. It belongs to the
+    // kernel, so nobody else may change it between here and the launch.
+    static std::mutex permission;
+    std::unique_lock<std::mutex> alone(permission, std::defer_lock);
+    if (shape.shared > 0) {
+        alone.lock();
+        const cudaError_t error = cudaFuncSetAttribute(
+            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared));
+        if (error != cudaSuccess) return error;
+    }
+    if (shape.clustered) {
+        if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 8) {
+            const cudaError_t error =
+                cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+            if (error != cudaSuccess) return error;
+        }
+        cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = shape.cluster.x;
+        attribute.val.clusterDim.y = shape.cluster.y;
+        attribute.val.clusterDim.z = shape.cluster.z;
+    }
+    if (shape.cooperative) {
+        cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+        attribute.id = cudaLaunchAttributeCooperative;
+        attribute.val.cooperative = 1;
+    }
+    if (shape.pdl) {
+        cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+    }
+    return cudaLaunchKernelExC(&config, kernel, args);
+}
+"""
+
+MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
+
+# Each type, and the header that has it.
+C_TYPES: dict[str, tuple[str, str | None]] = {
+    "float16": ("__half", "cuda_fp16.h"),
+    "bfloat16": ("__nv_bfloat16", "cuda_bf16.h"),
+    "float8_e4m3": ("__nv_fp8_e4m3", "cuda_fp8.h"),
+    "float8_e5m2": ("__nv_fp8_e5m2", "cuda_fp8.h"),
+    "float32": ("float", None),
+    "float64": ("double", None),
+    "int8": ("signed char", None),
+    "int16": ("short", None),
+    "int32": ("int", None),
+    "int64": ("long long", None),
+    "uint8": ("unsigned char", None),
+    "uint16": ("unsigned short", None),
+    "uint32": ("unsigned int", None),
+    "uint64": ("unsigned long long", None),
+    "int4": ("unsigned char", None),  # two in a byte
+    "uint4": ("unsigned char", None),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    type: str
+    name: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Host:
+    """What `launch` takes, and how it is named; every name of the user's has a prefix, so that it can be
+    neither a word of C++ nor a name of ours."""
+
+    arguments: tuple[Parameter, ...]
+    pointers: Mapping[str, str]  # every array's name, and an alias's too -> the parameter
+    rules: tuple[SizeRule, ...]
+    workspaces: tuple[Parameter, ...]
+    headers: tuple[str, ...]
+    literals: tuple[Argument, ...] = ()
+
+    @classmethod
+    def of(cls, problem: Problem, variants: Sequence[Variant]) -> Host:
+        given = [a for a in problem.arguments if (a.is_array and not a.alias) or _is_literal(a)]
+        own = {a.name for a in problem.arguments}
+        scratch = dict.fromkeys(a.name for v in variants for a in v.arguments if a.name not in own)
+        pointers = {a.name: _c_name(a.alias or a.name) for a in problem.arguments if a.is_array}
+        types = [C_TYPES.get(a.type, ("", None))[1] for v in variants for a in v.arguments]
+        return cls(
+            arguments=tuple(_parameter(argument) for argument in given),
+            pointers=pointers | {name: _c_name(name, "work") for name in scratch},
+            rules=problem.contract.sizes,
+            workspaces=tuple(_workspace(name, variants) for name in scratch),
+            headers=tuple(sorted({header for header in types if header is not None})),
+            literals=tuple(argument for argument in given if argument.role == "scalar"),
+        )
+
+    @cached_property
+    def sizes(self) -> dict[str, str]:
+        return {rule.name: _c_name(rule.name, "size") for rule in self.rules}
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        sizes = (Parameter("long long", self.sizes[rule.name], rule.describe()) for rule in self.rules)
+        return (
+            *self.arguments,
+            *sizes,
+            *self.workspaces,
+            Parameter("cudaStream_t", "stream", "0 for the default"),
+        )
+
+    @property
+    def passed(self) -> str:
+        return ", ".join(parameter.name for parameter in self.parameters)
+
+    @property
+    def sizes_passed(self) -> str:
+        return ", ".join(self.sizes.values())
+
+    def checked(self) -> str:
+        """What every expression relies on."""
+        beyond = [f"{name} < -limit || {name} > limit" for name in self.sizes.values()]
+        return f"    if ({' || '.join(beyond)}) return cudaErrorInvalidValue;\n" if beyond else ""
+
+    def as_tuned(self) -> str:
+        """That every literal is what it was while tuning; empty where there is none."""
+        return " && ".join(_is_as_tuned(argument) for argument in self.literals)
+
+    def condition(self, name: str, when: Expr) -> str:
+        taken = ", ".join(f"long long {size}" for size in self.sizes.values())
+        return (
+            f"static bool {name}({taken}) {{\n    bool undefined = false;\n"
+            f"    const bool holds = {c_code(when, self.sizes)};\n    return holds && !undefined;\n}}\n"
+        )
+
+    def run(self, name: str, variant: Variant, address: Callable[[str], str]) -> str:
+        """A function that launches the variant, once everything it needs is known to have a value."""
+        used = dict.fromkeys(arg for launch in variant.launches for arg in launch.args)
+        places = dict(self.pointers)
+        body = ["    bool undefined = false;\n"]
+        for argument in (variant.argument(arg) for arg in used):
+            if argument.role == "scalar":
+                places[argument.name], made = self.scalar(argument)
+                body.append(made)
+        body += [self.shape(number, launch) for number, launch in enumerate(variant.launches)]
+        body.append("    if (undefined) return cudaErrorInvalidValue;\n")
+        for number, launch in enumerate(variant.launches):
+            listed = ", ".join(f"(void*)&{places[arg]}" for arg in launch.args)
+            args = f"args_{number}" if listed else "nullptr"
+            body.append(f"    void* {args}[] = {{{listed}}};\n" if listed else "")
+            started = f"start({address(launch.entry)}, shape_{number}, {args}, stream)"
+            if number < len(variant.launches) - 1:
+                body.append(f"    const cudaError_t error_{number} = {started};\n")
+                body.append(f"    if (error_{number} != cudaSuccess) return error_{number};\n")
+            else:
+                body.append(f"    return {started};\n")
+        return f"static {declaration(name, self.parameters)} {{\n{''.join(body)}}}\n"
+
+    def scalar(self, argument: Argument) -> tuple[str, str]:
+        """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
+        kind, given = C_TYPES[argument.type][0], _c_name(argument.name)
+        if isinstance(argument.value, Expr) and argument.value.names:
+            given = self.within(argument.value, *argument.element.bounds)
+        elif kind == _passed_as(argument):
+            return given, ""
+        name = _c_name(argument.name, "value")
+        return name, f"    const {kind} {name} = static_cast<{kind}>({given});\n"
+
+    def shape(self, number: int, launch: Launch) -> str:
+        def extents(exprs: tuple[Expr, ...]) -> str:
+            checked = (self.within(expr, 1, MOST) for expr in exprs)
+            return ", ".join(checked)
+
+        lines = [
+            f"shape_{number}.grid = dim3({extents(launch.grid)});",
+            f"shape_{number}.block = dim3({extents(launch.block)});",
+        ]
+        if launch.shared is not None:
+            lines.append(f"shape_{number}.shared = {self.within(launch.shared, 0, MOST)};")
+        if launch.cluster:
+            lines.append(f"shape_{number}.cluster = dim3({extents(launch.cluster)});")
+            lines.append(f"shape_{number}.clustered = true;")
+        lines += [f"shape_{number}.cooperative = true;"] if launch.cooperative else []
+        lines += [f"shape_{number}.pdl = true;"] if launch.pdl else []
+        return "".join(f"    {line}\n" for line in [f"Shape shape_{number} = {{}};", *lines])
+
+    def within(self, expr: Expr, low: int, high: int) -> str:
+        """Its value, which is undefined outside these bounds too."""
+        value = c_code(expr, self.sizes)
+        if isinstance(expr.tree, Num) and low <= expr.tree.value <= high:
+            return value
+        if low <= -LIMIT and high >= LIMIT:
+            return value
+        return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
+
+
+def declaration(name: str, parameters: Sequence[Parameter]) -> str:
+    return f"cudaError_t {name}({', '.join(f'{p.type} {p.name}' for p in parameters)})"
+
+
+def identifier(text: str) -> str:
+    """The text as (part of) a C name."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)
+    return f"k{name}" if name[:1].isdigit() else name
+
+
+def _c_name(name: str, prefix: str = "arg") -> str:
+    return f"{prefix}_{identifier(name)}"
+
+
+def _is_literal(argument: Argument) -> bool:
+    """A scalar that no size decides: whoever calls says what it is."""
+    value = argument.value
+    return argument.role == "scalar" and not (isinstance(value, Expr) and value.names)
+
+
+def _is_as_tuned(argument: Argument) -> str:
+    """Compared as the kernel would get them: what a narrow type makes of both is what decides."""
+    kind, passed, given = C_TYPES[argument.type][0], _passed_as(argument), _c_name(argument.name)
+    value = argument.value
+    try:
+        told = c_code(parse(value.evaluate({})), {}) if isinstance(value, Expr) else repr(value)
+    except Undefined:
+        return "false"  # nothing equals it
+    told = f"static_cast<{passed}>({told})"
+    if kind == passed:
+        return f"{given} == {told}"
+    back = f"static_cast<{passed}>(static_cast<{kind}>"
+    return f"{back}({given})) == {back}({told}))"
+
+
+def _passed_as(argument: Argument) -> str:
+    """The narrow floats are classes, which neither C nor Python could pass."""
+    element = argument.element
+    return "float" if element.kind == "float" and element.bytes < 4 else C_TYPES[argument.type][0]
+
+
+def _parameter(argument: Argument) -> Parameter:
+    name = _c_name(argument.name)
+    if not argument.is_array:
+        return Parameter(_passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
+    return Parameter(_pointer(argument), name, _about(argument))
+
+
+def _workspace(name: str, variants: Sequence[Variant]) -> Parameter:
+    found = {v.config: a for v in variants for a in v.arguments if a.name == name}
+    about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
+    return Parameter(_pointer(next(iter(found.values()))), _c_name(name, "work"), about)
+
+
+def _about(argument: Argument) -> str:
+    told = [f"{argument.role} of {argument.type} [{', '.join(e.text for e in argument.shape)}]"]
+    told += [f"aligned to {argument.align} bytes"] if argument.align else []
+    told += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
+    return ", ".join(told)
+
+
+def _pointer(argument: Argument) -> str:
+    kind = C_TYPES.get(argument.type, ("void", None))[0]
+    return f"const {kind}*" if argument.role == "input" else f"{kind}*"
