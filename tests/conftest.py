@@ -5,17 +5,35 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tunesmith import registry
+from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.config import worker_environment
+from tunesmith.core.ports import LaunchFailed, Unsupported
 
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))
 registry.write_linker_stubs(_SCRATCH / "lib")
 os.environ.update({k: v for k, v in worker_environment(_SCRATCH).items() if k != "TMPDIR"})
+
+
+@cache
+def without_cuda() -> str:
+    """Why CUDA cannot be used here; empty where it can."""
+    try:
+        return "" if describe_all() else "no CUDA device here"
+    except (LaunchFailed, Unsupported) as error:
+        return f"no CUDA device here: {error}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Asked when the first such test is due, so that no driver is loaded for the others.
+    if item.get_closest_marker("gpu") and without_cuda():
+        pytest.skip(without_cuda())
 
 
 def pytest_unconfigure() -> None:

@@ -83,7 +83,7 @@ def facts(run: Path) -> list[tuple[str, Any]]:
 
     def timeless(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: timeless(v) for k, v in value.items() if k != "seconds"}
+            return {k: timeless(v) for k, v in value.items() if k not in ("seconds", "busy")}
         return [timeless(v) for v in value] if isinstance(value, list) else value
 
     return [(line["type"], timeless(line["event"])) for line in journal(run)]

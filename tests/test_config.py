@@ -25,7 +25,7 @@ def resolved(
 
 def test_defaults(tmp_path: Path) -> None:
     config = resolved(tmp_path, environment={"HOME": "/home/me"})
-    assert config == RunConfig(cache_dir="/home/me/.cache/tunesmith", builders=os.cpu_count() or 1)
+    assert config == RunConfig(cache_dir="/home/me/.cache/tunesmith")
     assert config.cache_file == Path("/home/me/.cache/tunesmith/results.sqlite")
     assert config.evals is None
 
@@ -98,10 +98,9 @@ def test_where_the_cache_lies(tmp_path: Path) -> None:
     )
 
 
-def test_no_builders_means_one_for_each_core(tmp_path: Path) -> None:
-    cores = os.cpu_count() or 1
-    assert resolved(tmp_path, "builders = 0").builders == cores
-    assert resolved(tmp_path, "builders = 3", {"TUNESMITH_BUILDERS": "0"}).builders == cores
+def test_no_builders_means_that_the_device_decides(tmp_path: Path) -> None:
+    assert resolved(tmp_path, "builders = 0").builders == 0
+    assert resolved(tmp_path, "builders = 3", {"TUNESMITH_BUILDERS": "0"}).builders == 0
 
 
 @pytest.mark.parametrize(

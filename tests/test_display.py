@@ -8,14 +8,36 @@ from io import StringIO
 
 import pytest
 
+from tests.samples import started
 from tunesmith import display
 from tunesmith.backends.fake import FakeBackend
-from tunesmith.core.events import Asked, Baseline, Decided, Event, Measured, Recorded, Verified
+from tunesmith.core.events import (
+    Admitted,
+    Asked,
+    Attached,
+    Baseline,
+    Decided,
+    Event,
+    Measured,
+    Recorded,
+    Surveyed,
+    SurveyedBuild,
+    Verified,
+)
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
 from tunesmith.core.report import Failure, Report, WorkloadReport
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
-from tunesmith.display import Progress, devices_table, report_summary, report_table, size_text, table_text
+from tunesmith.core.survey import Span, Spilling, SurveyReport
+from tunesmith.display import (
+    Progress,
+    devices_table,
+    report_summary,
+    report_table,
+    report_title,
+    size_text,
+    table_text,
+)
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] :boom: \x07"
 HARMLESS = "red [bold]markup[/bold] :boom: \N{REPLACEMENT CHARACTER}"
@@ -97,6 +119,31 @@ class TestProgress:
             first = measured(CONFIG, number=1, detail="x")
             listen(progress, Baseline(measured(None), "reference"), Asked(first.trial), Measured(first))
         assert "searched 1 of 0, 1 failed\n" in stream.getvalue()
+
+    def test_a_survey_and_the_run_after_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
+        stream = StringIO()
+        (device,) = FakeBackend().devices()
+        bad = (Result("only", Status.BUILD_FAILED, detail="no"),)
+        with Progress(stream).live() as progress:
+            listen(
+                progress,
+                started(),
+                Admitted("t", 9, 9),
+                Surveyed(None, (SurveyedBuild(("only",), "s"),)),
+                Surveyed(CONFIG, (SurveyedBuild(("only",), "s"),), bad),
+                Attached(device, "", 8, (CONFIG,)),
+                Admitted("t", 9, 9),
+                Baseline(measured(None), "reference"),
+                Measured(measured(Config.of({"BLOCK": 32}))),
+            )
+        assert stream.getvalue().splitlines() == [
+            "00:00 built 0 of 9",
+            "00:00 built 1 of 9, 1 cannot run",
+            "00:00 going on with simulated device",
+            "00:00 the original is right; it takes only 1000 µs",
+            "00:00 searched 2 of 9, best roughly 1.0× so far, 1 failed",
+        ]
 
     @pytest.mark.parametrize("make", [StringIO, Terminal])
     def test_foreign_text_does_not_act(self, make: type[StringIO]) -> None:
@@ -181,6 +228,48 @@ class TestReport:
     def test_why_nothing_worked(self, detail: str, why: str) -> None:
         bad = replace(report(), evaluations={"wrong": 1}, failures=(Failure({"BLOCK": 32}, "wrong", detail),))
         assert f"nothing worked   BLOCK=32: wrong, {why}" in report_summary(bad, "run")
+
+
+class TestSurvey:
+    SURVEY = SurveyReport(
+        planned=9,
+        statuses={"ok": 6, "build_failed": 1},
+        spans={
+            "registers": Span(22, 21, 30.5, 255),
+            "shared": Span(0, 0, 0, 64),
+            "private": Span(8, 0, 0, 16),
+            "occupancy": Span(None, 50, 100, 100),
+        },
+        spilling=tuple(Spilling({"BLOCK": 64 * n}, 80 - n) for n in range(1, 6)),
+    )
+    FAILED = (
+        Failure({"BLOCK": 32}, "build_failed", f"{EVIL}\nmore"),
+        Failure({"BLOCK": 8}, "build_failed", "a second"),
+        Failure({"BLOCK": 16}, "over_limits", ""),
+    )
+
+    def test_says_what_the_builds_tell_and_how_to_go_on(self) -> None:
+        waiting = replace(report(), compiler="nvrtc 13.4", survey=self.SURVEY, failures=self.FAILED)
+        assert report_title(waiting) == "tiny for simulated, which is not here, built with nvrtc 13.4"
+        text = table_text(report_table(waiting), StringIO())
+        assert "│ registers                   │       22 │    21 │   30.5 │  255 │" in text
+        assert "│ static shared memory, bytes │        0 │     0 │      0 │   64 │" in text
+        assert "│ stack, bytes                │        8 │     0 │      0 │   16 │" in text
+        assert "│ occupancy, %                │          │    50 │    100 │  100 │" in text
+        four = ", ".join(f"BLOCK={64 * n} ({80 - n} bytes)" for n in range(1, 5))
+        assert report_summary(waiting, "my run") == [
+            "configurations   7 of 9 built (6 can run, 1 build_failed)",
+            f"spilling         {four}, 1 more",
+            f"build_failed     BLOCK=32: {EVIL}",
+            "over_limits      BLOCK=16: no reason given",
+            "resume it with   tunesmith resume 'my run'",
+        ]
+
+    def test_a_report_names_the_compiler(self) -> None:
+        assert report_title(report()) == "tiny on simulated"
+        assert report_title(replace(report(), compiler="nvcc 13.0")) == (
+            "tiny on simulated, built with nvcc 13.0"
+        )
 
 
 def test_devices_are_shown_as_they_call_themselves() -> None:

@@ -6,6 +6,8 @@ import importlib.util
 import shutil
 import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from tunesmith import doctor, registry
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.core.device import Device
 from tunesmith.core.errors import DeviceMissing
+from tunesmith.core.ports import Unsupported
 
 
 @pytest.fixture
@@ -25,17 +28,40 @@ class Machine:
     """A Linux machine with everything, until a test takes something away."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.modules = {"tree_sitter", "pyopencl"}
+        self.modules = {"tree_sitter", "pyopencl", "ml_dtypes", "cuda.bindings"}
         self.programs = {"ld": "/usr/bin/ld", "apt-get": "/usr/bin/apt-get"}
         self.devices: tuple[Device, ...] = tuple(
             replace(d, name="a CPU", platform="a platform") for d in FakeBackend().devices()
         )
         self.trouble: DeviceMissing | None = None
+        self.driver = True
+        self.driver_version = 13010
+        self.nvrtc: tuple[int, int] | Unsupported = (13, 4)
+        self.nvcc: str | None = "13.0.88"
+        self.headers: tuple[Path, ...] = (Path("/cuda/include"),)
         monkeypatch.setattr(sys, "platform", "linux")
         monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
         monkeypatch.setattr(shutil, "which", self.programs.get)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
         monkeypatch.setattr(registry, "list_devices", self._list)
+        monkeypatch.setattr(doctor.ctypes, "CDLL", self._load)
+        monkeypatch.setattr(doctor.nvrtc, "version", self._nvrtc)
+        monkeypatch.setattr(doctor.nvcc, "version", lambda: self.nvcc)
+        monkeypatch.setattr(doctor.toolkit, "header_folders", lambda *_: self.headers)
+        monkeypatch.setattr(doctor.toolkit, "find_nvcc", lambda: "/cuda/bin/nvcc")
+
+    def _load(self, name: str) -> Any:
+        assert name == "libcuda.so.1"
+        if not self.driver:
+            raise OSError("libcuda.so.1: cannot open shared object file")
+        return SimpleNamespace(
+            cuDriverGetVersion=lambda place: setattr(place._obj, "value", self.driver_version)
+        )
+
+    def _nvrtc(self) -> tuple[int, int]:
+        if isinstance(self.nvrtc, Unsupported):
+            raise self.nvrtc
+        return self.nvrtc
 
     def _list(self, *_: Any) -> tuple[Device, ...]:
         if self.trouble is not None:
@@ -50,8 +76,13 @@ class Machine:
 
 def test_everything_is_there(machine: Machine) -> None:
     findings = {f.what: f for f in doctor.examine()}
-    assert [what for what, f in findings.items() if not f.usable] == ["CUDA", "HIP"]
+    assert [what for what, f in findings.items() if not f.usable] == ["HIP"]
     assert findings["OpenCL device"].detail == "a CPU (a platform)"
+    assert findings["NVIDIA driver"].detail == "for CUDA 13.1"
+    assert findings["CUDA device"].detail == "a CPU (sm_0)"
+    assert findings["NVRTC"].detail == "13.4"
+    assert findings["CUDA headers"].detail == "/cuda/include"
+    assert findings["nvcc"].detail == "13.0.88, /cuda/bin/nvcc"
     assert not any(f.fix for f in findings.values())
 
 
@@ -88,3 +119,57 @@ def test_a_driver_that_is_broken(machine: Machine) -> None:
     finding = machine.finding("OpenCL device")
     assert not finding.usable
     assert finding.detail == "the opencl driver did not answer within 60 s"
+
+
+class TestCuda:
+    EXTRA = "pip install 'tunesmith[cuda]'"
+
+    def test_no_driver(self, machine: Machine) -> None:
+        machine.driver = False
+        finding = machine.finding("NVIDIA driver")
+        assert not finding.usable
+        assert finding.detail == "libcuda.so.1 is not there: CUDA kernels can be built, and cannot run"
+        assert "nvidia.com" in finding.fix
+        assert "CUDA device" not in [f.what for f in doctor.examine()], "nobody can ask for devices"
+        assert machine.finding("NVRTC").usable, "it builds all the same"
+
+    def test_no_device(self, machine: Machine) -> None:
+        machine.devices = ()
+        finding = machine.finding("CUDA device")
+        assert (finding.usable, finding.detail) == (False, "the driver sees no device")
+        assert "--gpus all" in finding.fix
+
+    def test_a_driver_that_is_too_old(self, machine: Machine) -> None:
+        machine.driver_version = 12020
+        finding = machine.finding("NVIDIA driver")
+        assert not finding.usable
+        assert finding.detail.startswith("for CUDA 12.2, older than CUDA 13: ")
+        assert finding.fix == "a driver for CUDA 13 or newer, from https://www.nvidia.com/drivers"
+        assert "CUDA device" not in [f.what for f in doctor.examine()], "it could not run anything"
+
+    def test_a_driver_that_does_not_start(self, machine: Machine) -> None:
+        machine.trouble = DeviceMissing("the NVIDIA driver does not start")
+        finding = machine.finding("CUDA device")
+        assert (finding.usable, finding.detail) == (False, "the NVIDIA driver does not start")
+        assert "nvidia-smi -L" in finding.fix
+        machine.modules.remove("cuda.bindings")
+        assert machine.finding("CUDA device").fix == self.EXTRA
+
+    def test_no_compilers(self, machine: Machine) -> None:
+        machine.nvrtc = Unsupported("cuda-bindings cannot be loaded: No module named 'cuda'")
+        machine.nvcc = None
+        assert machine.finding("NVRTC").fix == self.EXTRA
+        assert machine.finding("NVRTC").detail.startswith("cuda-bindings cannot be loaded")
+        assert "CUDA headers" not in [f.what for f in doctor.examine()], "which would do is not known"
+        assert "cuda-downloads" in machine.finding("nvcc").fix
+
+    def test_no_headers(self, machine: Machine) -> None:
+        machine.headers = ()
+        finding = machine.finding("CUDA headers")
+        assert (finding.usable, finding.fix) == (False, self.EXTRA)
+
+    def test_no_small_floats(self, machine: Machine) -> None:
+        machine.modules.remove("ml_dtypes")
+        finding = machine.finding("ml_dtypes")
+        assert finding.detail == "not installed: comparing bfloat16 and float8 needs it"
+        assert finding.fix == self.EXTRA

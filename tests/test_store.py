@@ -357,7 +357,8 @@ def test_files_by_digest(tmp_path: Path) -> None:
 
 def test_a_folder_of_results_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = RunFolder.create(tmp_path / "run")
-    folder.replace_folder("tuned", {"a": b"1", "b": b"2"})
+    folder.replace_folder("tuned", {"a": b"1", "include/math/b.h": b"2"})
+    assert (tmp_path / "run" / "tuned" / "include" / "math" / "b.h").read_bytes() == b"2"
     folder.replace_folder("tuned", {"c": b"3"})
     assert {p.name: p.read_bytes() for p in (tmp_path / "run" / "tuned").iterdir()} == {"c": b"3"}
 

@@ -33,7 +33,7 @@ app = typer.Typer(
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Backend = Annotated[
-    str | None, typer.Option(help="opencl, fake or replay:FILE; by default the language's own.")
+    str | None, typer.Option(help="cuda, opencl, fake or replay:FILE; by default the language's own.")
 ]
 DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; see `devices`.")]
 TemplateFile = Annotated[Path | None, typer.Option("--template", help="The template to search.")]
@@ -53,9 +53,9 @@ def init(
 ) -> None:
     """Draft a problem folder from a kernel source; "FILL" stands where only you know."""
     with handled(as_json):
-        from tunesmith import runs
+        from tunesmith import problems
 
-        draft = runs.init(kernel_file, output, entry)
+        draft = problems.draft(kernel_file, output, entry)
         then = f"tunesmith check {shlex.quote(str(draft.folder))}"
         say(
             as_json,
@@ -83,12 +83,17 @@ def check(
         config = resolved(backend=backend, device=device, seed=seed)
         with progress(as_json) as listener:
             done = runs.check(problem, template, config, listener)
+        known = {"problem": done.problem.name, "device": done.device.name, "feasible": done.feasible}
+        count = f"the template has {done.feasible} configurations for it there"
+        if done.missing:
+            if done.feasible is not None and not as_json:
+                print_line(count)
+            fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
         by = "the reference" if done.problem.accuracy.reference else "itself, run twice (no reference given)"
         lines = [f"{done.problem.name} is right on {done.cases} cases on {done.device.name}, judged by {by}"]
         if done.feasible is not None:
-            lines.append(f"the template has {done.feasible} configurations for it there")
-        value = {"problem": done.problem.name, "device": done.device.name, "cases": done.cases, "right": True}
-        say(as_json, {**value, "feasible": done.feasible}, lines)
+            lines.append(count)
+        say(as_json, {**known, "cases": done.cases, "right": True}, lines)
 
 
 @app.command()
@@ -116,7 +121,7 @@ def tune(
         )
         with progress(as_json) as listener:
             finished = runs.start(problem, template, config, out, listener)
-        show_report(finished, "json" if as_json else "text")
+        show_result(finished, as_json)
 
 
 @app.command()
@@ -127,7 +132,7 @@ def resume(run: RunFolder = None, as_json: AsJson = False) -> None:
 
         with progress(as_json) as listener:
             finished = runs.resume(run, resolved(), listener)
-        show_report(finished, "json" if as_json else "text")
+        show_result(finished, as_json)
 
 
 @app.command()
@@ -254,14 +259,15 @@ def handled(as_json: bool) -> Iterator[None]:
         fail(as_json, 1, f"a bug in Tunesmith: {bug_text(error)}", hint)
 
 
-def fail(as_json: bool, code: int, message: str, hint: str | None) -> NoReturn:
+def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
     print_line(f"error: {message}", stderr=True)
     if hint:
         print_line(f"hint: {hint}", stderr=True)
     if as_json:
         from tunesmith.core.codec import encode
 
-        print_json(encode({"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}))
+        told = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
+        print_json(encode({**told, **more}))
     raise typer.Exit(code)
 
 
@@ -273,14 +279,24 @@ def progress(as_json: bool) -> Iterator[Any]:
         yield listener
 
 
+def show_result(finished: Any, as_json: bool) -> None:
+    """The report; where the device is missing also that, as the error it is."""
+    missing = finished.missing
+    if not (missing and as_json):
+        show_report(finished, "json" if as_json else "text")
+    if missing:
+        fail(as_json, missing.exit_code, str(missing), missing.hint, report=finished.report)
+
+
 def show_report(finished: Any, form: str) -> None:
     from tunesmith import runs
-    from tunesmith.display import report_summary, report_table
+    from tunesmith.display import report_summary, report_table, report_title
 
     if form == "text":
-        print_line(f"{finished.report.problem} on {finished.report.device}")
-        if finished.report.workloads:
-            print_table(report_table(finished.report))
+        print_line(report_title(finished.report))
+        table = report_table(finished.report)
+        if table.row_count:
+            print_table(table)
         for line in report_summary(finished.report, str(finished.folder)):
             print_line(line)
     elif form == "json":

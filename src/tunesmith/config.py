@@ -27,7 +27,7 @@ class RunConfig:
     cache: bool = True
     runs: str = "tunesmith-runs"
     cache_dir: str = ""
-    builders: int = 0  # 0: one for each core
+    builders: int = 0  # 0: as many as suit this machine and the device
 
     @property
     def cache_file(self) -> Path:
@@ -68,6 +68,7 @@ def worker_environment(scratch: Path) -> dict[str, str]:
         "TMPDIR": str(scratch),
         "XDG_CACHE_HOME": str(scratch),
         "POCL_CACHE_DIR": str(scratch / "pocl"),
+        "CUDA_CACHE_PATH": str(scratch / "nv"),
         # PoCL links kernels with libraries that only a compiler's installation has, and uses none of them.
         "LIBRARY_PATH": os.pathsep.join(filter(None, [os.environ.get("LIBRARY_PATH"), str(scratch / "lib")])),
         "PYOPENCL_NO_CACHE": "1",
@@ -90,7 +91,7 @@ def _sound(config: RunConfig) -> RunConfig:
                 f"{name} must be at least {least}, got {value}",
                 hint=f"correct it in {FILE} or in TUNESMITH_{name.upper()}",
             )
-    return config if config.builders else replace(config, builders=os.cpu_count() or 1)
+    return config
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -15,11 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tunesmith.core.device import Device
-from tunesmith.core.events import Baseline, Decided, Measured, Recorded, Verified
-from tunesmith.core.report import Report, best_so_far, config_text, interval_text
+from tunesmith.core.events import Attached, Baseline, Decided, Measured, Recorded, Surveyed, Verified
+from tunesmith.core.report import Failure, Report, best_so_far, config_text, interval_text
 from tunesmith.core.state import State
+from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.untrusted import plain
 
+SHOWN = 4  # configurations of a kind, on a line
 PLAIN_EVERY = 2.0  # seconds between two progress lines where there is no terminal
 PLAIN_WIDTH = 160  # off a terminal a table may be as wide as it needs: what reads it there does not wrap
 
@@ -55,6 +57,10 @@ class Progress:
 
     def event(self, record: Recorded, state: State) -> None:
         match record.event:
+            case Surveyed():
+                self._show(self._surveying(state))
+            case Attached(device, compiler):
+                self._say(f"going on with {device.name}" + (f" and {compiler}" if compiler else ""))
             case Baseline(outcome):
                 times = ", ".join(
                     f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing
@@ -71,8 +77,14 @@ class Progress:
             case _:
                 pass
 
+    def _surveying(self, state: State) -> str:
+        found = [s for s in state.surveyed if s.config is not None]
+        unable = sum(s.unable for s in found)
+        return f"built {len(found)} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
+
     def _searching(self, state: State) -> str:
-        done, failed = len(state.searched()), sum(not o.results or o.status != "ok" for o in state.searched())
+        statuses = state.statuses()
+        done, failed = statuses.total(), statuses.total() - statuses["ok"]
         limit = state.started.settings.evals if state.started else None
         feasible = state.admitted.feasible if state.admitted else 0
         total = feasible if limit is None else min(limit, feasible)
@@ -119,7 +131,15 @@ def table_text(table: Table, stream: TextIO | None) -> str:
     return captured.get().rstrip("\n")
 
 
+def report_title(report: Report) -> str:
+    built = f", built with {report.compiler}" if report.compiler else ""
+    where = f"on {report.device}" if report.survey is None else f"for {report.device}, which is not here"
+    return f"{report.problem} {where}{built}"
+
+
 def report_table(report: Report) -> Table:
+    if report.survey is not None:
+        return _survey_table(report.survey)
     table = Table()
     for name, justify in (
         ("workload", "left"),
@@ -144,6 +164,8 @@ def report_table(report: Report) -> Table:
 
 def report_summary(report: Report, folder: str) -> list[str]:
     """What stands below the table; the paths and the command can be copied into a shell."""
+    if report.survey is not None:
+        return _survey_summary(report, report.survey, folder)
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     lines = []
     if report.geometric_mean is not None:
@@ -162,6 +184,34 @@ def report_summary(report: Report, folder: str) -> list[str]:
         else f"resume it with   tunesmith resume {shlex.quote(folder)}"
     )
     return lines
+
+
+def _survey_table(survey: SurveyReport) -> Table:
+    table = Table()
+    table.add_column("by the compiler", no_wrap=True)
+    for name in ("original", "least", "median", "most"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, span in survey.spans.items():
+        own = "" if span.original is None else str(span.original)
+        table.add_row(LABELS[name], own, str(span.least), f"{span.median:g}", str(span.most))
+    return table
+
+
+def _survey_summary(report: Report, survey: SurveyReport, folder: str) -> list[str]:
+    """What builds alone tell of the configurations, an example of each kind of trouble, how to go on."""
+    counts = ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
+    lines = [f"configurations   {sum(survey.statuses.values())} of {survey.planned} built ({counts})"]
+    if survey.spilling:
+        worst = ", ".join(f"{config_text(s.config)} ({s.spills} bytes)" for s in survey.spilling[:SHOWN])
+        more = f", {len(survey.spilling) - SHOWN} more" if len(survey.spilling) > SHOWN else ""
+        lines.append(f"spilling         {worst}{more}")
+    first: dict[str, Failure] = {}
+    for failure in report.failures:
+        first.setdefault(failure.status, failure)
+    for status, failure in first.items():
+        why = (failure.detail.strip().splitlines() or ["no reason given"])[0]
+        lines.append(f"{status:<16} {config_text(failure.config)}: {why}")
+    return [*lines, f"resume it with   tunesmith resume {shlex.quote(folder)}"]
 
 
 def devices_table(devices: list[Device]) -> Table:

@@ -118,13 +118,14 @@ class Loop:
         )
 
     def _evals_left(self) -> int | None:
-        asked = sum(t.purpose == "search" for t in self._state.asked)
-        return None if self.settings.evals is None else max(0, self.settings.evals - asked)
+        tried = sum(t.purpose == "search" for t in self._state.asked) + len(self._state.unable)
+        return None if self.settings.evals is None else max(0, self.settings.evals - tried)
 
     def _exhausted_budget(self, left: int | None) -> str | None:
         if left == 0:
             return f"the budget of {self.settings.evals} evaluations is used up"
-        if self.settings.seconds is not None and self._state.elapsed > self.settings.seconds:
+        spent = self._state.elapsed - self._state.attached_at
+        if self.settings.seconds is not None and spent > self.settings.seconds:
             return f"the budget of {self.settings.seconds:g} seconds is used up"
         return None
 

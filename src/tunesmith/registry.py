@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,26 +14,34 @@ from tunesmith.core.errors import BadInput, DeviceMissing
 
 if TYPE_CHECKING:
     from tunesmith.core.device import Device
-    from tunesmith.core.events import Settings, Started
+    from tunesmith.core.events import Settings
     from tunesmith.core.outcome import Outcome
     from tunesmith.core.ports import Backend, Journal, Lab, Listener, ResultCache, Searcher
     from tunesmith.core.problem import Problem
-    from tunesmith.core.space import ConfigSet
+    from tunesmith.core.space import ConfigSet, Space
     from tunesmith.core.template import Template
     from tunesmith.lab.bench import Bench
+    from tunesmith.lab.builders import Builders
     from tunesmith.lab.lab import LocalLab
     from tunesmith.lab.process import WorkerProcess
     from tunesmith.loop import Loop
+    from tunesmith.survey import Survey
 
-BACKENDS = ("opencl", "fake", "replay")
-BACKEND_OF = {"opencl": "opencl", "fake": "fake"}  # what runs a language when the user does not say
+BACKENDS = ("cuda", "opencl", "fake", "replay")
+BACKEND_OF = {"cuda": "cuda", "opencl": "opencl", "fake": "fake"}  # what runs a language by default
+ABSENT_FAKE = "fake:absent"  # the simulated device as if it were elsewhere: builds work, nothing runs
 SEARCHERS = ("default", "exhaustive", "random", "refine")
 LIST_SECONDS = 60.0
+LEAST_IN_FLIGHT = 8  # trials asked for and not measured yet
 
 
 def backend(spec: str) -> Backend:
     """The backend called `name` or `name:argument`."""
     name, _, argument = spec.partition(":")
+    if name == "cuda":
+        from tunesmith.backends.cuda.backend import CudaBackend
+
+        return CudaBackend()
     if name == "opencl":
         from tunesmith.backends.opencl import OpenCLBackend
 
@@ -54,7 +64,7 @@ def backend_name(spec: str) -> str:
             f"unknown backend {name!r}; known are {', '.join(BACKENDS)}",
             hint="leave --backend out: the kernel's language has its own",
         )
-    if argument and name != "replay":
+    if argument and name != "replay" and spec != ABSENT_FAKE:
         raise BadInput(f"only the replay backend takes a file, got {spec!r}", hint=f"write --backend {name}")
     return name
 
@@ -105,7 +115,7 @@ def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
 
     write_linker_stubs(scratch / "lib")
     name, _, path = spec.partition(":")
-    absolute = f"{name}:{Path(path).absolute()}" if path else spec
+    absolute = f"{name}:{Path(path).absolute()}" if name == "replay" else name
     environment = settings.worker_environment(scratch)
 
     def spawn(purpose: str) -> WorkerProcess:
@@ -130,6 +140,8 @@ def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
     from tunesmith.core.messages import Devices, Failed, ListDevices
     from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 
+    if spec == ABSENT_FAKE:
+        return ()
     if backend_name(spec) == "replay":
         backend(spec)  # a bad recording is told of here, in its own words, not as the end of a worker
     worker = worker_spawner(spec, scratch)("devices")
@@ -155,7 +167,8 @@ def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
 
 
 def pick_device(devices: Sequence[Device], wanted: str | None, backend_name: str) -> Device:
-    """The device with that id, or the only one whose name or platform contains the text; else the first."""
+    """The device with that id, or the only one whose name, platform or architecture contains the text; with
+    no text, the first."""
     if not devices:
         raise DeviceMissing(
             f"the {backend_name} backend sees no device", hint="see what is missing with: tunesmith doctor"
@@ -164,7 +177,8 @@ def pick_device(devices: Sequence[Device], wanted: str | None, backend_name: str
         # A CPU through PoCL is the embedded default; anything else is the user's choice.
         return next((d for d in devices if d.finishes_compiling_at_launch), devices[0])
     exact = [d for d in devices if d.id == wanted]
-    close = exact or [d for d in devices if wanted.lower() in f"{d.platform} {d.name}".lower()]
+    close = exact or _of_architecture(devices, wanted)
+    close = close or [d for d in devices if wanted.lower() in _described(d)]
     if len(close) != 1:
         listed = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"
@@ -175,6 +189,70 @@ def pick_device(devices: Sequence[Device], wanted: str | None, backend_name: str
     return close[0]
 
 
+def _of_architecture(devices: Sequence[Device], wanted: str) -> list[Device]:
+    from tunesmith.backends.cuda.architectures import capability_named
+
+    capability = capability_named(wanted)
+    return [d for d in devices if capability and d.limits.capability == capability]
+
+
+def _described(device: Device) -> str:
+    architecture = f" sm_{device.limits.capability}" if device.limits.capability else ""
+    return f"{device.platform} {device.name}{architecture}".lower()
+
+
+def absent_device(spec: str, wanted: str | None) -> Device | None:
+    """The device to build for where none is here; None for backends that cannot build without one."""
+    if spec == ABSENT_FAKE:
+        from tunesmith.backends.fake import FakeBackend
+
+        return replace(FakeBackend().devices()[0], absent=True)
+    if backend_name(spec) == "cuda":
+        from tunesmith.backends.cuda.architectures import absent_device as describe
+
+        return describe(wanted)
+    return None
+
+
+def compilers(spec: str) -> tuple[tuple[str, str], ...] | None:
+    """Name and version of each compiler here, the preferred one first; None where there is no choice."""
+    if backend_name(spec) == "cuda":
+        from tunesmith.backends.cuda.compile import compilers as here
+
+        return here()
+    return None
+
+
+def needs_host_headers(log: str) -> bool:
+    """Whether a compiler failed for want of the host's own headers, which only a whole toolkit brings."""
+    from tunesmith.backends.cuda.compile import needs_host_headers as judged
+
+    return judged(log)
+
+
+def builder_count(device: Device, wanted: int) -> int:
+    """Parallel builds: as many as the user says, else one for each core.
+
+    Beside a device of its own one core is left free: it feeds the device, and draws and judges its data.
+    An absent one has nothing to be fed with.
+    """
+    cores = os.cpu_count() or 1
+    return wanted or (cores if device.is_host or device.absent else max(1, cores - 1))
+
+
+def trials_in_flight(device: Device, builders: int) -> int:
+    """Enough that no builder waits while a GPU measures."""
+    return max(LEAST_IN_FLIGHT, 3 * builders) if device.kind == "gpu" else LEAST_IN_FLIGHT
+
+
+def builders(spec: str, scratch: Path, device: Device, count: int, compiler: str) -> Builders:
+    """`compiler` is a name, with or without its version."""
+    from tunesmith.lab.builders import Builders
+
+    spawn = worker_spawner(spec, scratch)
+    return Builders(lambda: spawn("build"), device, count, compiler=compiler.partition(" ")[0])
+
+
 def lab(
     problem: Problem,
     device: Device,
@@ -183,6 +261,7 @@ def lab(
     *,
     seed: int,
     builders: int,
+    compiler: str = "",
     cache: ResultCache | None = None,
     known: Iterable[Outcome] = (),
     progress: Callable[[str], None] = lambda _text: None,
@@ -190,27 +269,54 @@ def lab(
     from tunesmith.lab.lab import LabSettings, LocalLab
 
     spawn = worker_spawner(spec, scratch)
-    return LocalLab(
-        problem, device, spawn, LabSettings(seed, builders), cache=cache, known=known, progress=progress
-    )
+    chosen = LabSettings(seed, builders, compiler.partition(" ")[0])
+    return LocalLab(problem, device, spawn, chosen, cache=cache, known=known, progress=progress)
 
 
 def configs_of(problem: Problem, template: Template, device: Device) -> ConfigSet:
-    sizes = [w.as_dict() for w in problem.workloads]
-    found = template.space.configs(sizes, device.limits.names())
-    if not len(found):
+    """What is searched: the legal configurations, without those that no build could make fit the device."""
+    from tunesmith.core.space.hardware import hardware_constraints
+
+    space, sizes, known = template.space, [w.as_dict() for w in problem.workloads], device.limits.names()
+    limits = hardware_constraints(template, device.limits)
+    fitting = replace(space, constraints=space.constraints + limits)
+    try:
+        found = fitting.configs(sizes, known)
+    except BadInput:
+        # The device may tie together parameters that the template leaves apart, until there are more
+        # combinations than can be listed. Then trying finds out.
+        found = space.configs(sizes, known)
+    if len(found):
+        return found
+    if not limits or _is_empty(space, sizes, known):
         raise BadInput(
             f"the template's constraints leave no configuration on {device.name}",
             where=template.path,
-            hint="widen a parameter or loosen a constraint; device limits count as well",
+            hint="widen a parameter or loosen a constraint",
         )
-    return found
+    # Each limit by itself, or else all of them together.
+    alone = [(limit, replace(space, constraints=(*space.constraints, limit))) for limit in limits]
+    fatal = [limit for limit, one in alone if _is_empty(one, sizes, known)]
+    broken = "; ".join(f"{c.name.removeprefix('device: ')}, {c.expr.text}" for c in fatal or limits)
+    raise BadInput(
+        f"no configuration of the template fits {device.name}, which demands: {broken}",
+        where=template.path,
+        hint="give its parameters smaller values, or name another device with --device",
+    )
+
+
+def _is_empty(space: Space, sizes: Sequence[dict[str, int]], known: dict[str, int]) -> bool:
+    try:
+        return not len(space.configs(sizes, known))
+    except BadInput:  # too many to list
+        return False
 
 
 def loop(
     problem: Problem,
     template: Template,
-    started: Started,
+    settings: Settings,
+    device: Device,
     own_lab: Lab,
     journal: Journal,
     listener: Listener,
@@ -218,15 +324,37 @@ def loop(
     from tunesmith.expert.planner import GivenTemplate
     from tunesmith.loop import Loop
 
-    chosen: Settings = started.settings
     return Loop(
         problem=problem,
         template=template,
-        configs=configs_of(problem, template, started.device),
-        settings=chosen,
+        configs=configs_of(problem, template, device),
+        settings=settings,
         lab=own_lab,
-        searcher=searcher(chosen.search),
+        searcher=searcher(settings.search),
         planner=GivenTemplate(),
+        journal=journal,
+        listener=listener,
+    )
+
+
+def survey(
+    problem: Problem,
+    template: Template,
+    settings: Settings,
+    device: Device,
+    own_builders: Builders,
+    journal: Journal,
+    listener: Listener,
+) -> Survey:
+    from tunesmith.lab.surveyor import Surveyor
+    from tunesmith.survey import Survey
+
+    return Survey(
+        template=template,
+        configs=configs_of(problem, template, device),
+        settings=settings,
+        surveyor=Surveyor(problem, template, device, own_builders),
+        searcher=searcher("random"),
         journal=journal,
         listener=listener,
     )

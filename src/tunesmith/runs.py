@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from tunesmith import __version__, registry
+from tunesmith import __version__, machine, registry
 from tunesmith.config import RunConfig
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.events import Settings, Started
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.ports import Listener
-from tunesmith.core.problem import Launch, Problem
+from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report, build_report
-from tunesmith.core.state import State, fold
+from tunesmith.core.state import State, apply, fold
 from tunesmith.core.template import Template
 from tunesmith.deliver.report import report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
-from tunesmith.expert.reading.signature import missing_entry, signature_faults
-from tunesmith.store import RunFolder, SqliteCache, explained, newest_run, resume_command
+from tunesmith.machine import Here, temporary_scratch
+from tunesmith.problems import RECORDING, TEMPLATE, keep, load_problem, load_template, reload
+from tunesmith.store import FileJournal, RunFolder, SqliteCache, newest_run, resume_command
 
-PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 UNLIMITED = 256  # spaces up to this size are searched whole unless the user sets a budget
 DEFAULT_EVALS = 200
+LISTED = ("cuda", "opencl", "fake")  # replay has the device of its recording
+PACKAGES = (
+    "numpy",
+    "ml_dtypes",
+    "pyopencl",
+    "pocl-binary-distribution",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+)
 
 
 @dataclass(frozen=True)
 class Finished:
     report: Report
     folder: Path
+    missing: DeviceMissing | None = None  # why there is no more than a survey
 
 
 @dataclass(frozen=True)
@@ -46,86 +50,7 @@ class Checked:
     device: Device
     cases: int
     feasible: int | None  # configurations of the template, where one was given
-
-
-@dataclass(frozen=True)
-class Drafted:
-    folder: Path
-    files: tuple[str, ...]
-    fills: int  # places that only the user can fill in
-
-
-class Files:
-    """The files a problem names, read once; what was read is what the run keeps."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self.texts: dict[str, str] = {}
-
-    def read(self, name: str) -> str:
-        if name not in self.texts:
-            self.texts[name] = read_text(self._root / name)
-        return self.texts[name]
-
-
-def read_text(path: Path, missing: str = "correct the name; it counts from the problem file's folder") -> str:
-    """A file's text, or why there is none; `missing` says what to do about a file that is not there."""
-    try:
-        path.name.encode()
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise BadInput("there is no such file", where=str(path), hint=missing) from error
-    except UnicodeEncodeError as error:
-        raise BadInput("the file's name is not UTF-8 text", where=str(path), hint="rename it") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}",
-            where=str(path),
-            hint="save it as UTF-8",
-        ) from error
-    except OSError as error:
-        hints = {IsADirectoryError: "name a file", PermissionError: "make it readable"}
-        hint = hints.get(type(error), missing)
-        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
-
-
-def load_problem(path: Path) -> tuple[Problem, Files]:
-    if path.is_dir():
-        path = path / PROBLEM_FILE
-    files = Files(path.parent)
-    text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
-    problem = parse_problem(text, path=str(path), read=files.read)
-    files.texts[PROBLEM_FILE] = text
-    if no_entry := missing_entry(problem):
-        raise BadInput(no_entry, where=str(path), hint="name one of them as entry")
-    faults = signature_faults(problem)
-    if faults:
-        raise BadInput("\n".join(faults), where=str(path), hint="list the arguments as the kernel takes them")
-    if problem.kernel.language in ("opencl", "fake"):
-        _refuse_cuda_words(problem.launches, problem.kernel.language, str(path))
-        if problem.kernel.include:
-            raise BadInput(
-                f"{problem.kernel.language} sources must be self-contained, this one has include folders",
-                where=str(path),
-                hint="put what the kernel includes into its source",
-            )
-    return problem, files
-
-
-def load_template(path: Path, problem: Problem) -> Template:
-    text = read_text(path, "correct the name; it counts from the current folder")
-    template = parse_template(text, path=path.name, problem=problem)
-    if problem.kernel.language in ("opencl", "fake"):
-        _refuse_cuda_words(template.launches, problem.kernel.language, str(path))
-    return template
-
-
-def _refuse_cuda_words(launches: tuple[Launch, ...], language: str, where: str) -> None:
-    for launch in launches:
-        used = [word for word in ("shared", "cluster", "cooperative", "pdl") if getattr(launch, word)]
-        if used:
-            hint = "for local memory use an argument of role 'local'" if "shared" in used else None
-            raise BadInput(f"{language} launches have no {', '.join(used)}", where=where, hint=hint)
+    missing: DeviceMissing | None = None  # why the kernel was built and not run
 
 
 def start(
@@ -137,30 +62,28 @@ def start(
             "there is no template and, in this version, no author who could write one",
             hint="write one (docs/tutorial.md shows how) and name it: --template FILE",
         )
-    template = load_template(template_path, problem)
+    template = load_template(template_path, problem, files)
     spec = registry.backend_for(problem.kernel.language, config.backend)
     registry.searcher(config.search)
     with temporary_scratch() as scratch:
-        found = registry.list_devices(spec, scratch)
-    device = registry.pick_device(found, config.device, spec)
-    feasible = len(registry.configs_of(problem, template, device))
+        here = machine.look(spec, scratch)
+        device = machine.choose_device(here, config.device)
+        feasible = len(registry.configs_of(problem, template, device))
+        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
     folder = RunFolder.create(out) if out else RunFolder.create_next(Path(config.runs), problem.name)
     try:
-        stored = {name: folder.put(text.encode()) for name, text in files.texts.items()}
-        stored[f"template:{template_path.name}"] = folder.put(template.source.encode())
+        stored = keep(folder, problem, files, template)
         if spec.startswith("replay:"):
             stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
-        evals = config.evals
-        if evals is None and config.time is None and feasible > UNLIMITED:
-            evals = DEFAULT_EVALS
         started = Started(
             problem=problem.name,
             files=tuple(stored.items()),
-            template=f"template:{template_path.name}",
+            template=TEMPLATE + template.path,
             backend=spec.partition(":")[0],
             device=device,
-            settings=Settings(config.search, evals, config.time, config.seed, use_cache=config.cache),
+            settings=_settings(config, device, feasible),
             versions=versions(),
+            compiler=compiler,
         )
         journal = folder.journal()
         journal.append(started)
@@ -169,7 +92,15 @@ def start(
         folder.discard()
         folder.unlock()
         raise
-    return _execute(folder, config, listener, found)
+    return _execute(folder, config, listener, here)
+
+
+def _settings(config: RunConfig, device: Device, feasible: int) -> Settings:
+    evals = config.evals
+    if evals is None and config.time is None and feasible > UNLIMITED:
+        evals = DEFAULT_EVALS
+    width = registry.trials_in_flight(device, registry.builder_count(device, config.builders))
+    return Settings(config.search, evals, config.time, config.seed, width, use_cache=config.cache)
 
 
 def resume(run: Path | None, config: RunConfig, listener: Listener) -> Finished:
@@ -187,14 +118,30 @@ def report(run: Path | None, config: RunConfig) -> Finished:
 
 
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
-    problem, _ = load_problem(problem_path)
-    template = load_template(template_path, problem) if template_path is not None else None
+    problem, files = load_problem(problem_path)
+    template = load_template(template_path, problem, files) if template_path is not None else None
     spec = registry.backend_for(problem.kernel.language, config.backend)
     with temporary_scratch() as scratch:
-        device = registry.pick_device(registry.list_devices(spec, scratch), config.device, spec)
+        here = machine.look(spec, scratch)
+        device = machine.choose_device(here, config.device)
         feasible = len(registry.configs_of(problem, template, device)) if template is not None else None
+        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+        if device.absent:
+            built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
+            missing = DeviceMissing(
+                f"{built} for {device.name}, which is not here to check it on: {here.trouble}",
+                hint="run the same command where one is, or see what is missing with: tunesmith doctor",
+            )
+            return Checked(problem, device, 0, feasible, missing)
         lab = registry.lab(
-            problem, device, spec, scratch, seed=config.seed, builders=1, progress=listener.note
+            problem,
+            device,
+            spec,
+            scratch,
+            seed=config.seed,
+            builders=1,
+            compiler=compiler,
+            progress=listener.note,
         )
         try:
             return Checked(problem, device, lab.check(), feasible)
@@ -202,51 +149,14 @@ def check(problem_path: Path, template_path: Path | None, config: RunConfig, lis
             lab.close()
 
 
-def init(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
-    """Write a drafted problem folder; never over anything that is there."""
-    from tunesmith.expert.drafting.draft import draft_problem
-    from tunesmith.expert.reading.source import language_of
-
-    text = read_text(kernel_file, "correct the name; it counts from the current folder")
-    draft = draft_problem(text, kernel_file.name, language_of(kernel_file.name), entry)
-    folder = output or Path(kernel_file.stem)
-    files = {kernel_file.name: text, **draft.files}
-    if folder.resolve() == kernel_file.parent.resolve():
-        del files[kernel_file.name]  # the source lies there already
-    there = [name for name in files if os.path.lexists(folder / name)]
-    if there:
-        raise BadInput(
-            f"{', '.join(there)} would be overwritten",
-            where=str(folder),
-            hint="choose another folder with -o DIR",
-        )
-    with explained("write the draft", folder, instead="another folder with -o DIR"):
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            for name, content in files.items():
-                (folder / name).write_text(content, encoding="utf-8")
-        except OSError:
-            for name in files:
-                (folder / name).unlink(missing_ok=True)
-            raise
-    return Drafted(folder, tuple(files), draft.fills)
-
-
 def devices(wanted: str | None) -> tuple[list[Device], list[str]]:
     """Every device of the backends usable here, and why the others are not."""
-    found: list[Device] = []
-    troubles: list[str] = []
     with temporary_scratch() as scratch:
-        for spec in [wanted] if wanted else ["opencl", "fake"]:
-            registry.backend_name(spec)
-            try:
-                found += registry.list_devices(spec, scratch)
-            except DeviceMissing as error:
-                troubles.append(str(error))
+        looks = [machine.look(spec, scratch) for spec in ([wanted] if wanted else LISTED)]
+    found = [device for here in looks for device in here.devices]
+    troubles = [here.trouble for here in looks if here.trouble]
     if wanted and not found:
-        raise DeviceMissing(
-            "; ".join(troubles) or f"backend {wanted} sees no device", hint="tunesmith doctor"
-        )
+        raise DeviceMissing("; ".join(troubles), hint=machine.DOCTOR)
     return found, troubles
 
 
@@ -254,12 +164,10 @@ def rendered(finished: Finished, form: str) -> bytes:
     return report_json(finished.report) if form == "json" else report_markdown(finished.report).encode()
 
 
-def _execute(
-    folder: RunFolder, config: RunConfig, listener: Listener, found: tuple[Device, ...] = ()
-) -> Finished:
+def _execute(folder: RunFolder, config: RunConfig, listener: Listener, here: Here | None = None) -> Finished:
     """Do what is left of a run whose folder we hold, and let go of it."""
     try:
-        return _go_on(folder, config, listener, found)
+        return _go_on(folder, config, listener, here)
     except KeyboardInterrupt as error:
         go_on = f"go on with: {resume_command(folder.path)}"
         raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=go_on) from error
@@ -267,52 +175,98 @@ def _execute(
         folder.unlock()
 
 
-def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, found: tuple[Device, ...]) -> Finished:
+def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here | None) -> Finished:
     journal = folder.journal()
     state = fold(journal.read())
     problem, template = reload(folder, state.started)
-    started = state.started
-    assert started is not None
-    if state.stopped is None:
-        scratch = folder.fresh_scratch()
-        cache = (
-            SqliteCache(config.cache_file, listener.note)
-            if started.settings.use_cache and config.cache
-            else None
-        )
+    assert state.started is not None
+    if state.stopped is not None:
+        return _deliver(folder, problem, template, state)
+    scratch = folder.fresh_scratch()
+    try:
+        spec = _spec(folder, state.started)
+        here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
+        place = machine.place_for(state, problem, template, here, config.builders, scratch, listener.note)
+        if place.attached is not None:
+            record = journal.append(place.attached)
+            state = apply(state, record)
+            listener.event(record, state)
+        run = _Run(problem, template, place.device, spec, scratch, config, journal, listener)
+        if place.missing:
+            hint = f"go on where there is one: {resume_command(folder.path)}"
+            surveyed = build_report(problem, run.survey(state))
+            return Finished(surveyed, folder.path, DeviceMissing(place.missing, hint=hint))
+        state = run.search(state)
+    finally:
+        journal.close()
+        folder.remove_scratch()
+    return _deliver(folder, problem, template, state)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What both ways to go on with a run need."""
+
+    problem: Problem
+    template: Template
+    device: Device
+    spec: str
+    scratch: Path
+    config: RunConfig
+    journal: FileJournal
+    listener: Listener
+
+    def search(self, state: State) -> State:
+        settings = state.settings
+        use_cache = settings.use_cache and self.config.cache
+        cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
         try:
-            spec = _spec(folder, started)
-            device = _same_device(started.device, found or registry.list_devices(spec, scratch))
             lab = registry.lab(
-                problem,
-                device,
-                spec,
-                scratch,
-                seed=started.settings.seed,
-                builders=config.builders,
+                self.problem,
+                self.device,
+                self.spec,
+                self.scratch,
+                seed=settings.seed,
+                builders=registry.builder_count(self.device, self.config.builders),
+                compiler=state.compiler,
                 cache=cache,
                 known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
-                progress=listener.note,
+                progress=self.listener.note,
+            )
+            loop = registry.loop(
+                self.problem, self.template, settings, self.device, lab, self.journal, self.listener
             )
             try:
-                state = registry.loop(problem, template, started, lab, journal, listener).run()
+                return loop.run()
             finally:
                 lab.close()
         finally:
-            journal.close()
             if cache is not None:
                 cache.close()
-            folder.remove_scratch()
-    return _deliver(folder, problem, template, state)
+
+    def survey(self, state: State) -> State:
+        count = registry.builder_count(self.device, self.config.builders)
+        builders = registry.builders(self.spec, self.scratch, self.device, count, state.compiler)
+        try:
+            return registry.survey(
+                self.problem,
+                self.template,
+                state.settings,
+                self.device,
+                builders,
+                self.journal,
+                self.listener,
+            ).run()
+        finally:
+            builders.close()
 
 
 def _deliver(folder: RunFolder, problem: Problem, template: Template, state: State) -> Finished:
     """Derived from the journal alone, so writing it twice changes nothing."""
-    assert state.started is not None
     names = _file_names(problem, template, state)
     report_ = build_report(problem, state, names)
     choice = verified_choice(problem, state)
-    folder.replace_folder("tuned", tuned_files(problem, template, state.started.device, choice))
+    folder.replace_folder("tuned", tuned_files(problem, template, state.device, choice))
     folder.write("template" + Path(template.path).suffix, template.source.encode())
     folder.write("report.md", report_markdown(report_).encode())
     folder.write("report.json", report_json(report_))
@@ -323,17 +277,7 @@ def _file_names(problem: Problem, template: Template, state: State) -> tuple[str
     if state.started is None or state.stopped is None:
         return ()
     choice = verified_choice(problem, state)
-    return tuple(f"tuned/{name}" for name in tuned_files(problem, template, state.started.device, choice))
-
-
-def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template]:
-    """Problem and template as the run keeps them, whatever has become of the user's files since."""
-    if started is None:
-        raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
-    texts = {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
-    problem = parse_problem(texts[PROBLEM_FILE], path=PROBLEM_FILE, read=lambda name: texts[name])
-    name = started.template.partition(":")[2]
-    return problem, parse_template(texts[started.template], path=name, problem=problem)
+    return tuple(f"tuned/{name}" for name in tuned_files(problem, template, state.device, choice))
 
 
 def _spec(folder: RunFolder, started: Started) -> str:
@@ -345,37 +289,15 @@ def _spec(folder: RunFolder, started: Started) -> str:
     )
 
 
-def _same_device(wanted: Device, found: tuple[Device, ...]) -> Device:
-    if wanted.backend == "replay":
-        return wanted
-    same = [d for d in found if d.key == wanted.key]
-    if not same:
-        here = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in found) or "none"
-        own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
-        raise DeviceMissing(
-            f"this run belongs to {own}; here there is: {here}",
-            hint="resume it where that device is, or start a new run here",
-        )
-    return next((d for d in same if d.id == wanted.id), same[0])
-
-
 def versions() -> tuple[tuple[str, str], ...]:
     found = [
         ("tunesmith", __version__),
         ("python", platform.python_version()),
         ("system", platform.platform()),
     ]
-    for package in ("numpy", "pyopencl", "pocl-binary-distribution"):
+    for package in PACKAGES:
         try:
             found.append((package, metadata.version(package)))
         except metadata.PackageNotFoundError:
             continue
     return tuple(found)
-
-
-@contextmanager
-def temporary_scratch() -> Iterator[Path]:
-    with explained("make a temporary folder", Path("$TMPDIR"), instead="another place with TMPDIR=DIR"):
-        temporary = tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True)
-    with temporary as name:
-        yield Path(name)

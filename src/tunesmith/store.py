@@ -175,6 +175,7 @@ class RunFolder:
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
             for file, data in files.items():
+                (fresh / file).parent.mkdir(parents=True, exist_ok=True)
                 self._write(fresh / file, data)
             shutil.rmtree(target, ignore_errors=True)
             fresh.rename(target)
@@ -275,7 +276,10 @@ class SqliteCache:
         self._connection: sqlite3.Connection | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=10, isolation_level=None)
+            # Opened in one thread, used by the one that evaluates, closed when that has ended.
+            self._connection = sqlite3.connect(
+                path, timeout=10, isolation_level=None, check_same_thread=False
+            )
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute(
                 "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, timing BLOB NOT NULL)"

@@ -260,8 +260,8 @@ class TestDevicesAndDoctor:
         assert ended.stderr == f"error: {why}\nhint: see what is missing with: tunesmith doctor\n"
         ended = run("devices", "--json")
         assert ended.returncode == 0
-        assert [device["backend"] for device in json.loads(ended.stdout)] == ["fake"]
-        assert ended.stderr == f"{why}\n"
+        assert {device["backend"] for device in json.loads(ended.stdout)} - {"cuda"} == {"fake"}
+        assert why in ended.stderr.splitlines()
         ended = run("doctor")
         assert ended.returncode == 0
         assert f"missing  OpenCL device: {why}\n" in ended.stdout

@@ -15,11 +15,12 @@ import pytest
 
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
-from tunesmith import registry, runs
+from tunesmith import problems, registry
 from tunesmith.core.codec import decode_record
 from tunesmith.core.events import Baseline, Event, Measured, Recorded, Started, Verified
 from tunesmith.core.outcome import Outcome, Trial
 from tunesmith.core.template import Template
+from tunesmith.store import RunFolder
 
 POINTS, OPENCL_POINTS = 50, 5
 TEMPLATE = """\
@@ -218,7 +219,8 @@ def _replayed(run: Path) -> list[Event]:
     events = [_event(line) for line in _raw(run)]
     started = events[0]
     assert isinstance(started, Started)
-    problem, template = runs.reload(runs.RunFolder.open(run), started)
+    problem, template = problems.reload(RunFolder.open(run), started)
     memory = _Memory(started)
-    registry.loop(problem, template, started, _Recorded(events), memory, _Silent()).run()
+    own = (started.settings, started.device)
+    registry.loop(problem, template, *own, _Recorded(events), memory, _Silent()).run()
     return memory.events

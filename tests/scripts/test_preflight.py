@@ -122,3 +122,25 @@ def test_where_pocl_has_no_wheel_no_linker_is_asked_for(machine: Machine) -> Non
     assert result.returncode == 0, result.stderr
     assert "Darwin arm64" in result.stderr
     assert "another OpenCL platform" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("system", "chip", "extra"),
+    [
+        ("Linux", "x86_64", "cuda"),
+        ("Linux", "aarch64", "cuda"),
+        ("Linux", "riscv64", ""),
+        ("Darwin", "arm64", ""),
+    ],
+)
+def test_cuda_is_installed_where_it_has_wheels(machine: Machine, system: str, chip: str, extra: str) -> None:
+    machine.program("uname", f"case $1 in -s) echo {system} ;; -m) echo {chip} ;; esac")
+    result = subprocess.run(
+        [str(shutil.which("sh")), "-c", f'. "{PREFLIGHT}" && echo "[$cuda]"'],
+        cwd=machine.python().program("ld").home,
+        env={"PATH": str(machine.bin)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.stdout == f"[{extra}]\n", result.stderr

@@ -96,7 +96,11 @@ def test_every_argument_is_looked_at() -> None:
         ("unsigned char", "int8", True),
         ("char", "float8_e4m3", True),
         ("float4", "float32", True),
-        ("float4", "float16", False),
+        ("float4", "float16", True),  # sixteen bytes at a time, of whatever it is
+        ("uint4", "bfloat16", True),
+        ("uint8_t", "float32", True),  # plain bytes
+        ("uint32_t", "int4", True),  # eight at a time
+        ("uint32_t", "int16", False),
         ("Mystery", "float32", True),  # only the compiler knows
         ("void", "float32", True),
     ],
@@ -115,6 +119,51 @@ def test_element_types(own: str, given: str, fine: bool) -> None:
 def test_scalar_types(own: str, given: str, fine: bool) -> None:
     text = f"__global__ void k(float* out, {own} a) {{ out[0] = a; }}"
     assert (faults(text, OUT, scalar("a", given)) == []) == fine
+
+
+VLLM = """
+namespace vllm {
+template <typename scalar_t, scalar_t (*ACT_FN)(const scalar_t&), bool act_first>
+__global__ void act_and_mul_kernel(
+    scalar_t* __restrict__ out,          // [..., d]
+    const scalar_t* __restrict__ input,  // [..., 2, d]
+    const int d) { out[0] = ACT_FN(input[d]); }
+}
+"""
+
+
+class TestTemplates:
+    """Entries are instances of C++ templates; what their types become is the compiler's to know."""
+
+    @pytest.mark.parametrize(
+        ("text", "entry"),
+        [
+            ("template <typename T> KERNEL(T* out, T const* __restrict__ x, int n) {}", "k<__half>"),
+            ("template <class T, int N = 4> KERNEL(T* const out, const T* x, int n) {}", "k<half, 8>"),
+            ("template <typename P> KERNEL(P out, P x, int n) {}", "k<__half*>"),
+            ("using Ptr = __half*;\nKERNEL(Ptr out, Ptr x, int n) {}", "k"),
+            ("template <class T> KERNEL(typename T::type* out, Vec<T, 8> const* x, int n) {}", "k<A>"),
+            ("typedef double T;\ntemplate <class T> KERNEL(T* out, T* x, int n) {}", "k<__half>"),
+            ("template <class T> KERNEL(T* out, std::enable_if_t<1, T> const* x, int n) {}", "k<A>"),
+            (VLLM, "vllm::act_and_mul_kernel<__half, vllm::silu<__half>, true>"),
+            (VLLM, "act_and_mul_kernel<c10::Half, silu_kernel<c10::Half>, true>"),
+        ],
+    )  # fmt: skip
+    def test_types_that_only_the_compiler_knows(self, text: str, entry: str) -> None:
+        text = text.replace("KERNEL", "__global__ void k")
+        given = (array("out", "float16", "output"), array("x", "float16"), scalar("n"))
+        assert faults(text, *given, entry=entry) == []
+        assert missing_entry(problem_of(text, *given, entry=entry)) is None
+
+    def test_what_is_certain_is_still_told(self) -> None:
+        (fault,) = faults(VLLM, OUT, N, entry="vllm::act_and_mul_kernel<float, f, true>")
+        assert fault.startswith("act_and_mul_kernel takes 3 arguments, 2 are given")
+        (fault,) = faults(VLLM, OUT, X, array("d"), entry="vllm::act_and_mul_kernel<float, f, true>")
+        assert "d is a scalar in the kernel" in fault
+
+    def test_a_null_pointer_is_an_integer_of_its_size(self) -> None:
+        assert faults(CUDA, OUT, scalar("x", "uint64"), N) == []
+        assert faults(OPENCL, OUT, scalar("x", "uint64"), N, language="opencl") != []
 
 
 def test_a_vector_by_value_is_not_a_number() -> None:

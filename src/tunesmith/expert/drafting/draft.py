@@ -26,8 +26,15 @@ class Draft:
     fills: int  # places where it says FILL
 
 
-def draft_problem(text: str, file_name: str, language: Language, entry: str | None = None) -> Draft:
-    """`entry` chooses a kernel: "name", "space::name", or "name<__half>" to settle its template too."""
+def draft_problem(
+    text: str,
+    file_name: str,
+    language: Language,
+    entry: str | None = None,
+    include: Sequence[str] = (),
+) -> Draft:
+    """`entry` chooses a kernel: "name", "space::name", or "name<__half>" to settle its template too;
+    `include` are folders with headers of the user's own."""
     model = read_source(text, language, where=file_name)
     kernel = _choose(model.kernels, entry, file_name)
     chosen = _template_arguments(entry)
@@ -35,7 +42,7 @@ def draft_problem(text: str, file_name: str, language: Language, entry: str | No
     arguments = draft_arguments(kernel, language, bound)
     blocks = (
         _head(kernel),
-        _kernel_table(kernel, model, file_name, language, chosen),
+        _kernel_table(kernel, model, file_name, language, chosen, include),
         *(_argument_table(argument, arguments, language) for argument in arguments),
         _launch_table(kernel, arguments, model, language),
         _size_tables(arguments),
@@ -83,7 +90,12 @@ def _head(kernel: KernelSignature) -> Iterator[str]:
 
 
 def _kernel_table(
-    kernel: KernelSignature, model: SourceModel, file_name: str, language: Language, chosen: Sequence[str]
+    kernel: KernelSignature,
+    model: SourceModel,
+    file_name: str,
+    language: Language,
+    chosen: Sequence[str],
+    include: Sequence[str],
 ) -> Iterator[str]:
     yield "[kernel]"
     doubts = []
@@ -105,6 +117,8 @@ def _kernel_table(
         yield f"entry = {_quoted(kernel.qualified_name + arguments)}"
     yield f"language = {_quoted(language)}"
     yield "flags = []" + _comment("how production builds it, e.g. " + _flag_example(language))
+    if include:
+        yield f"include = [{', '.join(map(_quoted, include))}]" + _comment("where its own headers lie")
 
 
 def _flag_example(language: Language) -> str:

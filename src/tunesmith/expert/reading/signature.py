@@ -64,14 +64,16 @@ def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[
         return [f"the arguments of {kernel.name} are in another order: {both} ({where})"]
     faults = []
     for number, (parameter, name) in enumerate(zip(kernel.parameters, given, strict=True), start=1):
-        fault = _mismatch(parameter, problem.argument(name))
+        fault = _mismatch(parameter, problem.argument(name), problem.kernel.language)
         if fault:
             faults.append(f"argument {number} of {kernel.name}: {fault} ({where})")
     return faults
 
 
-def _mismatch(parameter: Parameter, argument: Argument) -> str | None:
+def _mismatch(parameter: Parameter, argument: Argument, language: str) -> str | None:
     is_pointer = argument.role != "scalar"
+    if language != "opencl" and _unknowable(parameter, argument):
+        return None
     if parameter.pointer != is_pointer:
         kinds = ("a scalar", "an array")
         own, given = kinds[parameter.pointer], kinds[is_pointer]
@@ -86,6 +88,19 @@ def _mismatch(parameter: Parameter, argument: Argument) -> str | None:
     if not _stored_alike(element_type(parameter.element), argument.element):
         return f"{parameter.name} is {parameter.element} in the kernel, {argument.name} is {argument.type}"
     return None
+
+
+def _unknowable(parameter: Parameter, argument: Argument) -> bool:
+    """What C++ leaves open: a type may be a pointer, and a pointer may be null or carry anything."""
+    if not parameter.pointer:
+        return parameter.element is None
+    if argument.role == "scalar":
+        return argument.type in ("int64", "uint64") and argument.value is not None
+    if parameter.element is None:
+        return True
+    carrier = element_type(parameter.element)
+    wide = parameter.vector > 1 or (carrier.kind != "float" and argument.element.packed > 1)
+    return wide or (carrier.kind != "float" and carrier.bytes == 1)
 
 
 def _stored_alike(kernel: ElementType, problem: ElementType) -> bool:

@@ -1,0 +1,215 @@
+"""Problems and templates from the user's files, and from the copies that a run keeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.core.errors import BadInput
+from tunesmith.core.events import Started
+from tunesmith.core.files.problem_file import parse_problem
+from tunesmith.core.files.read_headers import FindHeader, HeaderFile, user_headers
+from tunesmith.core.files.template_file import parse_template
+from tunesmith.core.problem import Launch, Problem
+from tunesmith.core.template import Template
+from tunesmith.expert.reading.signature import missing_entry, signature_faults
+from tunesmith.store import RunFolder, explained
+
+PROBLEM_FILE, RECORDING = "problem.toml", "recording"
+# How the names of stored files begin that are not named in the problem file itself.
+HEADER, TEMPLATE, TEMPLATE_HEADER = "header:", "template:", "template-header:"
+
+
+@dataclass(frozen=True)
+class Drafted:
+    folder: Path
+    files: tuple[str, ...]
+    fills: int  # places that only the user can fill in
+
+
+class Files:
+    """The files a problem names, read once; what was read is what the run keeps."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.texts: dict[str, str] = {}
+
+    def read(self, name: str) -> str:
+        if name not in self.texts:
+            self.texts[name] = read_text(self.root / name)
+        return self.texts[name]
+
+
+class HeaderFolders:
+    """Finds headers: beside the file that includes them in quotes, then in the include folders."""
+
+    def __init__(self, source_root: Path, folder_root: Path) -> None:
+        self._source_root = source_root  # what the source's own name counts from
+        self._folder_root = folder_root  # what the names of include folders count from
+        self._texts: dict[str, str] = {}
+
+    def find(self, spelling: str, includer: str | None, folders: Sequence[str]) -> HeaderFile | None:
+        beside = [] if includer is None else [(self._source_root / includer).parent]
+        for folder in (*beside, *(self._folder_root / name for name in folders)):
+            path = os.path.normpath(folder / spelling)
+            if os.path.isfile(path):
+                if path not in self._texts:
+                    self._texts[path] = read_text(Path(path))
+                # Counted as the source's own name is: it comes back here as an includer.
+                return HeaderFile(os.path.relpath(path, self._source_root), self._texts[path])
+        return None
+
+
+def read_text(path: Path, missing: str = "correct the name; it counts from the problem file's folder") -> str:
+    """A file's text, or why there is none; `missing` says what to do about a file that is not there."""
+    try:
+        path.name.encode()
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise BadInput("there is no such file", where=str(path), hint=missing) from error
+    except UnicodeEncodeError as error:
+        raise BadInput("the file's name is not UTF-8 text", where=str(path), hint="rename it") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}",
+            where=str(path),
+            hint="save it as UTF-8",
+        ) from error
+    except OSError as error:
+        hints = {IsADirectoryError: "name a file", PermissionError: "make it readable"}
+        hint = hints.get(type(error), missing)
+        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
+
+
+def load_problem(path: Path) -> tuple[Problem, Files]:
+    if path.is_dir():
+        path = path / PROBLEM_FILE
+    files = Files(path.parent)
+    text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
+    find_header = HeaderFolders(files.root, files.root).find
+    problem = parse_problem(text, path=str(path), read=files.read, find_header=find_header)
+    files.texts[PROBLEM_FILE] = text
+    if no_entry := missing_entry(problem):
+        raise BadInput(no_entry, where=str(path), hint="name one of them as entry")
+    faults = signature_faults(problem)
+    if faults:
+        raise BadInput("\n".join(faults), where=str(path), hint="list the arguments as the kernel takes them")
+    if problem.kernel.language in ("opencl", "fake"):
+        _refuse_cuda_words(problem.launches, problem.kernel.language, str(path))
+        if problem.kernel.include:
+            raise BadInput(
+                f"{problem.kernel.language} sources must be self-contained, this one has include folders",
+                where=str(path),
+                hint="put what the kernel includes into its source",
+            )
+    for name in problem.kernel.include:
+        if not (files.root / name).is_dir():
+            raise BadInput(
+                f"[kernel]: include lists folders, there is no folder {name!r}",
+                where=str(path),
+                hint="correct it; it counts from the problem file's folder",
+            )
+    return problem, files
+
+
+def load_template(path: Path, problem: Problem, files: Files) -> Template:
+    text = read_text(path, "correct the name; it counts from the current folder")
+    find_header = HeaderFolders(path.parent, files.root).find
+    template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
+    if problem.kernel.language in ("opencl", "fake"):
+        _refuse_cuda_words(template.launches, problem.kernel.language, str(path))
+    return template
+
+
+def _refuse_cuda_words(launches: tuple[Launch, ...], language: str, where: str) -> None:
+    for launch in launches:
+        used = [word for word in ("shared", "cluster", "cooperative", "pdl") if getattr(launch, word)]
+        if used:
+            hint = "for local memory use an argument of role 'local'" if "shared" in used else None
+            raise BadInput(f"{language} launches have no {', '.join(used)}", where=where, hint=hint)
+
+
+# -- what a run keeps -----------------------------------------------------------------------------------
+
+
+def keep(folder: RunFolder, problem: Problem, files: Files, template: Template) -> dict[str, str]:
+    """Store every text that was read; name -> digest."""
+    texts = dict(files.texts)
+    texts |= {HEADER + spelling: text for spelling, text in problem.kernel.headers}
+    texts[TEMPLATE + template.path] = template.source
+    texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
+    return {name: folder.put(text.encode()) for name, text in texts.items()}
+
+
+def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template]:
+    """Problem and template as the run keeps them, whatever has become of the user's files since."""
+    if started is None:
+        raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
+    texts = {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
+    problem = parse_problem(
+        texts[PROBLEM_FILE],
+        path=PROBLEM_FILE,
+        read=lambda name: texts[name],
+        find_header=_kept(texts, HEADER),
+    )
+    name = started.template.removeprefix(TEMPLATE)
+    find_header = _kept(texts, TEMPLATE_HEADER)
+    template = parse_template(texts[started.template], path=name, problem=problem, find_header=find_header)
+    return problem, template
+
+
+def _kept(texts: dict[str, str], prefix: str) -> FindHeader:
+    def find(spelling: str, _includer: str | None, _folders: Sequence[str]) -> HeaderFile | None:
+        text = texts.get(prefix + spelling)
+        return None if text is None else HeaderFile(spelling, text)
+
+    return find
+
+
+# -- drafts ---------------------------------------------------------------------------------------------
+
+
+def draft(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
+    """Write a drafted problem folder; never over anything that is there."""
+    from tunesmith.expert.drafting.draft import draft_problem
+    from tunesmith.expert.reading.source import language_of
+
+    text = read_text(kernel_file, "correct the name; it counts from the current folder")
+    language = language_of(kernel_file.name)
+    folder = output or Path(kernel_file.stem)
+    include = _left_behind(kernel_file, text, folder) if language == "cuda" else []
+    drafted = draft_problem(text, kernel_file.name, language, entry, include)
+    files = {kernel_file.name: text, **drafted.files}
+    if folder.resolve() == kernel_file.parent.resolve():
+        del files[kernel_file.name]  # the source lies there already
+    there = [name for name in files if os.path.lexists(folder / name)]
+    if there:
+        raise BadInput(
+            f"{', '.join(there)} would be overwritten",
+            where=str(folder),
+            hint="choose another folder with -o DIR",
+        )
+    with explained("write the draft", folder, instead="another folder with -o DIR"):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for name, content in files.items():
+                (folder / name).write_text(content, encoding="utf-8")
+        except OSError:
+            for name in files:
+                (folder / name).unlink(missing_ok=True)
+            raise
+    return Drafted(folder, tuple(files), drafted.fills)
+
+
+def _left_behind(kernel_file: Path, text: str, folder: Path) -> list[str]:
+    """The source's own folder, where headers lie beside it that a copy elsewhere would miss."""
+    own = kernel_file.parent
+    if folder.resolve() == own.resolve():
+        return []
+    try:
+        found = user_headers(text, kernel_file.name, HeaderFolders(own, own).find, ())
+    except BadInput:
+        found = ((kernel_file.name, ""),)  # what is wrong with them is told when the problem is read
+    return [os.path.relpath(own, folder)] if found else []
