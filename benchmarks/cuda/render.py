@@ -1,0 +1,296 @@
+"""Makes docs/results.md from what the other benchmarks have written.
+
+    python -m benchmarks.cuda.render DIR [--notes FILE] > docs/results.md
+
+Every sentence that says "reached" or "fell short" is computed from the figures. FILE is JSON, {section:
+text}: what only a person can add, such as why a bound was not reached; sections are examples, throughput,
+kernel_tuner, truth and hostile. A part that was not measured says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cuda import evidence
+from benchmarks.cuda import markdown as md
+from benchmarks.cuda.examples import WITHIN as BASELINE_WITHIN
+from benchmarks.cuda.examples import against_published
+from benchmarks.cuda.throughput import compared
+from benchmarks.cuda.truth import WITHIN as TRUTH_WITHIN
+from tunesmith.core.stats import geometric_mean
+
+FLAGSHIP = "silu_and_mul"
+CONFIGURATIONS, SEARCH_S, RUN_S = 100, 10.0, 60.0
+MEAN, COPY_SHARE, FASTER, HOSTILE = 8.0, 0.95, 6.0, 40
+SECTIONS = ("examples", "throughput", "kernel_tuner", "truth", "hostile")
+
+INTRODUCTION = """\
+Made by `benchmarks/cuda/render.py` from figures that the scripts beside it have written; each table comes
+with its commands. Times are microseconds per launch, cold (on data that no cache holds); speed-ups are those
+of the verification, in fresh processes. *Of a copy*: the time of a plain copy that moves the bytes the
+operator must move, over the kernel's. *Against published*: where our baseline is slower than the published
+kernel, the speed-up counts from the published time.
+"""
+
+Told = Mapping[str, Any]
+
+
+def share_of_copy(row: Told, copies: Told) -> float | None:
+    """The time a plain copy of the same bytes takes, over the kernel's."""
+    copy = copies.get(str(row.get("bytes")))
+    return 1e6 * copy["seconds"] / row["tuned_us"] if copy else None
+
+
+def honest_mean(found: Told, published: Told) -> float:
+    """The geometric mean of the speed-ups, each from the published time where our baseline is slower."""
+    rows = found["workloads"]
+    honest = [against_published(r, published.get(r["name"]))["honest_speedup"] for r in rows]
+    return geometric_mean(honest, [r["weight"] for r in rows])
+
+
+def published_times(examples: Told | None, name: str) -> dict[str, float]:
+    rows = ((examples or {}).get("examples", {}).get(name) or {}).get("workloads", [])
+    return {r["name"]: r["published_us"] for r in rows if r["published_us"]}
+
+
+# -- examples -------------------------------------------------------------------------------------------
+
+
+def examples(all_: Mapping[str, Told | None]) -> list[str]:
+    told = all_["examples"]
+    if told is None:
+        return ["Not measured.", ""]
+    copies = (all_["copy_rate"] or {}).get("copies", {})
+    lines = []
+    for name, found in told["examples"].items():
+        lines += [f"### {name}", "", *_example(found, copies)]
+    lines += ["### All of them", "", *_overview(told), *_baselines(told["examples"]), ""]
+    lines += md.source(told)
+    if all_["copy_rate"] is not None:
+        lines += ["The copies:", "", *md.source(all_["copy_rate"])]
+    return lines
+
+
+def _example(found: Told, copies: Told) -> list[str]:
+    head = ["workload", "published", "baseline", "ratio", "tuned", "speed-up", "95 % interval"]
+    head += ["against published", "of a copy", "configuration"]
+    rows = []
+    for r in found["workloads"]:
+        ratio = f"{r['baseline_ratio']:.3f}" if r["baseline_ratio"] else ""
+        interval = (
+            f"{r['interval'][0]:.2f} to {r['interval'][1]:.2f}" if r["config"] else "the original stays"
+        )
+        cells = [r["name"], md.us(r["published_us"]), md.us(r["baseline_us"]), ratio, md.us(r["tuned_us"])]
+        cells += [md.times(r["speedup"]), interval, md.times(r["honest_speedup"])]
+        rows.append([*cells, md.percent(share_of_copy(r, copies)), md.config(r["config"])])
+    return md.table(head, rows)
+
+
+def _overview(told: Told) -> list[str]:
+    head = ["example", "geometric mean", "against published", "tried", "found", "wall", "start", "original"]
+    head += ["search", "finalists", "verification", "device busy"]
+    rows = []
+    for name, f in told["examples"].items():
+        seconds = [f"{f['seconds'][part]:.1f} s" for part in ("start", "original", "search", "finalists")]
+        seconds.append(f"{f['seconds']['verification']:.1f} s")
+        states = ", ".join(f"{count} {status}" for status, count in f["statuses"].items())
+        honest = honest_mean(f, published_times(told, name))
+        cells = [name, md.times(f["geometric_mean"]), md.times(honest), str(f["tried"]), states]
+        rows.append([*cells, f"{f['wall_s']:.1f} s", *seconds, md.percent(f["busy_share"])])
+    return md.table(head, rows)
+
+
+def _baselines(found: Mapping[str, Told]) -> list[str]:
+    rated = [
+        (f"{name}/{r['name']}", r["baseline_ratio"])
+        for name, f in found.items()
+        for r in f["workloads"]
+        if r["baseline_ratio"]
+    ]
+    slow = [f"{name} ({ratio:.2f})" for name, ratio in rated if ratio > BASELINE_WITHIN]
+    words = f"{len(rated) - len(slow)} of {len(rated)} baselines within 15 % of the published kernel's time"
+    if slow:
+        words += f"; slower: {', '.join(slow)}"
+    fast = [f"{name} ({ratio:.2f})" for name, ratio in rated if ratio < 2 - BASELINE_WITHIN]
+    if fast:
+        words += f"; more than 15 % faster, so a harder start: {', '.join(fast)}"
+    return [md.claim(not slow if rated else None, words)]
+
+
+# -- silu_and_mul ---------------------------------------------------------------------------------------
+
+
+def throughput(all_: Mapping[str, Told | None]) -> list[str]:
+    told = all_["throughput"]
+    if told is None:
+        return ["Not measured.", ""]
+    copies = (all_["copy_rate"] or {}).get("copies", {})
+    head = ["seed", "configurations", "search", "whole run", "start", "original", "finalists"]
+    head += ["verification", "device busy", "geometric mean", "against published", "of a copy, largest size"]
+    rows, shares = [], []
+    published = published_times(all_["examples"], FLAGSHIP)
+    for r in told["runs"]:
+        largest = max(r["workloads"], key=lambda w: w["bytes"])
+        shares.append(share_of_copy(largest, copies))
+        s = {part: f"{seconds:.2f} s" for part, seconds in r["seconds"].items()}
+        cells = [str(r["seed"]), str(r["tried"]), s["search"], f"{r['wall_s']:.2f} s", s["start"]]
+        cells += [s["original"], s["finalists"], s["verification"], md.percent(r["busy_share"])]
+        means = [md.times(r["geometric_mean"]), md.times(honest_mean(r, published))]
+        rows.append([*cells, *means, md.percent(shares[-1], 1)])
+    runs = told["runs"]
+    search, whole = max(r["seconds"]["search"] for r in runs), max(r["wall_s"] for r in runs)
+    fewest, mean = min(r["tried"] for r in runs), min(honest_mean(r, published) for r in runs)
+    known = [share for share in shares if share is not None]
+    return [
+        *md.table(head, rows),
+        md.claim(fewest >= CONFIGURATIONS, f"{fewest} configurations at every size (≥ {CONFIGURATIONS})"),
+        md.claim(
+            search <= SEARCH_S,
+            f"build, smoke check and timing of all of them in {search:.2f} s at worst (≤ {SEARCH_S:.0f} s)",
+        ),
+        md.claim(whole <= RUN_S, f"the whole run in {whole:.1f} s at worst (≤ {RUN_S:.0f} s)"),
+        md.claim(mean >= MEAN, f"geometric mean against published {mean:.2f}× at least (≥ {MEAN:.0f}×)"),
+        md.claim(
+            min(known) >= COPY_SHARE if known else None,
+            f"{md.percent(min(known), 1) if known else '?'} of a copy's rate at the largest size (≥ 95 %)",
+        ),
+        "",
+        *md.source(told),
+    ]
+
+
+def kernel_tuner(all_: Mapping[str, Told | None]) -> list[str]:
+    other, own = all_["kernel_tuner_arm"], all_["throughput"]
+    if other is None:
+        return ["Not measured.", ""]
+    head = ["workload", "wall", "compile", "benchmark", "framework", "its winner", "its time"]
+    rows = []
+    for name, r in other["workloads"].items():
+        parts = [f"{r['seconds'][part]:.2f} s" for part in ("compile", "benchmark", "framework")]
+        winner = [md.config(r["winner"]), f"{md.us(r['winner_us'])} µs"]
+        rows.append([name, f"{r['wall_s']:.2f} s", *parts, *winner])
+    lines = md.table(head, rows)
+    against = compared(list(own["runs"]), dict(other)) if own is not None else None
+    if against is not None:
+        ratio = against["ratio_same_phases"]
+        ours, theirs = against["search_s_per_pair"], against["other_compile_and_benchmark_s_per_pair"]
+        lines += [
+            f"One configuration at one size takes {1e3 * theirs:.1f} ms of Kernel Tuner's compiling and "
+            f"benchmarking, and {1e3 * ours:.2f} ms of our building, checking and timing. By wall it is "
+            f"{1e3 * against['other_wall_s_per_pair']:.1f} ms, and of our whole run, with start, full checks "
+            f"and verification, {1e3 * against['wall_s_per_pair']:.2f} ms. Its run has no oracle, ours has. "
+            "It times with whatever the cache holds, we time cold: its times and ours do not compare.",
+            "",
+            md.claim(ratio >= FASTER, f"{ratio:.1f} times faster counting the same phases (≥ {FASTER:.0f})"),
+            f"- whole run against its wall: {against['ratio_whole_run_against_wall']:.1f} times faster",
+            "",
+        ]
+    return [*lines, *md.source(other)]
+
+
+def truth(all_: Mapping[str, Told | None]) -> list[str]:
+    told = all_["truth"]
+    if told is None:
+        return ["Not measured.", ""]
+    lines = []
+    for problem, found in told["problems"].items():
+        runs, others = found["runs"], found["others"]
+        head = ["workload", "timed", "true best", "configuration", "its spread"]
+        head += [*(f"{name}: choice / general" for name in runs), *others]
+        rows = []
+        for name, w in found["workloads"].items():
+            cells = [name, str(w["timed"]), f"{md.us(w['best']['us'])} µs", md.config(w["best"]["config"])]
+            cells.append(f"{w['spread_percent']:.1f} %")
+            for r in runs.values():
+                choice, general = r["workloads"][name]["behind_percent"], r["general"]["workloads"][name]
+                cells.append(f"{md.behind(choice)} / {md.behind(general)}")
+            cells += [md.behind(o["workloads"].get(name, {}).get("behind_percent")) for o in others.values()]
+            rows.append(cells)
+        lines += [f"{problem}, {found['passes']} × {found['rounds']} rounds:", "", *md.table(head, rows)]
+        for name, r in runs.items():
+            worst = max(w["behind_percent"] for w in r["workloads"].values())
+            general = r["general"]["behind_percent"]
+            words = f"{name}: choices at most {md.behind(worst)} behind, the general configuration "
+            words += f"{md.behind(general)} behind the best single one (≤ {TRUTH_WITHIN:.0f} %)"
+            lines.append(md.claim(max(worst, general) <= TRUTH_WITHIN, words))
+        for name, o in others.items():
+            worst = max(w["behind_percent"] for w in o["workloads"].values())
+            lines.append(f"- {name}: winners at most {md.behind(worst)} behind")
+        lines.append("")
+    return [*lines, *md.source(told)]
+
+
+# -- hostile kernels ------------------------------------------------------------------------------------
+
+
+def hostile(all_: Mapping[str, Told | None]) -> list[str]:
+    told = all_["hostile"]
+    if told is None:
+        return ["Not measured.", ""]
+    verdict, kernels = told["verdict"], told["kernels"]
+    rows = []
+    for k in kernels:
+        found = k["got"] if k["right"] else f"**{k['got']}**"
+        rows.append([str(k["kind"]), k["what"], " or ".join(k["expected"]), found, k["detail"][:100]])
+    good = sum(k["right"] for k in kernels)
+    none_left = not verdict["strays"]
+    return [
+        *md.table(["kind", "what it does", "expected", "found", "in its words"], rows, left=5),
+        md.claim(
+            verdict["all_right"] and verdict["hostile"] >= HOSTILE,
+            f"{good} of {len(kernels)} kernels got the right status, {verdict['hostile']} of them hostile",
+        ),
+        md.claim(verdict["winner_right"], f"the right winner was delivered: KIND {verdict['winner'][0]}"),
+        md.claim(none_left, "no process of the run was left" if none_left else f"left: {verdict['strays']}"),
+        md.claim(
+            verdict["usable_afterwards"],
+            f"a run over the right kernels alone, right after, delivers KIND {verdict['clean_winner'][0]}",
+        ),
+        f"- the mixed run took {told['mixed']['wall_s']:.0f} s",
+        "",
+        *md.source(told),
+    ]
+
+
+def page(all_: Mapping[str, Told | None], notes: Mapping[str, str]) -> str:
+    any_ = next((told for told in all_.values() if told is not None), None)
+    device = any_["machine"]["device"] if any_ else "a device"
+    lines = [
+        f"# Results on one {device}",
+        "",
+        *INTRODUCTION.splitlines(),
+        "",
+    ]
+    titles = (
+        "Examples",
+        f"Throughput: {FLAGSHIP}",
+        "Against Kernel Tuner",
+        "The true best",
+        "Hostile kernels",
+    )
+    makers = (examples, throughput, kernel_tuner, truth, hostile)
+    for key, title, make in zip(SECTIONS, titles, makers, strict=True):
+        lines += [f"## {title}", "", *make(all_)]
+        if key in notes:
+            lines += [notes[key], ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description="Make the page of results.")
+    options.add_argument("out", type=Path, metavar="DIR", help="where the benchmarks have written")
+    options.add_argument("--notes", type=Path, help="JSON: what to add to which section")
+    arguments = options.parse_args()
+    names = ("examples", "copy_rate", "throughput", "kernel_tuner_arm", "truth", "hostile")
+    notes = json.loads(arguments.notes.read_text(encoding="utf-8")) if arguments.notes else {}
+    sys.stdout.write(page({name: evidence.read(arguments.out, name) for name in names}, notes))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
