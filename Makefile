@@ -3,11 +3,12 @@ SHELL = /bin/sh
 BIN = .venv/bin
 EXAMPLE = examples/opencl/rmsnorm
 
-.PHONY: help demo test preflight clean
+.PHONY: help demo test gpu-test preflight clean
 
 help:
 	@echo 'make demo       tune the example kernel on the CPU, through OpenCL'
 	@echo 'make test       lint, types, import contract, tests'
+	@echo 'make gpu-test   the tests that need an NVIDIA GPU'
 	@echo 'make preflight  what this machine still lacks, and the command that adds it'
 	@echo 'make clean      remove .venv, caches and build outputs; runs stay'
 
@@ -16,12 +17,16 @@ demo:
 	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --template $(EXAMPLE)/template.cl --seed 1
 
 test:
-	@sh scripts/setup.sh dev,opencl
+	@sh scripts/setup.sh dev,opencl,cuda
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist worksteal --durations 15
+
+gpu-test:
+	@sh scripts/setup.sh dev,opencl,cuda
+	$(BIN)/pytest -m gpu
 
 preflight:
 	@sh scripts/preflight.sh

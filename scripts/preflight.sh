@@ -3,10 +3,12 @@
 # Run by hand (`sh scripts/preflight.sh`) or sourced by setup.sh, for which it sets
 #   python   an interpreter, 3.11 or newer, that can make a virtual environment; .venv's own if that is sound
 #   opencl   "opencl" where that extra can be installed, else empty
+#   cuda     "cuda" likewise
 # Leans on POSIX sh and coreutils alone: no grep, sed, awk or find.
 
 pocl=no
 opencl=opencl
+cuda=cuda
 missing=
 packages=
 advice=
@@ -131,9 +133,11 @@ check_platform() {
     if [ "$system" = Linux ] && [ -n "$python" ]; then
         case $(ask "$python" -c 'import os; print(os.confstr("CS_GNU_LIBC_VERSION"))') in
             glibc*) libc=glibc ;;
-            *) libc=musl opencl= ;; # where pyopencl, too, would have to be compiled
+            *) libc=musl opencl= cuda= ;; # where pyopencl, too, would have to be compiled
         esac
     fi
+    # NVIDIA's wheels for CUDA; where there are none the tests that need them are skipped.
+    case $system-$machine in Linux-x86_64 | Linux-aarch64) ;; *) cuda= ;; esac
     if [ "$system $machine" = "Linux x86_64" ] && [ "$libc" != musl ]; then pocl=yes; fi
 }
 

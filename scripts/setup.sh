@@ -1,4 +1,4 @@
-# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl)
+# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl,cuda)
 #
 # Does again only what must be done again: .venv is remade when it is broken or was made for another folder
 # or another PYTHON, and the install is repeated when pyproject.toml or requirements-dev.txt has changed.
@@ -10,9 +10,18 @@ stamp=.venv/.installed
 
 . ./scripts/preflight.sh
 
-if [ -z "$opencl" ]; then
-    case $wanted in *,opencl) wanted=${wanted%,opencl} ;; opencl) wanted= ;; esac
-fi
+# Without the extras that have no wheels on this machine.
+without() {
+    case ,$wanted, in *,"$1",*) ;; *) return 0 ;; esac
+    kept= rest=$wanted,
+    while [ -n "$rest" ]; do
+        if [ "${rest%%,*}" != "$1" ]; then kept=$kept${kept:+,}${rest%%,*}; fi
+        rest=${rest#*,}
+    done
+    wanted=$kept
+}
+if [ -z "$opencl" ]; then without opencl; fi
+if [ -z "$cuda" ]; then without cuda; fi
 
 if [ "$python" != .venv/bin/python ]; then
     if [ -e .venv ] || [ -h .venv ]; then
