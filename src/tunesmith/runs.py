@@ -181,6 +181,8 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
     problem, template = reload(folder, state.started)
     assert state.started is not None
     if state.stopped is not None:
+        journal.close()
+        folder.remove_scratch()  # which a process leaves that is killed after its last event
         return _deliver(folder, problem, template, state)
     scratch = folder.fresh_scratch()
     try:

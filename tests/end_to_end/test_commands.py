@@ -177,6 +177,16 @@ class TestResume:
         assert "tiny-2/report.md" in ended.out
         assert len(journal(newest)) == events
 
+    def test_of_one_that_was_killed_after_its_last_event_tidies_up(
+        self, finished: Path, tmp_path: Path
+    ) -> None:
+        run = shutil.copytree(finished / "tunesmith-runs" / "tiny-1", tmp_path / "run")
+        (run / "scratch").mkdir()
+        (run / "scratch" / "left").write_text("behind")
+        ended = tunesmith(tmp_path, "resume", "run")
+        assert ended.code == 0, ended.err
+        assert not (run / "scratch").exists()
+
     @pytest.mark.timeout(200)
     def test_after_an_interrupt(self, tmp_path: Path) -> None:
         process = self.half_done(tmp_path)

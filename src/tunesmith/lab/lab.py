@@ -187,6 +187,8 @@ class LocalLab:
         count = 0
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
+        # Side by side: both are built anew, and neither compiler has been started yet.
+        self._builders.start(original(self._problem, prepared[0].workloads[0].as_dict()))
         for item in prepared:
             code = self._builders.start(item.variant).result()
             used = {
