@@ -18,8 +18,7 @@ from tunesmith.core.messages import Unit
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State, fold
-from tunesmith.core.survey import builds_of
-from tunesmith.core.template import Template, Variant
+from tunesmith.core.template import Template, Variant, builds_of
 from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
 from tunesmith.lab.verdicts import Verdict
 from tunesmith.machine import Here, choose_compiler, choose_device, place_for

@@ -15,8 +15,8 @@ from tunesmith.core.events import Attached
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
-from tunesmith.core.survey import builds_of, judge, still_unable
-from tunesmith.core.template import Template, Variant, original
+from tunesmith.core.survey import judge, still_unable
+from tunesmith.core.template import Template, Variant, builds_of, original
 from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
 from tunesmith.lab.verdicts import Verdict
 from tunesmith.store import explained

@@ -12,7 +12,8 @@ from tunesmith.core.outcome import Result, Status
 from tunesmith.core.report import build_report
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
-from tunesmith.core.survey import Span, Spilling, builds_of, judge, still_unable, survey_report
+from tunesmith.core.survey import Span, Spilling, judge, still_unable, survey_report
+from tunesmith.core.template import builds_of
 
 PROBLEM = a_problem()
 PLAIN = a_template(PROBLEM)

@@ -11,6 +11,7 @@ from tunesmith.core.dtypes import element_type
 from tunesmith.core.expr import Expr, Undefined
 from tunesmith.core.limits import Three, block_broken, grid_broken
 from tunesmith.core.occupancy import Occupancy, occupancy
+from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Argument, Compare, Distribution, Launch, Problem, Role
 from tunesmith.core.template import Variant
 
@@ -120,6 +121,10 @@ class Refused:
     over_limits: bool
     reason: str
 
+    @property
+    def status(self) -> Status:
+        return Status.OVER_LIMITS if self.over_limits else Status.INFEASIBLE
+
 
 def plan_launch(
     problem: Problem, variant: Variant, sizes: Mapping[str, int], device: Device, resources: Resources | None
@@ -148,7 +153,7 @@ def plan_launch(
             for launch, block, own in zip(variant.launches, blocks, held, strict=True)
         ]
     except Undefined as error:
-        return Refused(False, f"an expression has no value at {_show(sizes)}: {error}")
+        return Refused(False, f"an expression has no value at {show_sizes(sizes)}: {error}")
     for made in launches:
         resident = made.blocks_per_sm if made.blocks_per_sm is not None else built.blocks_per_sm
         reason = grid_broken(made.grid, made.cluster, made.cooperative, resident, device.limits)
@@ -162,7 +167,7 @@ def _unmet(conditions: Iterable[Expr], names: Mapping[str, int], sizes: Mapping[
     for condition in conditions:
         if condition.names <= names.keys() and not condition.holds(names):
             about_build = any(name.startswith("resources.") for name in condition.names)
-            return Refused(about_build, f"requires {condition.text}, not so at {_show(sizes)}")
+            return Refused(about_build, f"requires {condition.text}, not so at {show_sizes(sizes)}")
     return None
 
 
@@ -327,5 +332,5 @@ def _three(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three:
     return values[0], values[1], values[2]
 
 
-def _show(sizes: Mapping[str, int]) -> str:
+def show_sizes(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{k}={v}" for k, v in sizes.items())

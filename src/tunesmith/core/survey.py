@@ -10,11 +10,11 @@ from tunesmith.core.device import Device, Resources
 from tunesmith.core.events import Surveyed
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.plan import Refused, plan_launch
-from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import median
-from tunesmith.core.template import Template, Variant, original
+from tunesmith.core.template import Template, ToBuild, builds_of
 
 # What is told of builds, by the names of `Resources`, and what people call it.
 LABELS = {
@@ -26,28 +26,6 @@ LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class ToBuild:
-    """One variant of a configuration and the workloads it serves; several only where sizes are baked in."""
-
-    variant: Variant
-    workloads: tuple[Workload, ...]
-
-
-def builds_of(problem: Problem, template: Template | None, config: Config | None) -> tuple[ToBuild, ...]:
-    """Everything that is compiled for a configuration; for None, the original."""
-    found: dict[str, ToBuild] = {}
-    for workload in problem.workloads:
-        sizes = workload.as_dict()
-        if template is None or config is None:
-            variant = original(problem, sizes)
-        else:
-            variant = template.render(problem, config, sizes)
-        before = found[variant.digest].workloads if variant.digest in found else ()
-        found[variant.digest] = ToBuild(variant, (*before, workload))
-    return tuple(found.values())
-
-
 def judge(
     problem: Problem, built: ToBuild, device: Device, resources: Resources | None
 ) -> tuple[tuple[Result, ...], int | None]:
@@ -57,8 +35,7 @@ def judge(
     for workload in built.workloads:
         plan = plan_launch(problem, built.variant, workload.as_dict(), device, resources)
         if isinstance(plan, Refused):
-            status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
-            refused.append(Result(workload.name, status, detail=plan.reason))
+            refused.append(Result(workload.name, plan.status, detail=plan.reason))
         else:
             occupancies += [launch.occupancy for launch in plan.launches]
     known = [value for value in occupancies if value is not None]

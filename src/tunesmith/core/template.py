@@ -10,7 +10,7 @@ from functools import cached_property
 from tunesmith.core.codec import encode
 from tunesmith.core.digest import digest_of
 from tunesmith.core.expr import Expr, Undefined, parse
-from tunesmith.core.problem import Argument, Launch, Problem
+from tunesmith.core.problem import Argument, Launch, Problem, Workload
 from tunesmith.core.space import Config, Space
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -123,6 +123,34 @@ def original(problem: Problem, sizes: Mapping[str, int] | None = None) -> Varian
         arguments=problem.arguments,
         headers=kernel.headers,
     )
+
+
+@dataclass(frozen=True)
+class ToBuild:
+    """One variant of a configuration and the workloads it serves; several only where sizes are baked in."""
+
+    variant: Variant
+    workloads: tuple[Workload, ...]
+
+
+def builds_of(
+    problem: Problem,
+    template: Template | None,
+    config: Config | None,
+    workloads: Iterable[Workload] | None = None,
+) -> tuple[ToBuild, ...]:
+    """Everything that is compiled for a configuration, or for the original where it is None, at the workloads
+    named, or at all of the problem's."""
+    found: dict[str, ToBuild] = {}
+    for workload in problem.workloads if workloads is None else workloads:
+        sizes = workload.as_dict()
+        if template is None or config is None:
+            variant = original(problem, sizes)
+        else:
+            variant = template.render(problem, config, sizes)
+        before = found[variant.digest].workloads if variant.digest in found else ()
+        found[variant.digest] = ToBuild(variant, (*before, workload))
+    return tuple(found.values())
 
 
 def _defines(macros: Iterable[tuple[str, object]]) -> str:

@@ -6,7 +6,7 @@ from tunesmith.core.checks.cases import Case
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.core.outcome import Status
-from tunesmith.core.plan import Plan, Refused, plan_launch
+from tunesmith.core.plan import Plan, Refused, plan_launch, show_sizes
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.template import original
 from tunesmith.lab import policies
@@ -41,9 +41,8 @@ class Original:
         variant = original(self._problem, sizes)
         plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
         if isinstance(plan, Refused):
-            at = ", ".join(f"{name}={value}" for name, value in sizes.items())
             raise BadInput(
-                f"the kernel cannot be launched at {at}: {plan.reason}",
+                f"the kernel cannot be launched at {show_sizes(sizes)}: {plan.reason}",
                 hint="narrow the contract in problem.toml to what the kernel can do on this device",
             )
         return code, plan
@@ -60,7 +59,7 @@ class Original:
 
 
 def original_failed(problem: Problem, verdict: Verdict, where: Case | Workload) -> TunesmithError:
-    sizes = ", ".join(f"{n}={v}" for n, v in where.sizes)
+    sizes = show_sizes(dict(where.sizes))
     by_value = isinstance(where, Case) and verdict.status in (Status.WRONG, Status.UNSTABLE)
     inputs = f" (inputs: {where.distribution})" if by_value and isinstance(where, Case) else ""
     detail = f"at {sizes}: {verdict.detail}{inputs}"

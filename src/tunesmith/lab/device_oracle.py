@@ -12,14 +12,12 @@ from dataclasses import dataclass
 
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.digest import digest_of
-from tunesmith.core.errors import BadInput
 from tunesmith.core.messages import CheckCase, Judged, KeepCase
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import policies
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.python_code import fault
 from tunesmith.lab.references import References, Referred, draw_of
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
@@ -131,7 +129,8 @@ class DeviceOracle:
             self._runner.restart()
             judged = self._runner.keep(code, request, referred.blobs, deadline)
         if isinstance(judged, Judged):
-            self._refuse_varying(referred, judged)
+            wanted = dict(referred.answer.input_digests)
+            self._references.refuse_varying(wanted, dict(judged.input_digests))
         if isinstance(judged, Verdict) or judged.status is not Status.OK:
             verdict = Verdict(judged.status, judged.detail)
             if verdict.status is Status.WRONG:
@@ -148,28 +147,15 @@ class DeviceOracle:
         self._referred.move_to_end(case)
         return self._referred[case]
 
-    def _refuse_varying(self, referred: Referred, judged: Judged) -> None:
-        """Linked inputs must be alike in both processes, or the reference says nothing about the kernel."""
-        made_by = self._problem.inputs
-        wanted = dict(referred.answer.input_digests)
-        for name, digest in judged.input_digests:
-            if made_by is not None and wanted.get(name) != digest:
-                words = f"gives {name} other values when it is called again"
-                raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
-
 
 def _request(case: Case, code: BuiltCode, plan: Plan) -> CheckCase:
     return CheckCase(_name(case), code.code_digest, plan, case.compares_errors)
 
 
 def _verdict(judged: Judged, case: Case) -> Verdict:
-    detail = f"{_where(case)}: {judged.detail}" if judged.detail else ""
+    detail = f"{case.where}: {judged.detail}" if judged.detail else ""
     return Verdict(judged.status, detail)
 
 
 def _name(case: Case) -> str:
     return digest_of(repr(case))
-
-
-def _where(case: Case) -> str:
-    return "at " + ", ".join(f"{n}={v}" for n, v in case.sizes) + f" ({case.distribution})"

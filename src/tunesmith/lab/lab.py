@@ -18,7 +18,7 @@ from tunesmith.core.outcome import Outcome, Result, Status, Trial
 from tunesmith.core.plan import Plan, Refused, plan_launch
 from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.template import Template, Variant, original
+from tunesmith.core.template import Template, ToBuild, Variant, builds_of, original
 from tunesmith.lab import policies
 from tunesmith.lab.baseline import Original, original_failed
 from tunesmith.lab.builders import Builders, BuiltCode
@@ -38,14 +38,6 @@ class LabSettings:
     seed: int
     builders: int
     compiler: str = ""
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """One variant of a trial and the workloads it serves; several only where sizes are baked in."""
-
-    variant: Variant
-    workloads: tuple[Workload, ...]
 
 
 class Oracle(Protocol):
@@ -82,7 +74,7 @@ class LocalLab:
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
         self._ahead: Future[Outcome] | None = None
-        self._prepared: dict[Trial, list[_Prepared]] = {}
+        self._prepared: dict[Trial, tuple[ToBuild, ...]] = {}
         self._judged: dict[tuple[str, str, str], Verdict] = {}
         for outcome in known:
             self.remember(outcome)
@@ -237,14 +229,13 @@ class LocalLab:
         outcome = self._outcome(trial, prepared, built, results, started)
         return replace(outcome, busy=self._runner.busy - busy)
 
-    def _evaluate_variant(self, trial: Trial, item: _Prepared, code: BuiltCode) -> list[Result]:
+    def _evaluate_variant(self, trial: Trial, item: ToBuild, code: BuiltCode) -> list[Result]:
         results: dict[str, Result] = {}
         ready: list[Ready] = []
         for w in item.workloads:
             plan = self._plan(item.variant, w, code)
             if isinstance(plan, Refused):
-                status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
-                results[w.name] = Result(w.name, status, detail=plan.reason)
+                results[w.name] = Result(w.name, plan.status, detail=plan.reason)
             else:
                 ready.append(Ready(w, code, plan))
         verdict = RIGHT
@@ -280,29 +271,19 @@ class LocalLab:
                 return Verdict(seconds.status, f"the original itself fails: {seconds.detail}")
             plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
             if isinstance(plan, Refused):
-                status = Status.OVER_LIMITS if plan.over_limits else Status.INFEASIBLE
-                return Verdict(status, plan.reason)
+                return Verdict(plan.status, plan.reason)
             deadline = policies.case_deadline(seconds, self._device, code.seconds, plan)
             examined.append(Examined(case, plan, deadline))
         return self._oracle.examine(code, examined)
 
     # -- small parts --------------------------------------------------------------------------------
 
-    def _prepare(self, trial: Trial) -> list[_Prepared]:
+    def _prepare(self, trial: Trial) -> tuple[ToBuild, ...]:
         if trial in self._prepared:
             return self._prepared[trial]
-        workloads = tuple(self._problem.workload(name) for name in trial.workloads)
-        groups: dict[str, _Prepared] = {}
-        for w in workloads:
-            variant = self._variant(trial, w)
-            before = groups.get(variant.digest)
-            groups[variant.digest] = _Prepared(variant, (*(before.workloads if before else ()), w))
-        return list(groups.values())
-
-    def _variant(self, trial: Trial, workload: Workload) -> Variant:
-        if trial.config is None:
-            return original(self._problem, workload.as_dict())
-        return self._templates[trial.template].render(self._problem, trial.config, workload.as_dict())
+        workloads = [self._problem.workload(name) for name in trial.workloads]
+        template = self._templates[trial.template] if trial.config is not None else None
+        return builds_of(self._problem, template, trial.config, workloads)
 
     def _start_builds(self, trial: Trial) -> list[Future[BuiltCode | Verdict]]:
         return [self._builders.start(item.variant) for item in self._prepare(trial)]
@@ -317,7 +298,7 @@ class LocalLab:
     def _outcome(
         self,
         trial: Trial,
-        prepared: list[_Prepared],
+        prepared: tuple[ToBuild, ...],
         code: BuiltCode | None,
         results: list[Result],
         started: float,

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS, Case
 from tunesmith.core.checks.compare import ErrorStats, error_stats, judge, judge_against_original
 from tunesmith.core.digest import digest_of
-from tunesmith.core.errors import BadInput
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import guards
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged
-from tunesmith.lab.python_code import fault
 from tunesmith.lab.references import References
 from tunesmith.lab.runner import Run
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
@@ -98,15 +96,14 @@ class HostOracle:
         expected = self.expectation(case)
         if isinstance(expected, Verdict):
             return expected
-        where = "at " + ", ".join(f"{n}={v}" for n, v in case.sizes) + f" ({case.distribution})"
         verdict = self._integrity(plan, run, expected)
         if not verdict.ok:
-            return Verdict(verdict.status, f"{where}: {verdict.detail}")
+            return Verdict(verdict.status, f"{case.where}: {verdict.detail}")
         for buffer, data in zip(plan.compared(), run.outputs, strict=True):
             comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
             reason = self._compare(buffer, as_array(buffer, data), expected, comparable)
             if reason:
-                return Verdict(Status.WRONG, f"{where}: {reason}")
+                return Verdict(Status.WRONG, f"{case.where}: {reason}")
         return RIGHT
 
     def _establish(self, case: Case) -> Expectation | Verdict:
@@ -122,7 +119,9 @@ class HostOracle:
         run = self._run_original(case, plan)
         if isinstance(run, Verdict):
             return run
-        self._refuse_varying(plan, run, inputs)
+        given = {r.name: r.payload_digest for r in run.report.buffers}
+        read = [b.name for b in plan.buffers if b.role == "input"]
+        self._references.refuse_varying(inputs, {name: given.get(name, "") for name in read})
         outputs = {b.name: as_array(b, d) for b, d in zip(plan.compared(), run.outputs, strict=True)}
         bare = Expectation(inputs, gaps, {}, rows, sampled, {}, {}, run.report.seconds)
         verdict = self._integrity(plan, run, bare)
@@ -139,15 +138,6 @@ class HostOracle:
             errors[buffer.name] = error_stats(got, arrays[buffer.name], buffer)
         keep = outputs if rows is not None or not arrays else {}
         return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
-
-    def _refuse_varying(self, plan: Plan, run: Run, inputs: dict[str, str]) -> None:
-        """Linked inputs must be alike in both processes, or the reference says nothing about the kernel."""
-        made_by = self._problem.inputs
-        given = {r.name: r.payload_digest for r in run.report.buffers}
-        for buffer in plan.buffers:
-            if made_by and buffer.role == "input" and given.get(buffer.name) != inputs[buffer.name]:
-                words = f"gives {buffer.name} other values when it is called again"
-                raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
 
     def _integrity(self, plan: Plan, run: Run, expected: Expectation) -> Verdict:
         """Everything but the values: guards, inputs, elements never written, two runs alike."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from tunesmith.core.messages import Draw, Expected, Failed, Refer
 from tunesmith.core.plan import Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.lab.python_code import fault
 
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
@@ -75,6 +77,14 @@ class References:
             raise BadInput(reply.message, hint=USER_CODE_HINT)
         assert isinstance(reply, Expected)
         return Referred(reply, blobs, rows, sampled)
+
+    def refuse_varying(self, wanted: Mapping[str, str], given: Mapping[str, str]) -> None:
+        """Linked inputs must be alike in both processes, or the reference says nothing about the kernel."""
+        made_by = self._problem.inputs
+        for name, digest in given.items():
+            if made_by is not None and wanted.get(name) != digest:
+                words = f"gives {name} other values when it is called again"
+                raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
 
     def _row_arrays(self) -> list[str]:
         size = self._problem.accuracy.independent

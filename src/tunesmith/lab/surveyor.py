@@ -9,8 +9,8 @@ from tunesmith.core.events import Surveyed, SurveyedBuild
 from tunesmith.core.outcome import Result
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
-from tunesmith.core.survey import builds_of, judge
-from tunesmith.core.template import Template
+from tunesmith.core.survey import judge
+from tunesmith.core.template import Template, builds_of
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.verdicts import Verdict
 

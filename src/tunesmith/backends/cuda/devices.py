@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tunesmith.backends.cuda.architectures import PLATFORM
 from tunesmith.backends.cuda.driver import checked, driver
 from tunesmith.core.device import Device, Limits
 from tunesmith.core.ports import Unsupported
 
-PLATFORM = "NVIDIA CUDA"
 OLDEST_DRIVER = 13000  # what the bindings speak; a driver of the same major version runs newer builds too
 
 

@@ -20,6 +20,7 @@ from tunesmith.core.checks.domain import FULL_BYTES, Bools, Domain, Ints, Sizes,
 from tunesmith.core.checks.draws import DISTRIBUTIONS
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
+from tunesmith.core.plan import show_sizes
 from tunesmith.core.problem import Problem
 from tunesmith.core.template import Variant
 
@@ -49,6 +50,10 @@ class Case:
     seed: int
     level: Level
     compares_errors: bool = True
+
+    @property
+    def where(self) -> str:
+        return f"at {show_sizes(dict(self.sizes))} ({self.distribution})"
 
 
 def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:
