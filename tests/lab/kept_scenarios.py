@@ -383,6 +383,18 @@ SCENARIOS = {
         case=a_case(errors=False),
         rows=5,
     ),
+    "contested_rows": Scenario(
+        (accuracy("rtol = 0.0\natol = 0.1", 'independent = "rows"'),),
+        elementwise(lambda x: 2 * x + 0.09),
+        {
+            "right": (TWICE, RIGHT),
+            "the_other_side": (elementwise(lambda x: 2 * x - 0.09), RIGHT),
+            "in_a_row": (then(elementwise(lambda x: 2 * x + 0.09), add(-0.18, 32 * 7 + 5)), RIGHT),
+            **{f"row_{row}": (then(TWICE, add(-0.12, 32 * row + 5)), WRONG) for row in range(24)},
+        },
+        case=a_case(errors=False),
+        rows=5,
+    ),
     "padded_in_place": Scenario(
         (*IN_PLACE, (IN_PLACE[0][1], IN_PLACE[0][1].replace('"d"]', '"d"]\nstrides = ["d + 4", "1"]'))),
         padded_grow,

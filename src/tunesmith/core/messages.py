@@ -215,6 +215,7 @@ class Judged:
     busy: float = 0.0
     input_digests: tuple[tuple[str, str], ...] = ()  # of inputs made by the user's function
     damage: bool = False  # memory outside the arrays was written to: nobody knows what else was
+    contested: tuple[int, ...] = ()  # wrong as compared with the original, in these rows: ask the reference
 
 
 @dataclass(frozen=True)

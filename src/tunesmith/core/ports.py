@@ -60,6 +60,9 @@ class Pointer:
     nbytes: int
     stride: int = 0  # bytes to the same array's next copy, where a recording rotates through several
 
+    def part(self, start: int, nbytes: int) -> Pointer:
+        return Pointer(self.memory, self.offset + start, nbytes)
+
 
 @dataclass(frozen=True)
 class Scalar:

@@ -18,7 +18,7 @@ from tunesmith.core.plan import Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import policies
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.references import References, Referred, draw_of
+from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_of
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
@@ -47,6 +47,7 @@ class DeviceOracle:
         self._original = original
         self._known: dict[Case, _Known | Verdict] = {}
         self._referred: OrderedDict[Case, Referred] = OrderedDict()
+        self._contested: dict[Case, frozenset[int]] = {}
 
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
@@ -83,12 +84,26 @@ class DeviceOracle:
         tells, on the case as it lies there. If it is right the candidate is guilty, else all is made anew.
 
         Nothing kept explains two runs that differ, nor guard zones, which are anew every time."""
+        while self._widen(at.case, first.contested):
+            again = self._check(at, code)
+            if isinstance(again, Verdict):
+                return again
+            first = again
         verdict = _verdict(first, at.case)
         if first.damage or first.status is not Status.WRONG or self._original_is_right(at):
             return verdict
         self._runner.restart()
         again = self._check(at, code)
         return again if isinstance(again, Verdict) else _verdict(again, at.case)
+
+    def _widen(self, case: Case, contested: Sequence[int]) -> bool:
+        """Whether the case is kept anew with these rows among those the reference is asked for."""
+        wider = self._contested.get(case, frozenset()) | set(contested)
+        if not contested or len(wider) > CONTESTED_ROWS:
+            return False
+        self._contested[case] = wider
+        self._referred.pop(case, None)
+        return not isinstance(self._keep(case), Verdict)
 
     def _original_is_right(self, at: Examined) -> bool:
         code, plan = self._original(at.case)
@@ -141,7 +156,9 @@ class DeviceOracle:
 
     def _refer(self, case: Case, plan: Plan) -> Referred:
         if case not in self._referred:
-            self._referred[case] = self._references.ask(case, plan, digests=False)
+            self._referred[case] = self._references.ask(
+                case, plan, digests=False, contested=self._contested.get(case, ())
+            )
             while sum(r.nbytes for r in self._referred.values()) > KEPT_BYTES and len(self._referred) > 1:
                 self._referred.popitem(last=False)
         self._referred.move_to_end(case)

@@ -10,24 +10,39 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core import messages as m
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS
-from tunesmith.core.checks.compare import ErrorStats, error_stats, judge, judge_against_original
+from tunesmith.core.checks.compare import (
+    ErrorStats,
+    error_stats,
+    judge,
+    judge_other_rows,
+)
 from tunesmith.core.checks.draws import draw_block
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.core.ports import Comparison, Executable, Inspector, Memory, NumberRule, Pointer, Session
+from tunesmith.core.ports import (
+    Comparison,
+    Difference,
+    Executable,
+    Inspector,
+    Memory,
+    NumberRule,
+    Pointer,
+    Session,
+)
 from tunesmith.lab import guards, reference
 from tunesmith.lab.calls import bind_calls, initial_payload
-from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged
+from tunesmith.lab.outputs import POISON_PERIOD, as_array, count_poisoned, gaps_damaged
+from tunesmith.lab.references import CONTESTED_ROWS
 from tunesmith.lab.verdicts import RIGHT, Verdict
 
 PHASE = 64  # copies keep an array's place within so many bytes, so that whole vectors can be compared
@@ -85,14 +100,17 @@ class KeptCases:
         self._cases.move_to_end(request.case)
         seconds = self._run_twice(kept, request.plan, executable)
         verdict, damage = self._integrity(kept, request.plan)
+        contested: tuple[int, ...] = ()
         if verdict.ok:
             for b in request.plan.compared():
                 comparable = request.compares_errors and b.count >= COMPARABLE_ITEMS
-                reason = self._compare(kept, b, comparable)
+                reason, contested = self._compare(kept, b, comparable)
                 if reason:
                     verdict = Verdict(Status.WRONG, reason)
                     break
-        return m.Judged(verdict.status, verdict.detail, seconds, self._busy, damage=damage)
+        return m.Judged(
+            verdict.status, verdict.detail, seconds, self._busy, damage=damage, contested=contested
+        )
 
     def give_back(self) -> bool:
         """Release all memory, and whether there was any; the lab will hear that its cases are forgotten."""
@@ -224,7 +242,7 @@ class KeptCases:
                 if reason and not request.may_fail:
                     return Verdict(Status.WRONG, reason), seconds, False
                 kept.errors[b.name] = self._errors(kept, b)
-            if request.rows or b.name not in kept.expected:
+            if b.name in request.sampled or b.name not in kept.expected:
                 kept.original[b.name] = place = self._copy_place(b)
                 self._session.copy(place, self._first(b))
         return RIGHT, seconds, False
@@ -242,12 +260,13 @@ class KeptCases:
             first = self._first(b)
             if b.extent != b.count and self._gaps_hit(kept, b):
                 return Verdict(Status.WRONG, f"it writes between the rows of {b.name}"), False
-            if not self._inspector.differing(self._work(b), first).count:
+            different = self._inspector.differing(self._work(b), first)
+            if not different.count:
                 continue
             deterministic = kept.request.deterministic
             # A byte may equal its poison by chance: where runs may differ, its value is judged and no more.
             by_chance = b.itemsize == 1 and not deterministic
-            unwritten = 0 if by_chance else count_poisoned(b, self._read(first))
+            unwritten = 0 if by_chance else self._poisoned(b, first, different)
             if unwritten:
                 words = f"{unwritten} of {b.count} elements of {b.name} are never written"
                 return Verdict(Status.WRONG, words), False
@@ -255,6 +274,16 @@ class KeptCases:
                 words = f"two runs on the same inputs give different {b.name}"
                 return Verdict(Status.UNSTABLE, words), False
         return RIGHT, False
+
+    def _poisoned(self, b: BufferPlan, first: Pointer, different: Difference) -> int:
+        """Elements never written differ between the runs, which were poisoned differently."""
+        if not b.in_c_order or b.packed > 1:
+            return count_poisoned(b, self._read(first))
+        start = different.first - different.first % POISON_PERIOD
+        end = min(b.nbytes, different.last + POISON_PERIOD - different.last % POISON_PERIOD)
+        count = (end - start) // b.itemsize
+        part = replace(b, shape=(count,), strides=(1,), extent=count)
+        return count_poisoned(part, self._read(first.part(start, end - start)))
 
     def _damage(self, b: BufferPlan, number: int) -> str:
         layout, work = self._layout(b), self._work(b)
@@ -271,14 +300,15 @@ class KeptCases:
         before = guards.gaps_digest(b, self._read(place)) if place is not None else None
         return gaps_damaged(b, self._read(self._first(b)), before)
 
-    def _compare(self, kept: _Kept, b: BufferPlan, comparable: bool) -> str | None:
+    def _compare(self, kept: _Kept, b: BufferPlan, comparable: bool) -> tuple[str | None, tuple[int, ...]]:
+        """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
         if b.name in kept.expected:
             reason = self._against_reference(kept, b, kept.errors.get(b.name) if comparable else None)
             if reason:
-                return reason
+                return reason, ()
         if b.name in kept.original:
-            return self._against_original(b, kept.original[b.name])
-        return None
+            return self._against_original(kept, b)
+        return None, ()
 
     def _against_reference(self, kept: _Kept, b: BufferPlan, original: ErrorStats | None) -> str | None:
         spec, place = kept.expected[b.name]
@@ -299,15 +329,26 @@ class KeptCases:
                 return ErrorStats(found.max_error, _rms(found.squared_error, found.count))
         return error_stats(*self._on_host(kept, b), b)
 
-    def _against_original(self, b: BufferPlan, place: Pointer) -> str | None:
-        first = self._first(b)
-        different = self._inspector.differing(first, place).count
-        if not different or self._is_like(b, first, place, different):
-            return None
-        return judge_against_original(b, as_array(b, self._read(first)), as_array(b, self._read(place)))
+    def _against_original(self, kept: _Kept, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
+        first, place = self._first(b), kept.original[b.name]
+        if self._is_like(b, first, place):
+            return None, ()
+        rows = kept.request.rows if b.name in kept.request.sampled else ()
+        if rows and b.in_c_order and b.packed == 1:
+            # What the reference has judged the original has no say in.
+            size = first.nbytes // b.shape[0]
+            for row in rows:
+                self._session.copy(first.part(row * size, size), place.part(row * size, size))
+            if self._is_like(b, first, place):
+                return None, ()
+        got, other = as_array(b, self._read(first)), as_array(b, self._read(place))
+        return judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
 
-    def _is_like(self, b: BufferPlan, first: Pointer, place: Pointer, different: int) -> bool:
+    def _is_like(self, b: BufferPlan, first: Pointer, place: Pointer) -> bool:
         """Surely within the rule; where this is not sure the host looks at every element."""
+        different = self._inspector.differing(first, place).count
+        if not different:
+            return True
         element = element_type(b.type)
         if b.extent != b.count or element.packed > 1:
             return False
@@ -329,8 +370,7 @@ class KeptCases:
         size = first.nbytes // b.shape[0]
         memory = self._arena("rows", size * len(rows))
         for number, row in enumerate(rows):
-            source = Pointer(first.memory, first.offset + row * size, size)
-            self._session.copy(Pointer(memory, number * size, size), source)
+            self._session.copy(Pointer(memory, number * size, size), first.part(row * size, size))
         return Pointer(memory, 0, size * len(rows))
 
     def _on_host(self, kept: _Kept, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS, Case
-from tunesmith.core.checks.compare import ErrorStats, error_stats, judge, judge_against_original
+from tunesmith.core.checks.compare import ErrorStats, error_stats, judge, judge_other_rows
 from tunesmith.core.digest import digest_of
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
@@ -19,7 +19,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.lab import guards
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged
-from tunesmith.lab.references import References
+from tunesmith.lab.references import CONTESTED_ROWS, References
 from tunesmith.lab.runner import Run
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
@@ -64,6 +64,7 @@ class HostOracle:
         self._run_original = run_original
         self._run = run
         self._known: OrderedDict[Case, Expectation | Verdict] = OrderedDict()
+        self._contested: dict[Case, frozenset[int]] = {}
 
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
@@ -101,15 +102,30 @@ class HostOracle:
             return Verdict(verdict.status, f"{case.where}: {verdict.detail}")
         for buffer, data in zip(plan.compared(), run.outputs, strict=True):
             comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
-            reason = self._compare(buffer, as_array(buffer, data), expected, comparable)
+            got = as_array(buffer, data)
+            reason = self._against_reference(buffer, got, expected, comparable)
+            if reason:
+                return Verdict(Status.WRONG, f"{case.where}: {reason}")
+            reason, contested = self._against_original(buffer, got, expected)
+            if reason and self._refer(case, contested):
+                return self.judge(case, plan, run)
             if reason:
                 return Verdict(Status.WRONG, f"{case.where}: {reason}")
         return RIGHT
 
+    def _refer(self, case: Case, contested: Sequence[int]) -> bool:
+        """Whether the case was established anew with these rows among those the reference is asked for."""
+        wider = self._contested.get(case, frozenset()) | set(contested)
+        if not contested or len(wider) > CONTESTED_ROWS:
+            return False
+        self._contested[case] = wider
+        self._known.pop(case, None)
+        return True
+
     def _establish(self, case: Case) -> Expectation | Verdict:
         plan = self._plan_original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
-        referred = self._references.ask(case, plan, digests=True)
+        referred = self._references.ask(case, plan, digests=True, contested=self._contested.get(case, ()))
         rows, sampled = referred.rows, referred.sampled
         inputs, gaps = dict(referred.answer.input_digests), dict(referred.answer.gap_digests)
         arrays = {
@@ -136,7 +152,7 @@ class HostOracle:
             if reason and not self._problem.accuracy.baseline_may_fail:
                 return Verdict(Status.WRONG, reason)
             errors[buffer.name] = error_stats(got, arrays[buffer.name], buffer)
-        keep = outputs if rows is not None or not arrays else {}
+        keep = {name: array for name, array in outputs.items() if name in sampled or name not in arrays}
         return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
 
     def _integrity(self, plan: Plan, run: Run, expected: Expectation) -> Verdict:
@@ -174,19 +190,23 @@ class HostOracle:
                 return Verdict(Status.UNSTABLE, f"two runs on the same inputs give different {buffer.name}")
         return RIGHT
 
-    def _compare(self, buffer: BufferPlan, got: Array, expected: Expectation, comparable: bool) -> str | None:
-        if buffer.name in expected.arrays:
-            reason = judge(
-                buffer,
-                self._sampled(buffer, got, expected),
-                expected.arrays[buffer.name],
-                expected.errors.get(buffer.name) if comparable else None,
-            )
-            if reason:
-                return reason
-        if buffer.name in expected.original:
-            return judge_against_original(buffer, got, expected.original[buffer.name])
-        return None
+    def _against_reference(
+        self, buffer: BufferPlan, got: Array, expected: Expectation, comparable: bool
+    ) -> str | None:
+        if buffer.name not in expected.arrays:
+            return None
+        original = expected.errors.get(buffer.name) if comparable else None
+        return judge(buffer, self._sampled(buffer, got, expected), expected.arrays[buffer.name], original)
+
+    def _against_original(
+        self, buffer: BufferPlan, got: Array, expected: Expectation
+    ) -> tuple[str | None, tuple[int, ...]]:
+        """Of what the reference did not judge: why it is wrong, and the rows to ask the reference for."""
+        other = expected.original.get(buffer.name)
+        if other is None:
+            return None, ()
+        rows = expected.rows.tolist() if expected.rows is not None else []
+        return judge_other_rows(buffer, got, other, rows, CONTESTED_ROWS)
 
     def _sampled(self, buffer: BufferPlan, array: Array, expected: Expectation) -> Array:
         return (

@@ -13,6 +13,7 @@ from tunesmith.core.plan import BufferPlan
 from tunesmith.lab import guards
 
 Array = NDArray[Any]
+POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
 
 
 def as_array(buffer: BufferPlan, data: bytes) -> Array:
@@ -24,7 +25,7 @@ def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
     if buffer.role != "output" or buffer.init is not None:
         return 0
     word = np.dtype(f"u{buffer.itemsize}")
-    cycle = np.frombuffer(guards.fill(guards.PATTERN, 8), dtype=word)
+    cycle = np.frombuffer(guards.fill(guards.PATTERN, POISON_PERIOD), dtype=word)
     memory = np.frombuffer(data, dtype=word)
     if buffer.packed > 1:  # by whole bytes: half of one is poison by chance too often
         return buffer.packed * int(np.count_nonzero(memory == np.resize(cycle, memory.shape)))

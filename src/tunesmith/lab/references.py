@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from tunesmith.lab.python_code import fault
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
 SAMPLED_ROWS = 48
+CONTESTED_ROWS = 64  # so many more of a case, where a candidate and the original differ
 USER_CODE_HINT = "mend the function named in problem.toml"
 
 
@@ -49,10 +50,13 @@ class References:
     def present(self) -> bool:
         return self._problem.accuracy.reference is not None
 
-    def ask(self, case: Case, plan: Plan, digests: bool) -> Referred:
-        """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole."""
+    def ask(self, case: Case, plan: Plan, digests: bool, contested: Collection[int] = ()) -> Referred:
+        """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
+        Where rows are sampled, the `contested` ones are among them."""
         accuracy = self._problem.accuracy
         rows = self._rows(plan, case.seed)
+        if rows is not None and contested:
+            rows = np.union1d(rows, np.asarray(sorted(contested), dtype=np.intp))
         sampled = frozenset(self._row_arrays()) if rows is not None else frozenset()
         request = Refer(
             accuracy.reference,

@@ -7,7 +7,7 @@ little memory beyond the arrays themselves (an output with padded strides is pac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,18 +114,49 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
 
     Where a reference would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places.
     """
+    reason = _first_wrong(buffer, got, original_output, _like_original(buffer))
+    if reason is not None or buffer.compare != "codes":
+        return reason
+    with np.errstate(all="ignore"):
+        count = sum(int(np.count_nonzero(_steps(g, o))) for _, g, o in _chunks(got, original_output))
+    if count > max(1, got.size // 100):
+        return f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
+    return None
+
+
+def judge_other_rows(
+    buffer: BufferPlan, got: Array, original_output: Array, judged: Sequence[int], at_most: int
+) -> tuple[str | None, tuple[int, ...]]:
+    """The same for the rows that the reference has not `judged`, and the rows for which it should be asked.
+
+    Where the two differ both may be right, one a little above what is expected and one a little below: only
+    the reference can tell. No row is named when there would be more than `at_most`.
+    """
+    if judged:
+        got = got.copy()
+        got[list(judged)] = original_output[list(judged)]
+    reason = judge_against_original(buffer, got, original_output)
+    if reason is None or not judged:
+        return reason, ()
+    return reason, _rows_unlike(buffer, got, original_output, at_most)
+
+
+def _rows_unlike(buffer: BufferPlan, got: Array, original_output: Array, at_most: int) -> tuple[int, ...]:
+    rule, rows = _like_original(buffer), set[int]()
+    size = got.size // got.shape[0] if got.size else 1
+    with np.errstate(all="ignore"):
+        for start, g, e in _chunks(got, original_output):
+            rows.update(((start + np.flatnonzero(rule.judge(g, e))) // size).tolist())
+            if len(rows) > at_most:
+                return ()
+    return tuple(sorted(rows))
+
+
+def _like_original(buffer: BufferPlan) -> _Rule:
     if buffer.compare == "exact":
-        return _first_wrong(buffer, got, original_output, _exact())
+        return _exact()
     if buffer.compare == "codes":
-        apart = _Rule(lambda g, o: _steps(g, o) > 1, lambda _g, _o: "more than 1 code apart")
-        reason = _first_wrong(buffer, got, original_output, apart)
-        if reason is not None:
-            return reason
-        with np.errstate(all="ignore"):
-            count = sum(int(np.count_nonzero(_steps(g, o))) for _, g, o in _chunks(got, original_output))
-        if count > max(1, got.size // 100):
-            return f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
-        return None
+        return _Rule(lambda g, o: _steps(g, o) > 1, lambda _g, _o: "more than 1 code apart")
     ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
     bounds = (
         _Bound(
@@ -133,7 +164,7 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
             lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
         ),
     )
-    return _first_wrong(buffer, got, original_output, _close(buffer, bounds, _Sums()))
+    return _close(buffer, bounds, _Sums())
 
 
 def _bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_Bound, ...]:
