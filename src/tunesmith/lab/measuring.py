@@ -21,7 +21,7 @@ from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
-METHOD = 2  # counts changes of how times are taken, so that none is compared with an earlier one's
+METHOD = 3  # counts changes of how times are taken, so that none is compared with an earlier one's
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Measuring:
         self._cache = cache
         self._policies = policies.policies_of(device)
         self._original_seconds: dict[str, float] = {}
+        self._best: dict[str, float] = {}  # seconds by workload, of all candidates timed by themselves
         self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
         self._took: dict[str, float] = {}  # seconds of the original's first timing, all its inputs made anew
 
@@ -63,6 +64,8 @@ class Measuring:
                 self._original_seconds.setdefault(result.workload, result.timing.seconds)
             elif outcome.trial.purpose == "search":
                 self._timed[result.key] = result.timing
+                best = self._best.get(result.workload, result.timing.seconds)
+                self._best[result.workload] = min(best, result.timing.seconds)
 
     def baseline(self, progress: Callable[[str], None]) -> tuple[BuiltCode, list[Result]]:
         """The original at every workload; anything but a time ends the run."""
@@ -141,8 +144,9 @@ class Measuring:
         return self._result(item.workload, timing, self._key(item, self._policies.short))
 
     def _short(self, item: Ready) -> TimingPolicy:
-        usual = self._original_seconds[item.workload.name]
-        return replace(self._policies.short, give_up=policies.GIVE_UP_FACTOR * usual)
+        name = item.workload.name
+        limit = policies.give_up(self._original_seconds[name], self._best.get(name), self._device)
+        return replace(self._policies.short, give_up=limit)
 
     def _alone_deadline(self, item: Ready) -> float:
         usual = self._original_seconds[item.workload.name]

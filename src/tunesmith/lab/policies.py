@@ -38,12 +38,20 @@ def policies_of(device: Device) -> Policies:
     return _RECORDED if device.inspects else _QUEUED
 
 
+def give_up(original: float, best: float | None, device: Device) -> float:
+    """How slow a launch may be to be worth more than a look, by the original and the best one so far."""
+    factor = OUT_OF_RACE if device.inspects else OUT_OF_NOISY_RACE
+    return min(GIVE_UP_FACTOR * original, factor * (original if best is None else best))
+
+
 BUILD_SECONDS = 120.0
 ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
 DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies and sends at the very least
 DEVICE_DATA_RATE = 500e6  # where the device does all that, but for what the user's function makes
 INPUT_SECONDS = 60.0  # for the user's function that makes inputs, where nobody has seen it at work yet
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
+OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
+OUT_OF_NOISY_RACE = 3.0
 
 
 def data_seconds(plan: Plan, device: Device) -> float:

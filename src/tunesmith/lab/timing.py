@@ -76,9 +76,12 @@ class Stopwatch:
             return self._one_by_one(requests)  # there is not room for all at once
         queued: list[list[Callable[[], float]]] = []
         for (request, _), ((contestant,), _) in zip(requests, lined_up, strict=True):
-            rounds = 1 if contestant.hopeless else _rounds(contestant, request.policy)
+            rounds = 0 if contestant.hopeless else _rounds(contestant, request.policy)
             queued.append([self._sample(contestant, contestant.length) for _ in range(rounds)])
-        samples = [tuple(seconds() for seconds in chains) for chains in queued]
+        samples = [
+            tuple(seconds() for seconds in chains) or (contestant.once,)
+            for chains, ((contestant,), _) in zip(queued, lined_up, strict=True)
+        ]
         if self._session.throttled():
             return self._one_by_one(requests)  # which discards what was taken under a held clock
         return tuple(
@@ -139,8 +142,7 @@ class Stopwatch:
         probe = min(PROBE, slots) if is_quick and self._device.inspects else 1
         contestant.once = self._sample(contestant, probe)()
         contestant.hopeless = policy.give_up is not None and contestant.once > policy.give_up
-        if not contestant.hopeless:
-            contestant.length = _length(contestant, policy)
+        contestant.length = probe if contestant.hopeless else _length(contestant, policy)
         return contestant
 
     def _sample(self, contestant: _Contestant, length: int) -> Callable[[], float]:
