@@ -126,10 +126,10 @@ def _baselines(found: Mapping[str, Told]) -> list[str]:
 
 
 BUSY = (
-    "*Device busy* counts the kernels under test alone, over the wall time of evaluations: not what the device "
-    "does around them (poisoning, guards, comparisons, restoring), nor what the host does in between (loading "
-    "code, recording chains). What is far behind the best of its workload is launched a few times only, which "
-    "saves time and lowers the share."
+    "*Device busy* counts the kernels under test alone, over the wall time of evaluations: not what the "
+    "device does around them (poisoning, guards, comparisons, restoring), nor what the host does in between "
+    "(loading code, recording chains). What is far behind the best of its workload is launched a few times "
+    "only, which saves time and lowers the share."
 )
 
 
