@@ -1,0 +1,83 @@
+"""A profile with what was computed from it: what every rule of the diagnosis looks at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunesmith.core.profile.costs import Costs
+from tunesmith.core.profile.facts import Counters, Experiments, Instructions, LaunchFacts, Profile
+from tunesmith.core.profile.findings import Bound, Finding, Kind, Source
+from tunesmith.core.profile.remedies import Remedy
+from tunesmith.core.profile.roofline import Roofline
+
+# How sure a finding is, by where it comes from: what hardware counted was seen; code was read, and what was
+# read may not be what runs most.
+SEEN, KNOWN, READ, GUESSED = 0.9, 0.8, 0.65, 0.35
+
+
+@dataclass(frozen=True)
+class Case:
+    profile: Profile
+    costs: Costs | None
+    roofline: Roofline
+
+    @property
+    def launch(self) -> LaunchFacts | None:
+        return self.profile.launch
+
+    @property
+    def code(self) -> Instructions | None:
+        return self.profile.static.instructions
+
+    @property
+    def counters(self) -> Counters:
+        return self.profile.counters or Counters()
+
+    @property
+    def experiments(self) -> Experiments:
+        return self.profile.experiments
+
+    @property
+    def strides_hold(self) -> bool:
+        """Whether neighbours in a warp are neighbours in x, which is what code was read for."""
+        if self.launch is None:
+            return True
+        return self.launch.block[0] % 32 == 0 or self.launch.block[0] == self.launch.threads
+
+    @property
+    def cached_share(self) -> float | None:
+        """The share of the time that goes when the data is in the cache."""
+        warm, cold = self.experiments.warm, self.experiments.cold
+        return None if warm is None or not cold or cold <= 0 else max(0.0, 1 - warm / cold)
+
+    def busy_elsewhere(self, confidence: float) -> float:
+        """Confidence in a fault that keeps multiprocessors busy: more where the cache makes no difference."""
+        share = self.cached_share
+        return confidence if share is None else confidence + (0.1 if share < 0.15 else -0.1)
+
+
+def finding(
+    kind: Kind,
+    bound: Bound,
+    gain: float,
+    confidence: float,
+    source: Source,
+    evidence: Sequence[str],
+    *remedies: Remedy,
+) -> Finding:
+    return Finding(kind, _share(gain), _share(confidence), tuple(evidence), remedies, source, bound)
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
+
+
+def source_of(counter: float | None) -> Source:
+    """Where a finding comes from that this counter confirms, if it is known."""
+    return "static" if counter is None else "counters"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

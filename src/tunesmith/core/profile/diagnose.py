@@ -1,0 +1,159 @@
+"""From a profile to a diagnosis: what bounds a workload, how far from its floor it is, and what to do.
+
+Every rule looks for one fault and says what share of the time is at stake. Findings are ranked by that share
+and how sure it is; none can gain more than the distance to the floor. A kernel near its floor has no fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from tunesmith.core.profile import compute_rules, launch_rules, memory_rules
+from tunesmith.core.profile.case import Case, percent
+from tunesmith.core.profile.costs import costs_of
+from tunesmith.core.profile.facts import Profile
+from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
+from tunesmith.core.profile.roofline import Ceiling, Floor, roofline
+
+# Times the floor. The best kernels in docs/results.md take 0.96 to 1.1 of a copy's time above a megabyte.
+NEAR = 1.15
+# A data sheet promises what no kernel gets: copies reach 85 to 90 % of it.
+NEAR_DATA_SHEET = 1.3
+SATURATED_MEMORY = 0.85  # of the peak, by the counters: what large copies show
+WORTH_TELLING = 0.03  # share of the time
+
+RULES: tuple[Callable[[Case], Finding | None], ...] = (
+    launch_rules.too_few_blocks,
+    launch_rules.tail,
+    launch_rules.idle_threads,
+    launch_rules.low_occupancy,
+    launch_rules.block_size,
+    launch_rules.launch_cost,
+    memory_rules.spills,
+    memory_rules.uncoalesced,
+    memory_rules.narrow_access,
+    memory_rules.bank_conflicts,
+    memory_rules.extra_traffic,
+    memory_rules.atomics,
+    memory_rules.latency,
+    compute_rules.fp64,
+    compute_rules.integer_division,
+    compute_rules.special_functions,
+    compute_rules.divergence,
+    compute_rules.serial_thread,
+    compute_rules.barriers,
+    compute_rules.compute,
+)
+
+EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is to it
+# What a symptom follows from: where one of these is found, it is not told beside it.
+EXPLAINED_BY: dict[Kind, frozenset[Kind]] = {
+    Kind.LATENCY: frozenset(
+        (
+            Kind.TOO_FEW_BLOCKS,
+            Kind.LOW_OCCUPANCY,
+            Kind.NARROW_ACCESS,
+            Kind.SERIAL_THREAD,
+            Kind.UNCOALESCED,
+            Kind.SPILLS,
+            Kind.LOCAL_ARRAYS,
+            Kind.TAIL,
+        )
+    ),
+    Kind.BARRIERS: frozenset((Kind.SERIAL_THREAD, Kind.BANK_CONFLICTS)),
+    Kind.DIVERGENCE: frozenset((Kind.SERIAL_THREAD,)),
+    Kind.COMPUTE: frozenset(
+        (Kind.FP64, Kind.INTEGER_DIVISION, Kind.SPECIAL_FUNCTIONS, Kind.DIVERGENCE, Kind.SPILLS)
+    ),
+    Kind.SPECIAL_FUNCTIONS: frozenset((Kind.FP64, Kind.INTEGER_DIVISION)),
+    Kind.EXTRA_TRAFFIC: frozenset((Kind.UNCOALESCED, Kind.SPILLS, Kind.LOCAL_ARRAYS)),
+    Kind.LOW_OCCUPANCY: frozenset((Kind.TOO_FEW_BLOCKS,)),
+    Kind.BLOCK_SIZE: frozenset((Kind.TOO_FEW_BLOCKS, Kind.TAIL, Kind.IDLE_THREADS)),
+}
+_OF_CEILINGS = {Ceiling.LAUNCH: Bound.LAUNCH, Ceiling.MEMORY: Bound.BANDWIDTH, Ceiling.CACHE: Bound.BANDWIDTH}
+
+
+def diagnose(profile: Profile) -> Diagnosis:
+    """Of any profile, however little it knows."""
+    roof = roofline(profile)
+    floor, distance = roof.floor, _usable(roof.distance)
+    notes = _notes(profile, floor)
+    if floor is not None and distance is not None and _near(profile, floor, distance):
+        return Diagnosis(
+            bound=_OF_CEILINGS.get(floor.ceiling, Bound.COMPUTE),
+            summary=f"near the ceiling of {_named(floor)}: {distance:.2f} × its floor",
+            confidence=0.9 if floor.measured else 0.6,
+            findings=(),
+            distance=distance,
+            floor=floor.seconds,
+            ceiling=floor.ceiling,
+            notes=notes,
+        )
+    found = _ranked(Case(profile, costs_of(profile), roof), distance)
+    first = found[0] if found else None
+    away = f"{distance:.2f} × the floor of {_named(floor)}" if floor and distance else "no floor is known"
+    return Diagnosis(
+        bound=first.bound if first else Bound.UNKNOWN,
+        summary=f"{first.kind.replace('_', ' ')}: {first.evidence[0]}; {away}"
+        if first
+        else f"no fault found; {away}",
+        confidence=first.confidence if first else 0.2,
+        findings=found,
+        distance=distance,
+        floor=floor.seconds if floor is not None else None,
+        ceiling=floor.ceiling if floor is not None else "",
+        notes=notes,
+    )
+
+
+def _near(profile: Profile, floor: Floor, distance: float) -> bool:
+    if distance <= (NEAR if floor.measured else NEAR_DATA_SHEET):
+        return True
+    counters, work = profile.counters, profile.work
+    if counters is None or counters.dram is None or work is None or floor.ceiling is not Ceiling.MEMORY:
+        return False
+    if counters.dram_read is None or counters.dram_written is None:
+        return False
+    moved = counters.dram_read + counters.dram_written
+    return counters.dram >= SATURATED_MEMORY and moved <= memory_rules.EXTRA * work.bytes
+
+
+def _ranked(case: Case, distance: float | None) -> tuple[Finding, ...]:
+    found = [f for rule in RULES if (f := rule(case)) is not None and f.gain >= WORTH_TELLING]
+    told = [f for f in found if not any(_explains(cause, f) for cause in found)]
+    most = 1.0 if distance is None else max(0.0, 1 - 1 / distance)
+    ordered = sorted(told, key=lambda f: -f.score)
+    return tuple(replace(f, gain=min(f.gain, most)) for f in ordered)
+
+
+def _explains(cause: Finding, symptom: Finding) -> bool:
+    enough = cause.score >= EXPLAINS * symptom.score
+    return enough and cause.kind in EXPLAINED_BY.get(symptom.kind, ())
+
+
+def _usable(distance: float | None) -> float | None:
+    return distance if distance is not None and math.isfinite(distance) and distance > 0 else None
+
+
+def _named(floor: Floor | None) -> str:
+    if floor is None:
+        return ""
+    return floor.ceiling if floor.measured else f"{floor.ceiling} by the data sheet"
+
+
+def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
+    notes = []
+    if profile.counters is None:
+        notes.append(f"no hardware counters: {profile.no_counters or 'none were taken'}")
+    if profile.static.instructions is None:
+        notes.append(f"the machine code was not read: {profile.static.no_instructions or 'nobody did'}")
+    if profile.seconds is None:
+        notes.append("not timed: shares are estimates from the code alone")
+    elif floor is None:
+        notes.append("no ceiling is known, so neither is the distance to it")
+    share = Case(profile, None, roofline(profile)).cached_share
+    if share is not None:
+        notes.append(f"{percent(share)} of the time goes when the data is in the cache (experiment)")
+    return tuple(notes)

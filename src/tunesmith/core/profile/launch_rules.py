@@ -1,0 +1,151 @@
+"""Faults of a launch: too few blocks, an unfilled last wave, lanes without a thread, the wrong block."""
+
+from __future__ import annotations
+
+import math
+
+from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, Case, finding, percent, source_of
+from tunesmith.core.profile.findings import Bound, Finding, Kind
+from tunesmith.core.profile.remedies import Remedy
+
+LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on average
+FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
+IDLE_LANES = 0.1
+SURPLUS = 0.3
+LOW_OCCUPANCY = (
+    0.35  # NVIDIA's guidance: more than this seldom pays where threads have several loads in flight
+)
+BLOCK_GAIN = 0.05
+LAUNCH_SHARE = 0.3  # of the time
+
+_BY_LIMITER = {
+    "registers": (Remedy.REGISTER_CAP, Remedy.LAUNCH_BOUNDS, Remedy.BLOCK_SIZE),
+    "shared memory": (Remedy.LESS_SHARED, Remedy.ROW_IN_REGISTERS, Remedy.BLOCK_SIZE),
+    "threads": (Remedy.BLOCK_SIZE,),
+    "blocks": (Remedy.BLOCK_SIZE, Remedy.ROWS_PER_BLOCK),
+}
+
+
+def too_few_blocks(case: Case) -> Finding | None:
+    launch = case.launch
+    if launch is None or launch.blocks < 1 or launch.sms < 1:
+        return None
+    remedies = (Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS, Remedy.BLOCK_SIZE, Remedy.ITEMS_IN_FLIGHT)
+    if launch.blocks < launch.sms:
+        idle = 1 - launch.blocks / launch.sms
+        words = f"{launch.blocks} blocks on {launch.sms} multiprocessors: {percent(idle)} of them have none"
+        evidence = [words, *_half_grid(case)]
+        return finding(Kind.TOO_FEW_BLOCKS, Bound.OCCUPANCY, idle, SEEN, "static", evidence, *remedies)
+    if launch.waves is None or launch.waves >= FILLED or case.costs is None:
+        return None
+    gain = case.costs.stake("few_warps")
+    words = f"{launch.blocks} blocks fill {percent(launch.waves)} of what {launch.sms} multiprocessors hold"
+    held = f"{launch.resident_threads} threads on each, too few to hide the latency of their loads"
+    return finding(Kind.TOO_FEW_BLOCKS, Bound.OCCUPANCY, gain, READ, "static", [words, held], *remedies)
+
+
+def _half_grid(case: Case) -> list[str]:
+    half, whole = case.experiments.half_grid, case.experiments.whole_grid
+    if half is None or not whole or whole <= 0:
+        return []
+    return [f"half the grid takes {percent(half / whole)} of the time"]
+
+
+def tail(case: Case) -> Finding | None:
+    """The last blocks run while most multiprocessors have none.
+
+    A unit that is shared serves a lone block faster: then a multiprocessor's turns count, one block each.
+    What waits for its loads takes as long alone as in company: then whole waves count.
+    """
+    launch, active = case.launch, case.counters.sm_active
+    if launch is None or launch.waves is None or launch.sms < 1 or not launch.sms < launch.blocks < 10**9:
+        return None
+    turns = launch.blocks / launch.sms
+    by_turns, by_waves = _unfilled(turns), _unfilled(launch.waves)
+    waiting = case.costs.waiting if case.costs is not None else 0.5
+    lost = by_turns + (by_waves - by_turns) * waiting
+    evidence = [f"{launch.blocks} blocks are {launch.waves:.2f} waves, {turns:.2f} for each multiprocessor"]
+    confidence = READ
+    if active is not None:
+        evidence.append(f"the average multiprocessor is at work {percent(active)} of the time")
+        lost, confidence = min(max(by_turns, by_waves), 1 - active), SEEN
+    if lost < LOST_TO_TAIL:
+        return None
+    remedies = (Remedy.PERSISTENT_GRID, Remedy.SPLIT_ROWS, Remedy.BLOCK_SIZE, Remedy.LESS_SHARED)
+    return finding(Kind.TAIL, Bound.TAIL, lost, confidence, source_of(active), evidence, *remedies)
+
+
+def _unfilled(rounds: float) -> float:
+    """The share of whole rounds in which there is nothing to do; in a single one all start at once."""
+    return 1 - rounds / math.ceil(rounds) if 1 < rounds < 1e9 else 0.0
+
+
+def idle_threads(case: Case) -> Finding | None:
+    launch = case.launch
+    if launch is None:
+        return None
+    if launch.idle_lanes >= IDLE_LANES:
+        words = (
+            f"{percent(launch.idle_lanes)} of the lanes have no thread: {launch.threads} threads in a block"
+        )
+        remedies = (Remedy.BLOCK_SIZE, Remedy.ROWS_PER_BLOCK)
+        return finding(
+            Kind.IDLE_THREADS, Bound.OCCUPANCY, launch.idle_lanes, KNOWN, "static", [words], *remedies
+        )
+    if launch.surplus is not None and launch.surplus >= SURPLUS:
+        words = f"{percent(launch.surplus)} of the threads have no element"
+        return finding(
+            Kind.IDLE_THREADS,
+            Bound.OCCUPANCY,
+            0.2 * launch.surplus,
+            READ,
+            "static",
+            [words],
+            Remedy.BLOCK_SIZE,
+        )  # they end at once: what they cost is their start
+    return None
+
+
+def low_occupancy(case: Case) -> Finding | None:
+    launch, counters = case.launch, case.counters
+    if launch is None or launch.occupancy is None or launch.occupancy >= 100 * LOW_OCCUPANCY:
+        return None
+    limiters = launch.limited_by or ("what is not known",)
+    evidence = [f"room for {launch.occupancy} % of the threads, limited by {' and '.join(limiters)}"]
+    remedies = dict.fromkeys(r for limiter in limiters for r in _BY_LIMITER.get(limiter, ()))
+    remedies |= {Remedy.ITEMS_IN_FLIGHT: None}
+    waiting = counters.stalled("memory")
+    if counters.occupancy is not None and waiting is not None:
+        evidence.append(
+            f"{percent(counters.occupancy)} achieved, {percent(waiting)} of waiting is for memory"
+        )
+        gain = waiting * (1 - min(1.0, counters.occupancy / FILLED))
+        return finding(Kind.LOW_OCCUPANCY, Bound.OCCUPANCY, gain, READ, "counters", evidence, *remedies)
+    gain = case.costs.stake("few_warps") if case.costs is not None else 0.1
+    return finding(Kind.LOW_OCCUPANCY, Bound.OCCUPANCY, gain, 0.5, "static", evidence, *remedies)
+
+
+def block_size(case: Case) -> Finding | None:
+    launch, swept = case.launch, [b for b in case.experiments.blocks if b.seconds > 0]
+    if launch is None or not swept:
+        return None
+    own = next((b for b in swept if b.threads == launch.threads), None)
+    now = own.seconds if own is not None else case.experiments.cold or case.profile.seconds
+    best = min(swept, key=lambda b: b.seconds)
+    if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
+        return None
+    words = f"blocks of {best.threads} threads take {percent(best.seconds / now)} of the time"
+    gain = 1 - best.seconds / now
+    return finding(Kind.BLOCK_SIZE, Bound.OCCUPANCY, gain, SEEN, "experiment", [words], Remedy.BLOCK_SIZE)
+
+
+def launch_cost(case: Case) -> Finding | None:
+    ceilings, seconds = case.profile.ceilings, case.profile.seconds
+    floor = ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
+    if not floor or not seconds or floor <= 0 or seconds <= 0 or floor / seconds < LAUNCH_SHARE:
+        return None
+    words = f"an empty launch takes {1e6 * floor:.2f} µs of {1e6 * seconds:.2f} µs"
+    confidence = KNOWN if floor <= seconds else GUESSED
+    return finding(
+        Kind.LAUNCH, Bound.LAUNCH, floor / seconds, confidence, "timing", [words], Remedy.FEWER_LAUNCHES
+    )

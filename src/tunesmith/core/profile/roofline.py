@@ -1,0 +1,147 @@
+"""How fast a workload could be: what must move and be computed, against what the device can do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from tunesmith.core.plan import necessary_traffic
+from tunesmith.core.problem import Problem
+from tunesmith.core.profile.facts import Ceilings, Operations, Point, Profile, Work
+
+
+class Ceiling(StrEnum):
+    LAUNCH = "launch"
+    MEMORY = "memory bandwidth"
+    CACHE = "cache bandwidth"
+    FP32 = "fp32 rate"
+    FP16 = "fp16 rate"
+    FP64 = "fp64 rate"
+    TENSOR = "tensor rate"
+
+
+@dataclass(frozen=True)
+class Floor:
+    ceiling: Ceiling
+    seconds: float
+    measured: bool  # False: from the device's data sheet, which no kernel reaches
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The least time under each ceiling that is known, the highest floor first."""
+
+    floors: tuple[Floor, ...]
+    seconds: float | None = None  # what the kernel takes
+
+    @property
+    def floor(self) -> Floor | None:
+        return self.floors[0] if self.floors else None
+
+    @property
+    def distance(self) -> float | None:
+        """How many times its floor a kernel takes."""
+        if self.seconds is None or not self.floors or self.floors[0].seconds <= 0:
+            return None
+        return self.seconds / self.floors[0].seconds
+
+
+def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations | None = None) -> Work:
+    """Bytes by direction; where the problem states their sum, shared out as its arrays are."""
+    total = necessary_traffic(problem, sizes)
+    read = written = 0
+    for argument in problem.arguments:
+        if not argument.is_array or argument.role == "workspace" or argument.alias:
+            continue
+        if argument.traffic is not None:
+            both = argument.role == "inout"
+            nbytes = argument.traffic.evaluate(sizes) // (2 if both else 1)
+        else:
+            nbytes = argument.element.nbytes(math.prod(max(0, e.evaluate(sizes)) for e in argument.shape))
+        read += nbytes if argument.role in ("input", "inout") else 0
+        written += nbytes if argument.role in ("output", "inout") else 0
+    if read + written <= 0:
+        return Work(total, 0, operations or Operations())
+    share = round(total * read / (read + written))
+    return Work(share, total - share, operations or Operations())
+
+
+def roofline(profile: Profile) -> Roofline:
+    floors = [*_memory(profile), *_compute(profile), *_launch(profile.ceilings)]
+    return Roofline(tuple(sorted(floors, key=lambda f: -f.seconds)), profile.seconds)
+
+
+def move_seconds(work: Work, ceilings: Ceilings) -> float | None:
+    """How long the device takes to move as much, read and written in the same proportion, and no more.
+
+    Copies are half of each; what is read more than written lies between them and reads alone.
+    """
+    copy, read = _at(ceilings.copy, work.bytes), _at(ceilings.read, work.bytes)
+    if copy is None or read is None:
+        return read if copy is None else copy
+    if not work.bytes:
+        return copy
+    beyond = max(0.0, 2 * work.read / work.bytes - 1)
+    return copy + (read - copy) * beyond
+
+
+def best_bandwidth(ceilings: Ceilings) -> float | None:
+    """The highest that was measured, bytes a second."""
+    return max((p.bytes / p.seconds for p in (*ceilings.copy, *ceilings.read) if p.seconds > 0), default=None)
+
+
+def _memory(profile: Profile) -> list[Floor]:
+    work, ceilings, limits = profile.work, profile.ceilings, profile.limits
+    if work is None or work.bytes <= 0:
+        return []
+    if profile.warm and ceilings.cache_bandwidth and work.bytes <= (ceilings.cache_bytes or 0):
+        return [Floor(Ceiling.CACHE, work.bytes / ceilings.cache_bandwidth, True)]
+    seconds = move_seconds(work, ceilings)
+    if seconds is not None:
+        # A small copy takes as long as its launch: then that is what bounds it, and not the bytes.
+        launch, best = _launch_seconds(ceilings), best_bandwidth(ceilings)
+        by_launch = launch is not None and best is not None and work.bytes / best < launch
+        return [Floor(Ceiling.LAUNCH if by_launch else Ceiling.MEMORY, seconds, True)]
+    if limits is not None and limits.pin_bandwidth and not profile.warm:
+        return [Floor(Ceiling.MEMORY, work.bytes / limits.pin_bandwidth, False)]
+    return []
+
+
+def _compute(profile: Profile) -> list[Floor]:
+    if profile.work is None:
+        return []
+    stated, rates = profile.work.operations, profile.ceilings
+    pairs = (
+        (Ceiling.FP32, stated.fp32, rates.fp32),
+        (Ceiling.FP16, stated.fp16, rates.fp16),
+        (Ceiling.FP64, stated.fp64, rates.fp64),
+        (Ceiling.TENSOR, stated.tensor, rates.tensor),
+    )
+    return [Floor(ceiling, count / rate, True) for ceiling, count, rate in pairs if count and rate]
+
+
+def _launch(ceilings: Ceilings) -> list[Floor]:
+    seconds = _launch_seconds(ceilings)
+    return [] if seconds is None else [Floor(Ceiling.LAUNCH, seconds, True)]
+
+
+def _launch_seconds(ceilings: Ceilings) -> float | None:
+    """Kernels are timed in graphs, where they can be."""
+    return ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
+
+
+def _at(points: Sequence[Point], nbytes: int) -> float | None:
+    """Between two sizes that were measured on a straight line, beyond them by the bandwidth of the last."""
+    known = sorted((p for p in points if p.bytes > 0 and p.seconds > 0), key=lambda p: p.bytes)
+    if not known:
+        return None
+    if nbytes <= known[0].bytes:
+        return known[0].seconds
+    for low, high in pairwise(known):
+        if nbytes <= high.bytes:
+            share = (nbytes - low.bytes) / (high.bytes - low.bytes) if high.bytes > low.bytes else 1.0
+            return low.seconds + (high.seconds - low.seconds) * share
+    return known[-1].seconds * nbytes / known[-1].bytes

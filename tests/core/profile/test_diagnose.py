@@ -1,0 +1,193 @@
+"""Diagnoses of kernels with a planted fault, of healthy ones, and of anything whatever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.core.arbitrary import arbitrary
+from tests.core.profile.made_up import CEILINGS, access, counted, found, profile, with_code
+from tests.core.profile.made_up import launch as made_launch
+from tests.core.profile.recorded import (
+    BAD,
+    HEALTHY,
+    NAMES,
+    code_alone,
+    planted,
+    recorded,
+    without_counters,
+)
+from tunesmith.core.codec import decode, encode
+from tunesmith.core.profile.diagnose import EXPLAINED_BY, NEAR, diagnose
+from tunesmith.core.profile.facts import Ceilings, Counters, Instructions, LaunchFacts, Profile
+from tunesmith.core.profile.findings import Bound, Diagnosis, Kind
+
+
+def first(diagnosis: Diagnosis) -> str:
+    return diagnosis.findings[0].kind if diagnosis.findings else ""
+
+
+def test_there_are_ten_planted_faults_and_three_healthy_kernels() -> None:
+    assert (len(BAD), len(HEALTHY)) == (10, 3)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_with_counters_the_planted_fault_comes_first(name: str) -> None:
+    assert first(diagnose(recorded(name))) in planted(name)
+
+
+@pytest.mark.parametrize("known", [without_counters, code_alone])
+def test_without_counters_it_comes_first_in_eight_of_ten(known: object) -> None:
+    assert callable(known)
+    missed = [name for name in BAD if first(diagnose(known(recorded(name)))) not in planted(name)]
+    assert len(missed) <= 2, missed
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_kernel_is_near_its_ceiling_and_has_no_fault(name: str) -> None:
+    for known in (recorded(name), without_counters(recorded(name))):
+        diagnosis = diagnose(known)
+        assert diagnosis.findings == ()
+        assert diagnosis.bound is Bound.BANDWIDTH
+        assert diagnosis.summary.startswith("near the ceiling of memory bandwidth")
+    assert diagnose(code_alone(recorded(name))).findings == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_finding_has_numbers_and_remedies(name: str) -> None:
+    for finding in diagnose(recorded(name)).findings:
+        assert finding.remedies
+        assert any(character.isdigit() for word in finding.evidence for character in word)
+
+
+# -- any profile ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@given(arbitrary(Profile))
+def test_no_profile_is_too_strange(strange: Profile) -> None:
+    check_form(diagnose(strange))
+
+
+@settings(max_examples=50, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    st.sampled_from(NAMES),
+    st.none() | arbitrary(Counters),
+    st.none() | arbitrary(LaunchFacts),
+    st.none() | arbitrary(Instructions),
+    arbitrary(Ceilings),
+)
+def test_no_part_is_too_strange_beside_sound_ones(
+    name: str,
+    counters: Counters | None,
+    launch: LaunchFacts | None,
+    instructions: Instructions | None,
+    ceilings: Ceilings,
+) -> None:
+    sound = recorded(name)
+    static = replace(sound.static, instructions=instructions)
+    for changed in (
+        replace(sound, counters=counters),
+        replace(sound, launch=launch, counters=counters),
+        replace(sound, static=static, counters=None),
+        replace(sound, ceilings=ceilings),
+    ):
+        check_form(diagnose(changed))
+
+
+def check_form(diagnosis: Diagnosis) -> None:
+    scores = [f.score for f in diagnosis.findings]
+    assert all(0 <= f.gain <= 1 and 0 <= f.confidence <= 1 and f.evidence for f in diagnosis.findings)
+    assert all(0 <= score <= 1 for score in scores)
+    assert diagnosis.distance is None or diagnosis.distance > 0
+    assert len({f.kind for f in diagnosis.findings}) == len(diagnosis.findings)
+
+
+def test_nothing_known_is_said_to_be_unknown() -> None:
+    diagnosis = diagnose(Profile("k", "large"))
+    assert diagnosis.bound is Bound.UNKNOWN
+    assert diagnosis.distance is None
+    assert len(diagnosis.notes) == 3
+
+
+def test_a_profile_survives_its_journey_as_json() -> None:
+    for name in NAMES:
+        assert decode(encode(recorded(name)), Profile) == recorded(name)
+
+
+# -- how findings are weighed ---------------------------------------------------------------------------
+
+
+def test_nothing_gains_more_than_the_distance_to_the_floor() -> None:
+    diagnosis = diagnose(replace(recorded("too_few_blocks"), seconds=160e-6))
+    assert diagnosis.distance is not None
+    assert diagnosis.findings[0].gain == pytest.approx(1 - 1 / diagnosis.distance)
+
+
+def test_near_the_floor_there_is_no_fault() -> None:
+    floor = diagnose(recorded("uncoalesced")).floor
+    assert floor is not None
+    assert diagnose(replace(recorded("uncoalesced"), seconds=floor * (NEAR - 0.01))).findings == ()
+    assert diagnose(replace(recorded("uncoalesced"), seconds=floor * (NEAR + 0.1))).findings != ()
+
+
+def test_saturated_memory_is_near_where_no_bytes_are_moved_in_vain() -> None:
+    sound = counted(dram=0.9, dram_read=1.3e8, dram_written=1.3e8)
+    assert diagnose(sound).findings == ()
+    wasteful = counted(dram=0.9, dram_read=3e8, dram_written=1.3e8)
+    assert first(diagnose(wasteful)) == Kind.EXTRA_TRAFFIC
+    unknown = counted(dram=0.9)
+    assert diagnose(unknown).bound is Bound.UNKNOWN
+
+
+def test_without_measured_ceilings_the_data_sheet_serves() -> None:
+    diagnosis = diagnose(profile(ceilings=Ceilings()))
+    assert diagnosis.distance == pytest.approx(192e-6 / ((1 << 28) / 4.8e12))
+    assert "data sheet" in diagnosis.summary
+
+
+def test_a_symptom_is_told_only_where_no_fault_explains_it() -> None:
+    waiting = counted({"memory": 0.9}, dram=0.2, issue=0.1)
+    assert first(diagnose(waiting)) == Kind.LATENCY
+    few = replace(waiting, launch=recorded("too_few_blocks").launch)
+    assert found(few, Kind.TOO_FEW_BLOCKS)
+    assert not found(few, Kind.LATENCY)
+
+
+def test_a_fault_of_little_weight_explains_little() -> None:
+    waiting = counted({"memory": 0.9}, dram=0.2, issue=0.1)
+    slightly = replace(waiting, launch=made_launch(125))
+    assert [f.kind for f in diagnose(slightly).findings] == [Kind.LATENCY, Kind.TOO_FEW_BLOCKS]
+
+
+def test_symptoms_are_not_explained_in_a_circle() -> None:
+    for kind, causes in EXPLAINED_BY.items():
+        assert kind not in causes
+        assert all(kind not in EXPLAINED_BY.get(cause, ()) for cause in causes)
+
+
+def test_counters_outweigh_what_was_read() -> None:
+    read = with_code(access("shared", "load", 4, stride=128, count=64))
+    assert found(read, Kind.BANK_CONFLICTS)
+    seen = replace(read, counters=Counters(shared_wavefronts=1e6, shared_conflicts=0.0, dram=0.3))
+    assert not found(seen, Kind.BANK_CONFLICTS)
+
+
+def test_where_the_cache_makes_no_difference_a_busy_unit_is_likelier() -> None:
+    bad = without_counters(recorded("bank_conflicts"))
+    sure, unsure = (
+        found(replace(bad, experiments=replace(bad.experiments, warm=warm, cold=330e-6)), Kind.BANK_CONFLICTS)
+        for warm in (325e-6, 60e-6)
+    )
+    assert sure is not None
+    assert unsure is not None
+    assert sure.confidence > unsure.confidence
+
+
+def test_what_was_not_known_is_noted_with_the_reason() -> None:
+    diagnosis = diagnose(without_counters(recorded("spills")))
+    assert diagnosis.notes[0] == "no hardware counters: the driver keeps them to the administrator"
+    assert diagnose(replace(profile(), ceilings=CEILINGS, counters=Counters())).notes == ()
