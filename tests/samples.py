@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tunesmith.core.device import Device, Limits
+from tunesmith.core.device import Device, Limits, Resources
 from tunesmith.core.events import (
     Admitted,
     Asked,
@@ -16,6 +16,8 @@ from tunesmith.core.events import (
     Recorded,
     Settings,
     Started,
+    Surveyed,
+    SurveyedBuild,
     Verified,
 )
 from tunesmith.core.files.problem_file import parse_problem
@@ -184,17 +186,44 @@ def started(settings: Settings | None = None) -> Started:
 
 
 def baseline(seconds: Mapping[str, float]) -> Baseline:
-    return Baseline(outcome(-1, None, seconds, "sentinel"), "reference")
+    found = outcome(-1, None, seconds, "sentinel")
+    return Baseline(replace(found, trial=replace(found.trial, effort="long")), "reference")
+
+
+def built(
+    chosen: Config | None,
+    code: str | None = None,
+    *,
+    launches: str = "as always",
+    refused: Mapping[str, Status] | None = None,
+    spills: int = 0,
+    occupancy: int | None = None,
+    workloads: tuple[str, ...] = ("small", "wide"),
+) -> Surveyed:
+    """One build for all workloads, with code of its own where none is given."""
+    resources = Resources(registers=32, shared=0, spills=spills, private=0)
+    digests = (f"source of {chosen}", code or f"code of {chosen}")
+    build = SurveyedBuild(workloads, *digests, resources, occupancy, launches)
+    results = tuple(Result(name, status, detail="too much") for name, status in (refused or {}).items())
+    return Surveyed(chosen, (build,), results)
 
 
 def records(events: Sequence[Event]) -> list[Recorded]:
     return [Recorded(number, float(number), event) for number, event in enumerate(events)]
 
 
-def state_of(*outcomes: Outcome | Verified | Event, original: Mapping[str, float] | None = None) -> State:
+def state_of(
+    *outcomes: Outcome | Verified | Event,
+    original: Mapping[str, float] | None = None,
+    settings: Settings | None = None,
+) -> State:
     """The state after these, on top of a start, a baseline and an admitted template."""
-    first: list[Event] = [started(), baseline(original or {"small": 1.0, "wide": 1.0}), Admitted("t", 12, 12)]
+    first: list[Event] = [
+        started(settings),
+        baseline(original or {"small": 1.0, "wide": 1.0}),
+        Admitted("t", 12, 12),
+    ]
     rest: list[Event] = []
     for item in outcomes:
-        rest += [Asked(item.trial), Measured(item)] if isinstance(item, Outcome) else [item]
+        rest += [Asked((item.trial,)), Measured(item)] if isinstance(item, Outcome) else [item]
     return fold(records([*first, *rest]))

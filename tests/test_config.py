@@ -35,7 +35,7 @@ def test_defaults(tmp_path: Path) -> None:
     [
         ("backend", '"fake"', "opencl", "replay:x"),
         ("device", '"0:0"', "0:1", "0:2"),
-        ("search", '"random"', "refine", "exhaustive"),
+        ("search", '"random"', "evolution", "exhaustive"),
         ("evals", "10", "20", 30),
         ("time", "1.5", "2.5", 3.5),
         ("seed", "1", "2", 3),
@@ -58,9 +58,11 @@ def test_flags_win_over_environment_over_file_over_defaults(
     assert getattr(resolved(tmp_path, text, {key: ""}), name) == kind(file.strip('"'))
 
 
-def test_a_switch_can_be_turned_back_at_every_level(tmp_path: Path) -> None:
-    assert resolved(tmp_path).cache is True
-    assert resolved(tmp_path, "cache = false").cache is False
+@pytest.mark.parametrize("name", ["cache", "prune", "prior"])
+def test_a_switch_can_be_turned_back_at_every_level(tmp_path: Path, name: str) -> None:
+    off, key = f"{name} = false", f"TUNESMITH_{name.upper()}"
+    assert getattr(resolved(tmp_path), name) is True
+    assert getattr(resolved(tmp_path, off), name) is False
     for text, value in (
         ("1", True),
         ("YES", True),
@@ -69,8 +71,8 @@ def test_a_switch_can_be_turned_back_at_every_level(tmp_path: Path) -> None:
         ("no", False),
         ("False", False),
     ):
-        assert resolved(tmp_path, "cache = false", {"TUNESMITH_CACHE": text}).cache is value
-    assert resolved(tmp_path, "", {"TUNESMITH_CACHE": "1"}, cache=False).cache is False
+        assert getattr(resolved(tmp_path, off, {key: text}), name) is value
+    assert getattr(resolved(tmp_path, "", {key: "1"}, **{name: False}), name) is False
 
 
 def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
@@ -82,12 +84,14 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
     time = 60
     seed = 7
     cache = false
+    prune = false
+    prior = false
     runs = "läufe"
     cache_dir = "c"
     builders = 2
     """
     config = resolved(tmp_path, text)
-    assert config == RunConfig("fake", "0", "random", 5, 60, 7, False, "läufe", "c", 2)
+    assert config == RunConfig("fake", "0", "random", 5, 60, 7, False, False, False, "läufe", "c", 2)
 
 
 def test_where_the_cache_lies(tmp_path: Path) -> None:

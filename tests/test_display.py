@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from tests.samples import started
+from tests.samples import DEVICE, started
 from tunesmith import display
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.core.events import (
@@ -19,6 +19,8 @@ from tunesmith.core.events import (
     Decided,
     Event,
     Measured,
+    Primed,
+    Pruned,
     Recorded,
     Surveyed,
     SurveyedBuild,
@@ -89,8 +91,7 @@ class TestProgress:
                 progress,
                 Baseline(measured(None), "reference"),
                 Decided("search", "there is a template"),
-                Asked(finalist(0).trial),
-                Asked(finalist(1).trial),
+                Asked((finalist(0).trial, finalist(1).trial)),
                 Decided("finish", "all was tried"),
                 Measured(finalist(0)),
                 Verified(measured(CONFIG), 3),
@@ -117,7 +118,7 @@ class TestProgress:
         stream = StringIO()
         with Progress(stream).live() as progress:
             first = measured(CONFIG, number=1, detail="x")
-            listen(progress, Baseline(measured(None), "reference"), Asked(first.trial), Measured(first))
+            listen(progress, Baseline(measured(None), "reference"), Asked((first.trial,)), Measured(first))
         assert "searched 1 of 0, 1 failed\n" in stream.getvalue()
 
     def test_a_survey_and_the_run_after_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +129,7 @@ class TestProgress:
         with Progress(stream).live() as progress:
             listen(
                 progress,
-                started(),
+                replace(started(), device=replace(DEVICE, absent=True)),
                 Admitted("t", 9, 9),
                 Surveyed(None, (SurveyedBuild(("only",), "s"),)),
                 Surveyed(CONFIG, (SurveyedBuild(("only",), "s"),), bad),
@@ -144,6 +145,29 @@ class TestProgress:
             "00:00 the original is right; it takes only 1000 µs",
             "00:00 searched 2 of 9, best roughly 1.0× so far, 1 failed",
         ]
+
+    def test_what_a_run_begins_from(self) -> None:
+        stream = StringIO()
+        with Progress(stream).live() as progress:
+            listen(progress, started(), Primed("an earlier run", ((CONFIG, 0.5), (CONFIG, None))))
+        assert stream.getvalue() == "00:00 begins from an earlier run: 2 configurations\n"
+
+    def test_builds_beside_measurements_are_no_progress_of_their_own(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only where the device is absent there is nothing else to tell."""
+        monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
+        stream = StringIO()
+        trial = Trial(0, CONFIG, ("only",), "build")
+        with Progress(stream).live() as progress:
+            listen(
+                progress,
+                started(),
+                Asked((trial,)),
+                Surveyed(CONFIG, (SurveyedBuild(("only",), "s", "c"),)),
+                Pruned(CONFIG, "spills", "it does"),
+            )
+        assert stream.getvalue() == ""
 
     @pytest.mark.parametrize("make", [StringIO, Terminal])
     def test_foreign_text_does_not_act(self, make: type[StringIO]) -> None:

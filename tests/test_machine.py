@@ -257,7 +257,7 @@ class TestPlace:
     def test_an_absent_device_that_is_found(self, compilers: Compilers) -> None:
         found = place(a_run(ABSENT, *self.SURVEY), Here("cuda", (GPU,)))
         assert (found.device, found.missing) == (GPU, "")
-        assert found.attached == Attached(GPU, "nvrtc 13.4", 15, (config(64), config(128)))
+        assert found.attached == Attached(GPU, "nvrtc 13.4", 10, (config(64), config(128)))
 
     def test_what_an_accident_kept_from_building_is_tried_again(self, compilers: Compilers) -> None:
         details = (f"{COMPILER_CRASHED}: SIGKILL", f"{COMPILER_SLOW} 60 s")
@@ -276,12 +276,12 @@ class TestPlace:
     def test_another_compiler_before_anything_is_timed(self, compilers: Compilers) -> None:
         compilers.known = (("nvrtc", "12.8"), NVCC)
         found = place(a_run(ABSENT, *self.SURVEY), Here("cuda", (GPU,)))
-        assert found.attached == Attached(GPU, "nvrtc 12.8", 15), "what the other one said does not count"
+        assert found.attached == Attached(GPU, "nvrtc 12.8", 10), "what the other one said does not count"
         found = place(a_run(ABSENT, *self.SURVEY), NOWHERE)
-        assert found.attached == Attached(ABSENT, "nvrtc 12.8", 15)
+        assert found.attached == Attached(ABSENT, "nvrtc 12.8", 10)
         assert found.missing
         found = place(a_run(GPU), Here("cuda", (GPU,)))
-        assert found.attached == Attached(GPU, "nvrtc 12.8", 15)
+        assert found.attached == Attached(GPU, "nvrtc 12.8", 10)
 
     def test_another_compiler_after_that(self, compilers: Compilers) -> None:
         compilers.known = (("nvrtc", "12.8"), NVCC)
@@ -302,21 +302,22 @@ class TestPlace:
 
 class TestHowMuchAtOnce:
     @pytest.mark.parametrize(
-        ("kind", "cores", "wanted", "builders", "width"),
+        ("kind", "cores", "wanted", "builders", "ahead"),
         [
-            ("cpu", 16, 0, 16, 8),
-            ("simulated", 16, 0, 15, 8),
-            ("gpu", 16, 0, 15, 45),
+            ("cpu", 16, 0, 16, 0),
+            ("simulated", 16, 0, 15, 30),
+            ("gpu", 16, 0, 15, 30),
             ("gpu", 2, 0, 1, 8),
             ("gpu", 1, 0, 1, 8),
-            ("gpu", 16, 4, 4, 12),
+            ("gpu", 16, 4, 4, 8),
+            ("gpu", 16, 5, 5, 10),
         ],
     )
-    def test_builders_and_trials(
-        self, monkeypatch: pytest.MonkeyPatch, kind: str, cores: int, wanted: int, builders: int, width: int
+    def test_builders_and_what_is_built_ahead(
+        self, monkeypatch: pytest.MonkeyPatch, kind: str, cores: int, wanted: int, builders: int, ahead: int
     ) -> None:
         monkeypatch.setattr(registry.os, "cpu_count", lambda: cores)
         device = replace(DEVICE, kind=kind)
         assert registry.builder_count(device, wanted) == builders
         assert registry.builder_count(replace(device, absent=True), wanted) == (wanted or cores)
-        assert registry.trials_in_flight(device, builders) == width
+        assert registry.built_ahead(device, builders) == ahead

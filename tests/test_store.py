@@ -9,18 +9,19 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.samples import baseline, config, finalist, started, verified
+from tests.samples import baseline, built, config, finalist, started, verified
 from tunesmith.core.codec import encode_record
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Admitted, Asked, Decided, Event, Measured, Recorded, Stopped
-from tunesmith.core.outcome import Timing
+from tunesmith.core.events import Admitted, Asked, Decided, Event, Measured, Primed, Pruned, Recorded, Stopped
+from tunesmith.core.outcome import Status, Timing
 from tunesmith.store import FileJournal, RunFolder, SqliteCache, newest_run
 
 LONG = finalist(0, config(64), {"small": 2.0, "wide": 1.5})
@@ -29,7 +30,10 @@ EVENTS: list[Event] = [
     baseline({"small": 1.0, "wide": 2.0}),
     Admitted("t", 3, 9),
     Decided("search", "µs are not ASCII"),
-    Asked(LONG.trial),
+    Primed("an earlier run", ((config(32), 0.25), (config(128), None))),
+    Asked((LONG.trial, replace(LONG.trial, id=1, effort="build")), 0.125),
+    built(config(32), spills=8, occupancy=50, refused={"wide": Status.OVER_LIMITS}),
+    Pruned(config(32), "same_code", "builds and launches the same as another"),
     Measured(LONG),
     verified(config(64), {"small": 2.0}),
     Stopped("a reason\nwith two lines"),

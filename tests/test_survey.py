@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field, replace
 
+import pytest
+
 from tests.samples import DEVICE, a_problem, a_template, started
 from tests.test_loop import FakeLab, MemoryJournal, Run, Watcher
 from tunesmith.core.events import (
@@ -20,6 +22,7 @@ from tunesmith.core.events import (
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
+from tunesmith.core.template import Template
 from tunesmith.search.random import Random
 from tunesmith.survey import Survey
 
@@ -43,7 +46,8 @@ class FakeSurveyor:
     waiting: list[int] = field(default_factory=list)
     answered: list[Config | None] = field(default_factory=list)
 
-    def submit(self, config: Config | None) -> None:
+    def submit(self, template: Template, config: Config | None) -> None:
+        assert template == TEMPLATE
         self.queue.append(config)
 
     def collect(self) -> Surveyed:
@@ -65,7 +69,7 @@ def go(
 
 
 def test_the_original_then_the_default_then_the_rest_once_each() -> None:
-    state, journal, surveyor = go(Settings(width=3))
+    state, journal, surveyor = go(Settings(ahead=3))
     assert surveyor.answered[:2] == [None, TEMPLATE.default]
     assert len(surveyor.answered) == len(set(surveyor.answered)) == 1 + len(CONFIGS) == 13
     assert max(surveyor.waiting) == 3, "builders have something to do meanwhile"
@@ -74,18 +78,18 @@ def test_the_original_then_the_default_then_the_rest_once_each() -> None:
 
 
 def test_as_far_as_the_budget_goes() -> None:
-    state, *_ = go(Settings(evals=4))
+    state, *_ = go(Settings(evals=4, ahead=8))
     assert [s.config for s in state.surveyed][:2] == [None, TEMPLATE.default]
     assert len(state.surveyed) == 5
     # On the journal's clock every event takes a second: the original and as many as were begun in time.
-    state, *_ = go(Settings(seconds=3.0, width=1))
+    state, *_ = go(Settings(seconds=3.0, ahead=1))
     assert len(state.surveyed) == 3
-    state, *_ = go(Settings(seconds=0.0, width=1))
+    state, *_ = go(Settings(seconds=0.0, ahead=1))
     assert [s.config for s in state.surveyed] == [None]
 
 
 def test_a_survey_killed_anywhere_goes_on_as_if_it_had_not_been() -> None:
-    settings = Settings(evals=9, width=3, seed=5)
+    settings = Settings(evals=9, ahead=3, seed=5)
     _, whole, _ = go(settings)
     for dies_after in range(10):
         begun = [Recorded(0, 0.0, replace(started(settings), device=ABSENT))]
@@ -102,8 +106,8 @@ def test_a_survey_killed_anywhere_goes_on_as_if_it_had_not_been() -> None:
 
 
 def test_one_that_is_complete_does_nothing() -> None:
-    _, journal, _ = go(Settings(evals=3))
-    _, again, surveyor = go(Settings(evals=3), journal.records)
+    _, journal, _ = go(Settings(evals=3, ahead=8))
+    _, again, surveyor = go(Settings(evals=3, ahead=8), journal.records)
     assert surveyor.answered == []
     assert again.records == journal.records
 
@@ -116,27 +120,32 @@ class TestTheRunAfterwards:
             replace(started(settings), device=ABSENT),
             Admitted("t", 80, 80),
             *(Surveyed(c, (SurveyedBuild(("small", "wide"), "s"),), self.failed()) for c in configs),
-            Attached(DEVICE, "", 5, configs),
+            Attached(DEVICE, "", settings.ahead, configs),
         ]
         return [Recorded(i, float(i), event) for i, event in enumerate(events)]
 
     def failed(self) -> tuple[Result, ...]:
         return tuple(Result(name, Status.BUILD_FAILED, detail="error: no") for name in ("small", "wide"))
 
-    def test_does_not_try_what_cannot_run_and_counts_it(self) -> None:
+    @pytest.mark.parametrize("ahead", [0, 12])
+    @pytest.mark.parametrize(("evals", "tried"), [(None, 77), (10, 10)])
+    def test_does_not_try_what_cannot_run_and_counts_it(
+        self, evals: int | None, tried: int, ahead: int
+    ) -> None:
+        """In the report, that is: the budget is one of measurements."""
         known = [Config.of({"BLOCK": b, "VEC": 8, "UNROLL": 1}) for b in (32, 64, 128)]
-        for settings, tried in ((Settings(evals=None, width=5), 77), (Settings(evals=10, width=5), 7)):
-            run = Run(settings, lab=FakeLab(), records=self.records(settings, *known))
-            state = run.go()
-            assert state.stopped is not None
-            asked = [r.event.trial for r in run.journal.records if isinstance(r.event, Asked)]
-            searched = [t.config for t in asked if t.purpose == "search"]
-            assert len(searched) == tried
-            assert not {*searched} & {*known}
-            assert state.statuses()["build_failed"] == 3
-            assert state.statuses().total() == tried + 3
+        settings = Settings(evals=evals, ahead=ahead, prune=False)
+        run = Run(settings, lab=FakeLab(), records=self.records(settings, *known))
+        state = run.go()
+        assert state.stopped is not None
+        asked = [t for r in run.journal.records if isinstance(r.event, Asked) for t in r.event.trials]
+        searched = [t.config for t in asked if t.purpose == "search"]
+        assert len([t for t in asked if t.purpose == "search" and t.effort == "short"]) == tried
+        assert not {*searched} & {*known}, "neither measured nor built again"
+        assert state.statuses()["build_failed"] == 3
+        assert state.statuses().total() == tried + 3
 
     def test_has_its_seconds_to_itself(self) -> None:
-        settings = Settings(evals=None, seconds=20.0, width=5)
+        settings = Settings(evals=None, seconds=20.0)
         run = Run(settings, records=self.records(settings, *CONFIGS))
         assert len(run.go().searched()) > 5, "a survey of 12 seconds is not part of the budget"

@@ -8,10 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tunesmith.core.choose import Choice, Yardstick, score, verified_choice
-from tunesmith.core.events import Admitted, Asked, Baseline, Decided, Measured, Recorded, Stopped, Verified
+from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.events import (
+    Admitted,
+    Asked,
+    Baseline,
+    Decided,
+    Measured,
+    Pruned,
+    Recorded,
+    Stopped,
+    Surveyed,
+    Verified,
+)
 from tunesmith.core.outcome import Outcome, Result
 from tunesmith.core.problem import Problem
+from tunesmith.core.scores import Yardstick, score
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
@@ -63,11 +75,11 @@ def _phase(record: Recorded) -> str | None:
     match record.event:
         case Baseline():
             return "original"
-        case Asked(trial) if trial.purpose == "finalist":
+        case Asked(trials) if trials[0].purpose == "finalist":
             return "finalists"
         case Measured(outcome) if outcome.trial.purpose == "finalist":
             return "finalists"
-        case Admitted() | Decided() | Asked() | Measured():
+        case Admitted() | Decided() | Asked() | Surveyed() | Pruned() | Measured():
             return "search"
         case Verified() | Stopped():
             return "verification"
@@ -122,7 +134,7 @@ def general_scores(runs: Iterable[Run]) -> dict[Config, float]:
 
 def verdicts(run: Run) -> dict[Config, Result]:
     """For every configuration its first failure, in the search or after it; else a result that is ok."""
-    found: dict[Config, Result] = {}
+    found = {s.config: s.refused[0] for s in run.state.unable if s.config is not None}
     for outcome in (*run.state.outcomes, *(v.outcome for v in run.state.verified)):
         config = outcome.trial.config
         if config is None or not outcome.results:

@@ -38,10 +38,11 @@ def tune(
     more: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Tuned:
-    """A run without the cache of timings, in a folder of its own; what an earlier call left there goes."""
+    """A run that knows no earlier one, in a folder of its own; what an earlier call left there goes."""
     if (out / "journal.jsonl").exists():
         shutil.rmtree(out)
-    words = ["tune", problem, "--template", template, "--seed", seed, "--out", out, "--no-cache", "--json"]
+    words = ["tune", problem, "--template", template, "--seed", seed, "--out", out]
+    words += ["--no-cache", "--no-prior", "--json"]
     command = [sys.executable, "-m", "tunesmith", *map(str, words), *more]
     before = time.perf_counter()
     ended = subprocess.run(

@@ -17,7 +17,7 @@ import typer
 
 from tunesmith import __version__
 from tunesmith.config import RunConfig, debugging, resolve
-from tunesmith.core.errors import BadInput, TunesmithError, bug_text
+from tunesmith.core.errors import BadInput, DeviceMissing, TunesmithError, bug_text
 from tunesmith.core.untrusted import escaped_json, plain
 
 PATIENCE = 3.0  # seconds a clean-up may take before another Ctrl-C interrupts that too
@@ -102,13 +102,22 @@ def tune(
     template: TemplateFile = None,
     backend: Backend = None,
     device: DeviceName = None,
-    search: Annotated[str | None, typer.Option(help="default, exhaustive, random or refine.")] = None,
+    search: Annotated[str | None, typer.Option(help="default, exhaustive, random, evolution or tpe.")] = None,
     evals: Annotated[int | None, typer.Option(min=1, help="Configurations to try at most.")] = None,
     time: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
     seed: Seed = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     cache: Annotated[
         bool | None, typer.Option("--cache/--no-cache", help="Use timings of earlier runs.")
+    ] = None,
+    prune: Annotated[
+        bool | None, typer.Option("--prune/--no-prune", help="Leave out what its build condemns.")
+    ] = None,
+    prior: Annotated[
+        bool | None, typer.Option("--prior/--no-prior", help="Begin from what earlier runs found.")
+    ] = None,
+    prior_run: Annotated[
+        list[Path] | None, typer.Option(help="Begin from this run; several may be named.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -117,10 +126,18 @@ def tune(
         from tunesmith import runs
 
         config = resolved(
-            backend=backend, device=device, search=search, evals=evals, time=time, seed=seed, cache=cache
+            backend=backend,
+            device=device,
+            search=search,
+            evals=evals,
+            time=time,
+            seed=seed,
+            cache=cache,
+            prune=prune,
+            prior=prior,
         )
         with progress(as_json) as listener:
-            finished = runs.start(problem, template, config, out, listener)
+            finished = runs.start(problem, template, config, out, listener, prior_run or ())
         show_result(finished, as_json)
 
 
@@ -148,6 +165,50 @@ def report(
         if format_ not in ("text", "md", "json"):
             raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
         show_report(runs.report(run, resolved()), "json" if as_json else format_)
+
+
+@app.command()
+def profile(
+    target: Annotated[Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")],
+    template: TemplateFile = None,
+    values: Annotated[
+        str | None, typer.Option("--config", help='Of the template: "BLOCK=128 VEC=4"; the rest by default.')
+    ] = None,
+    workload: Annotated[list[str] | None, typer.Option(help="Only this one; several may be named.")] = None,
+    counters: Annotated[
+        bool, typer.Option("--counters/--no-counters", help="Ask the hardware's counters, where permitted.")
+    ] = True,
+    backend: Backend = None,
+    device: DeviceName = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the plot; by default the run's, or this one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how far a kernel is from what its device can do, why, and what to do about it."""
+    with handled(as_json):
+        from tunesmith import profiling
+
+        with progress(as_json) as listener:
+            page = profiling.profile(
+                target,
+                resolved(backend=backend, device=device),
+                listener,
+                template=template,
+                values=values,
+                workloads=workload or (),
+                counters=counters,
+                out=out,
+            )
+        if page.missing:
+            if not as_json:
+                show_lines(profiling.rendered_lines(page))
+            hint = "run the same command where it is, or see what is missing with: tunesmith doctor"
+            fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
+        if as_json:
+            print_json(profiling.rendered_json(page))
+        else:
+            show_lines(profiling.rendered_lines(page))
 
 
 @app.command()
@@ -305,14 +366,18 @@ def show_report(finished: Any, form: str) -> None:
         print_line(runs.rendered(finished, form).decode().rstrip())
 
 
+def show_lines(lines: list[str]) -> None:
+    for line in lines:
+        print_line(line)
+
+
 def say(as_json: bool, value: dict[str, Any], lines: list[str]) -> None:
     from tunesmith.core.codec import encode
 
     if as_json:
         print_json(encode(value))
         return
-    for line in lines:
-        print_line(line)
+    show_lines(lines)
 
 
 def print_line(text: str, stderr: bool = False) -> None:

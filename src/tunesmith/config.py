@@ -25,6 +25,8 @@ class RunConfig:
     time: float | None = None
     seed: int = 0
     cache: bool = True
+    prune: bool = True
+    prior: bool = True
     runs: str = "tunesmith-runs"
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device

@@ -15,8 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from tunesmith.core.device import Device
-from tunesmith.core.events import Attached, Baseline, Decided, Measured, Recorded, Surveyed, Verified
-from tunesmith.core.report import Failure, Report, best_so_far, config_text, interval_text
+from tunesmith.core.events import (
+    Attached,
+    Baseline,
+    Decided,
+    Measured,
+    Primed,
+    Recorded,
+    Surveyed,
+    Verified,
+)
+from tunesmith.core.report import RULES, Failure, Report, best_so_far, config_text, interval_text
 from tunesmith.core.state import State
 from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.untrusted import plain
@@ -57,10 +66,12 @@ class Progress:
 
     def event(self, record: Recorded, state: State) -> None:
         match record.event:
-            case Surveyed():
+            case Surveyed() if state.device.absent:
                 self._show(self._surveying(state))
             case Attached(device, compiler):
                 self._say(f"going on with {device.name}" + (f" and {compiler}" if compiler else ""))
+            case Primed(name, rows):
+                self._say(f"begins from {name}: {len(rows)} configurations")
             case Baseline(outcome):
                 times = ", ".join(
                     f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing
@@ -172,6 +183,9 @@ def report_summary(report: Report, folder: str) -> list[str]:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
     lines.append(f"general config   {config_text(report.general)}")
     lines.append(f"evaluations      {sum(report.evaluations.values())} ({counts}); {report.reason}")
+    if report.pruned:
+        why = ", ".join(f"{p.count} {RULES.get(p.rule, p.rule)}" for p in report.pruned)
+        lines.append(f"built            {report.built}; not measured: {why}")
     if report.failures and not report.evaluations.get("ok"):
         first = report.failures[0]
         why = (first.detail.strip().splitlines() or ["no reason given"])[0]

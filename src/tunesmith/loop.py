@@ -6,19 +6,28 @@ goes on exactly where it was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.core import choose
 from tunesmith.core.digest import seed_of
 from tunesmith.core.events import Admitted, Asked, Decided, Event, Measured, Settings, Stopped
 from tunesmith.core.outcome import Effort, Purpose, Trial
-from tunesmith.core.ports import Journal, Lab, Listener, Planner, Searcher, SearchView
+from tunesmith.core.ports import Journal, Lab, Listener, Planner, Prior, Searcher, SearchView
 from tunesmith.core.problem import Problem
+from tunesmith.core.pruning import prune
+from tunesmith.core.racing import heat
+from tunesmith.core.scores import noise, scores
 from tunesmith.core.space import Config, ConfigSet
 from tunesmith.core.state import State, apply, fold
+from tunesmith.core.survey import features
 from tunesmith.core.template import Template
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
+BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
+BUILDS = 4  # at most so many for each evaluation the budget has
+LEAST = 24  # evaluations before a searcher is believed that there is nothing more to gain
+CONVINCED = 2  # batches in a row that say so
 
 
 @dataclass
@@ -36,8 +45,9 @@ class Loop:
     def run(self) -> State:
         """Go on from whatever the journal holds until the run has stopped."""
         self._state = fold(self.journal.read())
-        self._submitted: set[int] = set()
+        self._issued: set[int] = set()
         self.lab.admit(self.template)
+        self._issue()
         while self._state.stopped is None:
             self._step()
         return self._state
@@ -55,34 +65,139 @@ class Loop:
         else:
             self._finish()
 
+    # -- searching ----------------------------------------------------------------------------------
+
     def _search(self) -> None:
+        """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
         state = self._state
-        room = self.settings.width - len(state.in_flight)
-        left = self._evals_left()
-        reason = self._exhausted_budget(left)
-        if room > 0 and reason is None:
+        is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
+        reason = self._exhausted_budget() or self._nothing_to_gain()
+        if reason is None:
             if self._sentinel_due():
-                self._ask(None, "sentinel")
+                self._ask([(None, self._workloads)], "short", "sentinel")
                 return
-            # One at a time: each event follows from those before it, wherever a run is killed.
-            for config in self.searcher.ask(self._view(left), 1):
-                self._ask(config, "search")
+            if (is_hungry and self._ask_batch(BATCH)) or self._ask_builds():
                 return
-            reason = "every configuration has been tried"
+            if is_hungry and state.building:
+                self._append(self.lab.built())
+                return
+            if is_hungry and self._ask_batch(1):
+                return
+            reason = None if state.in_flight else self._nothing_left()
         if state.in_flight:
-            self._collect()
+            self._append(Measured(self.lab.collect()))
         else:
-            self._append(Decided("finish", reason or "nothing is left to try"))
+            assert reason is not None
+            self._append(Decided("finish", reason))
+
+    def _ask_batch(self, least: int) -> bool:
+        """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
+        everything."""
+        pool = None
+        if self.settings.ahead:
+            for verdict in prune(self.problem, self._state) if self.settings.prune else ():
+                self._append(verdict)
+            pool = tuple(found.config for found in self._state.pool if found.config is not None)
+            if len(pool) < least:
+                return False
+        proposal = self.searcher.ask(self._view(pool), BATCH)
+        if proposal.configs:
+            asked = [(config, self._workloads) for config in proposal.configs]
+            self._ask(asked, "short", "search", proposal.gain)
+        return bool(proposal.configs)
+
+    def _ask_builds(self) -> bool:
+        """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
+        ahead, possible = self.settings.ahead, self._may_build()
+        missing = min(possible, ahead - len(self._state.pool) - len(self._state.building))
+        if missing <= 0 or missing < min(possible, ahead // 2):
+            return False
+        proposal = self.searcher.ask(self._view(None), missing)
+        if proposal.configs:
+            self._ask([(config, self._workloads) for config in proposal.configs], "build", "search")
+        return bool(proposal.configs)
+
+    def _may_build(self) -> int:
+        """How many more configurations there are that the budget has room to build."""
+        known = self._known()
+        left, evals = len(self.configs) - len(known), self.settings.evals
+        return left if evals is None else max(0, min(left, BUILDS * evals - len(known)))
+
+    def _known(self) -> set[Config]:
+        """All that has been built, measured, or is on the way."""
+        state = self._state
+        configs = [*(t.config for t in state.asked), *(found.config for found in state.surveyed)]
+        return {config for config in configs if config is not None}
+
+    def _view(self, pool: tuple[Config, ...] | None) -> SearchView:
+        """With a pool all of it is open; without one nothing is that was built or asked for."""
+        state = self._state
+        tried = scores(self.problem, state)
+        done = {t.config for t in tried}
+        if self.settings.ahead and pool is None:
+            under_way = tuple(sorted(self._known() - done, key=str))
+        else:
+            under_way = tuple(t.config for t in state.in_flight if t.config is not None)
+        return SearchView(
+            space=self.template.space,
+            configs=self.configs,
+            default=self.template.default,
+            tried=tried,
+            in_flight=under_way,
+            budget_left=self._evals_left() if pool is not None or not self.settings.ahead else None,
+            seed=seed_of(self.settings.seed, "ask", state.events),
+            weights=tuple(w.weight for w in self.problem.workloads),
+            priors=tuple(Prior(primed.name, primed.rows) for primed in state.primed),
+            pool=pool,
+            static={found.config: features(found) for found in state.surveyed if found.config is not None},
+            noise=noise(state),
+        )
+
+    def _evals_left(self) -> int | None:
+        tried = sum(t.purpose == "search" and t.effort != "build" for t in self._state.asked)
+        return None if self.settings.evals is None else max(0, self.settings.evals - tried)
+
+    def _exhausted_budget(self) -> str | None:
+        if self._evals_left() == 0:
+            return f"the budget of {self.settings.evals} evaluations is used up"
+        spent = self._state.elapsed - self._state.attached_at
+        if self.settings.seconds is not None and spent > self.settings.seconds:
+            return f"the budget of {self.settings.seconds:g} seconds is used up"
+        return None
+
+    def _nothing_left(self) -> str:
+        if len(self._known()) < len(self.configs) and self.settings.evals is not None:
+            return f"the budget of {BUILDS * self.settings.evals} builds is used up"
+        return "every configuration has been tried"
+
+    def _nothing_to_gain(self) -> str | None:
+        """Whether the searcher expects less than measurements could tell from nothing."""
+        state = self._state
+        gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
+        if len(gains) < CONVINCED or len(state.searched()) < LEAST:
+            return None
+        visible = noise(state)
+        if max(gains) >= visible / 2:
+            return None
+        return f"more trials are expected to gain {max(gains):.2%}, measurements here can see {visible:.2%}"
+
+    def _sentinel_due(self) -> bool:
+        since = 0
+        for trial in reversed(self._state.asked):
+            if trial.purpose == "sentinel":
+                break
+            since += trial.effort != "build"
+        return since >= SENTINEL_EVERY
+
+    # -- finishing ----------------------------------------------------------------------------------
 
     def _finish(self) -> None:
         state = self._state
-        asked = {trial.config for trial in state.asked if trial.purpose == "finalist"}
-        for config in choose.finalists(self.problem, state, self.settings.finalists):
-            if config not in asked:
-                self._ask(config, "finalist")
-                return
         if state.in_flight:
-            self._collect()
+            self._append(Measured(self.lab.collect()))
+            return
+        if entered := heat(self.problem, state):
+            self._ask(entered, "long", "finalist")
             return
         for config, workloads in choose.unverified(self.problem, state):
             self.listener.note(f"verifying {config} in a fresh process")
@@ -91,51 +206,39 @@ class Loop:
             return
         self._append(Stopped(state.decided[-1].reason))
 
-    def _ask(self, config: Config | None, purpose: Purpose) -> None:
-        workloads = tuple(w.name for w in self.problem.workloads)
-        effort: Effort = "long" if purpose == "finalist" else "short"
-        template = self.template.digest if config is not None else ""
-        trial = Trial(self._state.next_trial, config, workloads, effort, purpose, template)
-        self._append(Asked(trial))
+    # -- small parts --------------------------------------------------------------------------------
 
-    def _collect(self) -> None:
-        for trial in self._state.in_flight:
-            if trial.id not in self._submitted:
-                self._submitted.add(trial.id)
-                self.lab.submit(trial)
-        self._append(Measured(self.lab.collect()))
+    @property
+    def _workloads(self) -> tuple[str, ...]:
+        return tuple(w.name for w in self.problem.workloads)
 
-    def _view(self, left: int | None) -> SearchView:
-        state = self._state
-        return SearchView(
-            space=self.template.space,
-            configs=self.configs,
-            default=self.template.default,
-            tried=choose.scores(self.problem, state),
-            in_flight=tuple(t.config for t in state.in_flight if t.config is not None),
-            budget_left=left,
-            seed=seed_of(self.settings.seed, "ask", state.events),
+    def _ask(
+        self,
+        what: Sequence[tuple[Config | None, tuple[str, ...]]],
+        effort: Effort,
+        purpose: Purpose,
+        gain: float | None = None,
+    ) -> None:
+        """One event for all: each event follows from those before it, wherever a run is killed."""
+        first = self._state.next_trial
+        trials = tuple(
+            Trial(first + i, config, workloads, effort, purpose, self.template.digest if config else "")
+            for i, (config, workloads) in enumerate(what)
         )
+        self._append(Asked(trials, gain))
+        self._issue()
 
-    def _evals_left(self) -> int | None:
-        tried = sum(t.purpose == "search" for t in self._state.asked) + len(self._state.unable)
-        return None if self.settings.evals is None else max(0, self.settings.evals - tried)
-
-    def _exhausted_budget(self, left: int | None) -> str | None:
-        if left == 0:
-            return f"the budget of {self.settings.evals} evaluations is used up"
-        spent = self._state.elapsed - self._state.attached_at
-        if self.settings.seconds is not None and spent > self.settings.seconds:
-            return f"the budget of {self.settings.seconds:g} seconds is used up"
-        return None
-
-    def _sentinel_due(self) -> bool:
-        since = 0
-        for trial in reversed(self._state.asked):
-            if trial.purpose == "sentinel":
-                break
-            since += 1
-        return since >= SENTINEL_EVERY
+    def _issue(self) -> None:
+        """Give the lab what it has not been given yet by this process."""
+        builds = self._state.building if self._state.searching else ()  # nobody waits for them afterwards
+        for trial in (*builds, *self._state.in_flight):
+            if trial.id in self._issued:
+                continue
+            self._issued.add(trial.id)
+            if trial.effort == "build":
+                self.lab.build(trial)
+            else:
+                self.lab.submit(trial)
 
     def _append(self, event: Event) -> None:
         record = self.journal.append(event)

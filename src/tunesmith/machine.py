@@ -136,7 +136,7 @@ def _refuse_over_limits(
     for build in builds_of(problem, None, None):
         code = done[build.variant]
         resources = code.resources if isinstance(code, BuiltCode) else None
-        refused, _ = judge(problem, build, device, resources)
+        refused = judge(problem, build, device, resources).refused
         if refused:
             raise BadInput(
                 f"the kernel cannot run on {device.name} at workload {refused[0].workload}: "
@@ -209,8 +209,8 @@ def place_for(
     if not device.absent and compiler == state.compiler:
         accidents = (COMPILER_CRASHED, COMPILER_SLOW)
         unable = still_unable(problem, template, state.surveyed, device, accidents)
-    width = registry.trials_in_flight(device, registry.builder_count(device, builders))
-    return Place(device, missing, Attached(device, compiler, width, unable))
+    ahead = registry.built_ahead(device, registry.builder_count(device, builders))
+    return Place(device, missing, Attached(device, compiler, ahead, unable))
 
 
 def _device_for(wanted: Device, here: Here) -> tuple[Device, str]:

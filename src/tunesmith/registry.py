@@ -18,21 +18,24 @@ if TYPE_CHECKING:
     from tunesmith.core.outcome import Outcome
     from tunesmith.core.ports import Backend, Journal, Lab, Listener, ResultCache, Searcher
     from tunesmith.core.problem import Problem
+    from tunesmith.core.profile.counting import Counting
     from tunesmith.core.space import ConfigSet, Space
     from tunesmith.core.template import Template
     from tunesmith.lab.bench import Bench
     from tunesmith.lab.builders import Builders
     from tunesmith.lab.lab import LocalLab
     from tunesmith.lab.process import WorkerProcess
+    from tunesmith.lab.profiling import ReadInstructions
+    from tunesmith.lab.runner import Runner
     from tunesmith.loop import Loop
     from tunesmith.survey import Survey
 
 BACKENDS = ("cuda", "opencl", "fake", "replay")
 BACKEND_OF = {"cuda": "cuda", "opencl": "opencl", "fake": "fake"}  # what runs a language by default
 ABSENT_FAKE = "fake:absent"  # the simulated device as if it were elsewhere: builds work, nothing runs
-SEARCHERS = ("default", "exhaustive", "random", "refine")
+SEARCHERS = ("default", "exhaustive", "random", "evolution", "tpe")
 LIST_SECONDS = 60.0
-LEAST_IN_FLIGHT = 8  # trials asked for and not measured yet
+LEAST_AHEAD = 8
 
 
 def backend(spec: str) -> Backend:
@@ -95,12 +98,13 @@ def bench_for(spec: str) -> Bench:
 
 
 def searcher(name: str) -> Searcher:
+    from tunesmith.search.default import Default
+    from tunesmith.search.evolution import Evolution
     from tunesmith.search.exhaustive import Exhaustive
     from tunesmith.search.random import Random
-    from tunesmith.search.refine import Refine
+    from tunesmith.search.tpe import Tpe
 
-    known: dict[str, type[Searcher]] = {s.name: s for s in (Exhaustive, Random, Refine)}
-    known["default"] = Refine
+    known: dict[str, type[Searcher]] = {s.name: s for s in (Default, Exhaustive, Random, Evolution, Tpe)}
     if name not in known:
         raise BadInput(
             f"unknown search {name!r}; known are {', '.join(SEARCHERS)}",
@@ -240,9 +244,9 @@ def builder_count(device: Device, wanted: int) -> int:
     return wanted or (cores if device.is_host or device.absent else max(1, cores - 1))
 
 
-def trials_in_flight(device: Device, builders: int) -> int:
-    """Enough that no builder waits while a GPU measures."""
-    return max(LEAST_IN_FLIGHT, 3 * builders) if device.kind == "gpu" else LEAST_IN_FLIGHT
+def built_ahead(device: Device, builders: int) -> int:
+    """Enough that no builder waits while a GPU measures; none where it would disturb the measurement."""
+    return 0 if device.is_host else max(LEAST_AHEAD, 2 * builders)
 
 
 def builders(spec: str, scratch: Path, device: Device, count: int, compiler: str) -> Builders:
@@ -271,6 +275,37 @@ def lab(
     spawn = worker_spawner(spec, scratch)
     chosen = LabSettings(seed, builders, compiler.partition(" ")[0])
     return LocalLab(problem, device, spawn, chosen, cache=cache, known=known, progress=progress)
+
+
+def runner(spec: str, scratch: Path, device: Device) -> Runner:
+    from tunesmith.lab.runner import Runner
+
+    return Runner(worker_spawner(spec, scratch)("device"), device)
+
+
+def counting(spec: str, scratch: Path) -> Counting:
+    """What reads hardware counters there, or says why nothing does."""
+    from tunesmith.core.profile.counting import NoCounting
+
+    name = backend_name(spec)
+    if name == "cuda":
+        from tunesmith.backends.cuda.ncu import NcuCounting
+
+        command = (sys.executable, "-P", "-m", "tunesmith.worker", name, "profile")
+        return NcuCounting(command, settings.worker_environment(scratch), scratch)
+    if name == "opencl":
+        return NoCounting("OpenCL has no counters that are the same on every device")
+    return NoCounting("a simulated device has no counters")
+
+
+def instructions_reader(spec: str) -> ReadInstructions:
+    """What tells the instructions of a build, or why nobody can."""
+    name = backend_name(spec)
+    if name == "cuda":
+        from tunesmith.backends.cuda.instructions import instructions_of
+
+        return instructions_of
+    return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {name} builds")
 
 
 def configs_of(problem: Problem, template: Template, device: Device) -> ConfigSet:
@@ -353,7 +388,7 @@ def survey(
         template=template,
         configs=configs_of(problem, template, device),
         settings=settings,
-        surveyor=Surveyor(problem, template, device, own_builders),
+        surveyor=Surveyor(problem, device, own_builders),
         searcher=searcher("random"),
         journal=journal,
         listener=listener,

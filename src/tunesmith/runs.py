@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from tunesmith import __version__, machine, registry
+from tunesmith import __version__, earlier, machine, registry
 from tunesmith.config import RunConfig
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
@@ -18,7 +19,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report, build_report
 from tunesmith.core.state import State, apply, fold
 from tunesmith.core.template import Template
-from tunesmith.deliver.report import report_json, report_markdown
+from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.machine import Here, temporary_scratch
 from tunesmith.problems import RECORDING, TEMPLATE, keep, load_problem, load_template, reload
@@ -54,8 +55,14 @@ class Checked:
 
 
 def start(
-    problem_path: Path, template_path: Path | None, config: RunConfig, out: Path | None, listener: Listener
+    problem_path: Path,
+    template_path: Path | None,
+    config: RunConfig,
+    out: Path | None,
+    listener: Listener,
+    prior_runs: Sequence[Path] = (),
 ) -> Finished:
+    """`prior_runs`: earlier runs to begin from; with none, those in the user's folder of runs that fit."""
     problem, files = load_problem(problem_path)
     if template_path is None:
         raise BadInput(
@@ -70,6 +77,8 @@ def start(
         device = machine.choose_device(here, config.device)
         feasible = len(registry.configs_of(problem, template, device))
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+    found = config.prior or bool(prior_runs)
+    primed = earlier.priors(Path(config.runs), prior_runs, problem, template, device) if found else ()
     folder = RunFolder.create(out) if out else RunFolder.create_next(Path(config.runs), problem.name)
     try:
         stored = keep(folder, problem, files, template)
@@ -86,7 +95,11 @@ def start(
             compiler=compiler,
         )
         journal = folder.journal()
-        journal.append(started)
+        state = apply(State(), journal.append(started))
+        for prior in primed:
+            record = journal.append(prior)
+            state = apply(state, record)
+            listener.event(record, state)
         journal.close()
     except BaseException:
         folder.discard()
@@ -99,8 +112,15 @@ def _settings(config: RunConfig, device: Device, feasible: int) -> Settings:
     evals = config.evals
     if evals is None and config.time is None and feasible > UNLIMITED:
         evals = DEFAULT_EVALS
-    width = registry.trials_in_flight(device, registry.builder_count(device, config.builders))
-    return Settings(config.search, evals, config.time, config.seed, width, use_cache=config.cache)
+    return Settings(
+        search=config.search,
+        evals=evals,
+        seconds=config.time,
+        seed=config.seed,
+        ahead=registry.built_ahead(device, registry.builder_count(device, config.builders)),
+        use_cache=config.cache,
+        prune=config.prune,
+    )
 
 
 def resume(run: Path | None, config: RunConfig, listener: Listener) -> Finished:
@@ -114,7 +134,8 @@ def report(run: Path | None, config: RunConfig) -> Finished:
     folder = RunFolder.open(run or newest_run(Path(config.runs)))
     state = fold(folder.journal().read())
     problem, template = reload(folder, state.started)
-    return Finished(build_report(problem, state, _file_names(problem, template, state)), folder.path)
+    names = _file_names(problem, template, state)
+    return Finished(build_report(problem, state, names, template), folder.path)
 
 
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
@@ -266,10 +287,11 @@ class _Run:
 def _deliver(folder: RunFolder, problem: Problem, template: Template, state: State) -> Finished:
     """Derived from the journal alone, so writing it twice changes nothing."""
     names = _file_names(problem, template, state)
-    report_ = build_report(problem, state, names)
+    report_ = build_report(problem, state, names, template)
     choice = verified_choice(problem, state)
     folder.replace_folder("tuned", tuned_files(problem, template, state.device, choice))
     folder.write("template" + Path(template.path).suffix, template.source.encode())
+    folder.replace_folder(PLOTS, plot_files(report_))
     folder.write("report.md", report_markdown(report_).encode())
     folder.write("report.json", report_json(report_))
     return Finished(report_, folder.path)

@@ -12,15 +12,19 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.core.codec import Malformed, decode, decode_record, encode, encode_record
+from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Event, Recorded
 from tunesmith.core.outcome import Timing
+from tunesmith.core.profile.facts import Ceilings
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
+CEILINGS_FORMAT = 1  # counts changes of how ceilings are measured or written
 
 
 AGAIN = "run the same command again"
@@ -316,6 +320,45 @@ class SqliteCache:
     def _give_up(self, error: Exception) -> None:
         self._note(f"going on without the result cache: {error}")
         self.close()
+
+
+@dataclass(frozen=True)
+class _KeptCeilings:
+    format: int
+    device: str  # for people: the file is called after the device's key
+    driver: str
+    ceilings: Ceilings
+    notes: tuple[str, ...] = ()
+
+
+class CeilingsCache:
+    """What devices were measured to do at best, one file for each. Losing one costs seconds, never truth."""
+
+    def __init__(self, folder: Path, note: Callable[[str], None] = lambda _text: None) -> None:
+        self._folder = folder
+        self._note = note
+
+    def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
+        """None: never measured, damaged, or measured in another way than today."""
+        try:
+            kept = decode(self._file(device).read_bytes(), _KeptCeilings)
+        except (OSError, Malformed):
+            return None
+        return (kept.ceilings, kept.notes) if kept.format == CEILINGS_FORMAT else None
+
+    def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
+        kept = _KeptCeilings(CEILINGS_FORMAT, device.name, device.driver, ceilings, notes)
+        target = self._file(device)
+        partial = target.with_name(f"{target.name}.{os.getpid()}.part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_bytes(encode(kept))
+            partial.replace(target)
+        except OSError as error:
+            self._note(f"the ceilings are not kept: {error.strerror or error}")
+
+    def _file(self, device: Device) -> Path:
+        return self._folder / "ceilings" / f"{device.key}.json"
 
 
 def newest_run(root: Path) -> Path:

@@ -18,7 +18,7 @@ from tunesmith.core.template import Template
 
 
 class Surveyor(Protocol):
-    def submit(self, config: Config | None) -> None: ...
+    def submit(self, template: Template, config: Config | None) -> None: ...
     def collect(self) -> Surveyed: ...
 
 
@@ -39,9 +39,9 @@ class Survey:
             self._append(Admitted(self.template.digest, len(self.configs), self.template.space.combinations))
         waiting: list[Config | None] = []
         while True:
-            while len(waiting) < self.settings.width and (chosen := self._next(waiting)):
+            while len(waiting) < self.settings.ahead and (chosen := self._next(waiting)):
                 waiting += chosen
-                self.surveyor.submit(chosen[0])
+                self.surveyor.submit(self.template, chosen[0])
             if not waiting:
                 return self._state
             waiting.pop(0)
@@ -66,7 +66,7 @@ class Survey:
             budget_left=None if evals is None else max(0, evals - len(seen)),
             seed=seed_of(self.settings.seed, "survey", len(seen)),
         )
-        return [*self.searcher.ask(view, 1)]
+        return [*self.searcher.ask(view, 1).configs]
 
     def _append(self, event: Event) -> None:
         record = self.journal.append(event)

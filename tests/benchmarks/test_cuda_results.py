@@ -67,10 +67,10 @@ def test_seconds_belong_to_the_phase_whose_event_ends_them() -> None:
         samples.baseline({"small": 1.0}),
         Admitted("t", 12, 12),
         Decided("search", "a template was given"),
-        Asked(search.trial),
+        Asked((search.trial,)),
         Measured(search),
         Decided("finish", "every configuration has been tried"),
-        Asked(final.trial),
+        Asked((final.trial,)),
         Measured(final),
         samples.verified(one, {"small": 2.0}),
         Measured(late),  # it took the place of one that failed verification

@@ -141,6 +141,18 @@ class BackendSuite(ABC):
             np.frombuffer(session.read(out, offset, data.nbytes), np.uint8), 0xAA, "it was told of x alone"
         )
 
+    def test_a_queue_does_what_a_recording_does(
+        self, session: Session, backend: Backend, device: Device
+    ) -> None:
+        call, data, *_ = self.call(session, backend, device, rows=3, d=24)
+        _, x, *sizes = call.args
+        assert isinstance(x, Pointer)
+        queue = session.queue([replace(call, args=(x, x, *sizes))])
+        for number in (1, 2, 3):
+            assert queue.start()() > 0
+            got = self.floats(session, x.memory, x.offset, data.size)
+            np.testing.assert_array_equal(got, data * np.float32(2**number))
+
     def test_calls_of_a_recording_follow_one_another(
         self, session: Session, backend: Backend, device: Device
     ) -> None:

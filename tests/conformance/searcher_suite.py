@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tunesmith.core.expr import parse
-from tunesmith.core.ports import Searcher, SearchView
+from tunesmith.core.ports import Prior, Searcher, SearchView, Tried
 from tunesmith.core.space import Config, Constraint, Param, Space
 
 Cost = Callable[[Config], float | None]
@@ -51,14 +51,14 @@ def drive(searcher: Searcher, view: SearchView, cost: Cost, evals: int, width: i
         left = evals - spent
         room = min(width - len(view.in_flight), left)
         view = replace(view, seed=view.seed + 1, budget_left=left)
-        asked = searcher.ask(view, room) if room else []
+        asked = searcher.ask(view, room).configs if room else ()
         spent += len(asked)
         view = replace(view, in_flight=(*view.in_flight, *asked))
         if not view.in_flight:
             return view
         if not asked or len(view.in_flight) == width:
             done, *rest = view.in_flight
-            view = replace(view, tried=(*view.tried, (done, cost(done))), in_flight=tuple(rest))
+            view = replace(view, tried=(*view.tried, Tried(done, cost(done))), in_flight=tuple(rest))
 
 
 @st.composite
@@ -72,8 +72,8 @@ def views(draw: st.DrawFn) -> SearchView:
     scores = st.none() | st.floats(-3, 3)
     return replace(
         view,
-        tried=tuple((view.configs[i], draw(scores)) for i in picked[flying:][:40])
-        + tuple((view.configs[i], 0.0) for i in picked[flying:][40:]),
+        tried=tuple(Tried(view.configs[i], draw(scores)) for i in picked[flying:][:40])
+        + tuple(Tried(view.configs[i], 0.0) for i in picked[flying:][40:]),
         in_flight=tuple(view.configs[i] for i in picked[:flying]),
         budget_left=draw(st.none() | st.integers(0, 500)),
         seed=draw(st.integers(0, 2**60 - 1)),
@@ -91,7 +91,7 @@ class SearcherSuite(ABC):
     @given(view=views(), n=st.integers(0, 12))
     @inherited
     def test_what_is_asked_is_new_feasible_and_not_too_much(self, view: SearchView, n: int) -> None:
-        asked = self.make_searcher().ask(view, n)
+        asked = self.make_searcher().ask(view, n).configs
         assert len(asked) <= n
         assert view.budget_left is None or len(asked) <= view.budget_left
         assert len(set(asked)) == len(asked)
@@ -103,7 +103,7 @@ class SearcherSuite(ABC):
     def test_something_is_asked_while_anything_is_left(self, view: SearchView, n: int) -> None:
         left = len(view.configs) - len(view.seen)
         possible = min(n, left, left if view.budget_left is None else view.budget_left)
-        assert bool(self.make_searcher().ask(view, n)) == bool(possible)
+        assert bool(self.make_searcher().ask(view, n).configs) == bool(possible)
 
     @given(view=views(), other=views(), n=st.integers(1, 12))
     @inherited
@@ -118,30 +118,49 @@ class SearcherSuite(ABC):
             default = view.configs[len(view.configs) // 2]
             for budget in (None, 5):
                 asked = self.make_searcher().ask(replace(view, default=default, budget_left=budget), 3)
-                assert asked[0] == default
+                assert asked.configs[0] == default
 
     def test_a_default_that_is_not_feasible_or_known_already_is_not_asked(self) -> None:
         outside = Config.of({"A": 3, "B": 2, "C": 0})
         assert outside not in SMALL.configs
-        assert outside not in self.make_searcher().ask(replace(SMALL, default=outside), 5)
+        assert outside not in self.make_searcher().ask(replace(SMALL, default=outside), 5).configs
         for known in (
-            replace(SMALL, tried=((SMALL.default, None),)),
+            replace(SMALL, tried=(Tried(SMALL.default, None),)),
             replace(SMALL, in_flight=(SMALL.default,)),
         ):
-            assert SMALL.default not in self.make_searcher().ask(known, 5)
+            assert SMALL.default not in self.make_searcher().ask(known, 5).configs
 
     @pytest.mark.parametrize(
         ("view", "cost"), [(SMALL, bowl), (SMALL, lambda config: None), (MIDDLE, bowl), (TINY, bowl)]
     )
     def test_every_configuration_is_tried_once(self, view: SearchView, cost: Cost) -> None:
         end = drive(self.make_searcher(), view, cost, evals=10_000)
-        tried = [config for config, _ in end.tried]
+        tried = [t.config for t in end.tried]
         assert len(tried) == len(view.configs)
         assert set(tried) == set(view.configs)
 
+    @given(view=views(), n=st.integers(1, 6), share=st.integers(2, 5))
+    @inherited
+    def test_with_a_pool_only_what_is_in_it_is_asked(self, view: SearchView, n: int, share: int) -> None:
+        pool = tuple(config for i, config in enumerate(view.configs) if i % share == 0)
+        asked = self.make_searcher().ask(replace(view, pool=pool), n).configs
+        assert set(asked) <= set(pool) - view.seen
+        left = len(set(pool) - view.seen)
+        assert bool(asked) == bool(min(left, left if view.budget_left is None else view.budget_left))
+
+    def test_several_workloads_and_an_earlier_run_are_taken(self) -> None:
+        rows = tuple((MIDDLE.configs[i], None if i % 7 == 0 else i / 100) for i in range(0, 280, 4))
+        tried = tuple(
+            Tried(MIDDLE.configs[i], i / 100, (None if i % 5 == 0 else i / 50, 0.1)) for i in range(3, 290, 9)
+        )
+        view = replace(MIDDLE, tried=tried, weights=(2.0, 1.0), priors=(Prior("earlier", rows),))
+        asked = self.make_searcher().ask(view, 5).configs
+        assert len(set(asked)) == 5
+        assert view.seen.isdisjoint(asked)
+
     def test_nothing_is_asked_of_an_empty_space(self) -> None:
         assert len(NONE.configs) == 0
-        assert self.make_searcher().ask(NONE, 4) == []
+        assert self.make_searcher().ask(NONE, 4).configs == ()
 
     @pytest.mark.parametrize("evals", [1, 7, 50])
     def test_the_budget_is_spent_and_no_more(self, evals: int) -> None:
@@ -158,6 +177,6 @@ class SearcherSuite(ABC):
         assert len(view.configs) > 2_000_000
         begun = time.perf_counter()
         end = drive(self.make_searcher(), view, bowl, evals=100)
-        assert len({config for config, _ in end.tried}) == 100
-        assert all(config in view.configs for config, _ in end.tried)
+        assert len({t.config for t in end.tried}) == 100
+        assert all(t.config in view.configs for t in end.tried)
         assert time.perf_counter() - begun < 15

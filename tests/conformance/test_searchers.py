@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from statistics import mean
 
 import pytest
@@ -10,11 +12,13 @@ import pytest
 from tests.conformance.searcher_suite import FREE, SMALL, SearcherSuite, drive, space, view_of
 from tunesmith import registry
 from tunesmith.core.errors import BadInput
-from tunesmith.core.ports import Searcher
+from tunesmith.core.ports import Searcher, Tried
 from tunesmith.core.space import Config
+from tunesmith.search.default import Default
+from tunesmith.search.evolution import Evolution
 from tunesmith.search.exhaustive import Exhaustive
 from tunesmith.search.random import Random
-from tunesmith.search.refine import Refine
+from tunesmith.search.tpe import Tpe
 
 
 class TestExhaustive(SearcherSuite):
@@ -23,7 +27,7 @@ class TestExhaustive(SearcherSuite):
 
     def test_the_order_is_that_of_the_space(self) -> None:
         rest = [config for config in SMALL.configs if config != SMALL.default]
-        assert Exhaustive().ask(SMALL, 100) == [SMALL.default, *rest]
+        assert Exhaustive().ask(SMALL, 100).configs == (SMALL.default, *rest)
 
 
 class TestRandom(SearcherSuite):
@@ -31,46 +35,53 @@ class TestRandom(SearcherSuite):
         return Random()
 
     def test_every_configuration_is_as_likely(self) -> None:
-        known = replace(SMALL, tried=((SMALL.default, 0.0),))
-        first = [Random().ask(replace(known, seed=seed), 1)[0] for seed in range(2000)]
+        known = replace(SMALL, tried=(Tried(SMALL.default, 0.0),))
+        first = [Random().ask(replace(known, seed=seed), 1).configs[0] for seed in range(2000)]
         counts = [first.count(config) for config in known.configs if config != known.default]
         expected = 2000 / len(counts)
         assert all(expected / 2 < count < expected * 2 for count in counts)
 
     def test_another_seed_draws_another_sample(self) -> None:
-        assert len({tuple(Random().ask(replace(FREE, seed=seed), 4)) for seed in range(20)}) == 20
+        assert len({Random().ask(replace(FREE, seed=seed), 4).configs for seed in range(20)}) == 20
 
 
-class TestRefine(SearcherSuite):
+class TestEvolution(SearcherSuite):
     def make_searcher(self) -> Searcher:
-        return Refine()
-
-    def test_a_small_space_is_tried_in_order_if_the_budget_allows(self) -> None:
-        assert Refine().ask(SMALL, 100) == Exhaustive().ask(SMALL, 100)
-        enough = replace(SMALL, budget_left=len(SMALL.configs))
-        assert Refine().ask(enough, 100) == Exhaustive().ask(SMALL, 100)
-        short = replace(SMALL, budget_left=len(SMALL.configs) - 1, seed=4)
-        assert Refine().ask(short, 100) != Exhaustive().ask(short, 100)
-
-    def test_it_looks_around_the_best(self) -> None:
-        others = [USUAL.configs[i] for i in range(0, 8000, 400)]
-        best = USUAL.configs[4242]
-        view = replace(USUAL, tried=(*((config, -1.0) for config in others), (best, 1.0)))
-        near = set(view.space.neighbours(best)).intersection(view.configs)
-        assert near
-        asked = [c for seed in range(40) for c in Refine().ask(replace(view, seed=seed), 1)]
-        assert 0.5 < mean(config in near for config in asked) < 1
+        return Evolution()
 
     def test_it_beats_random_search_where_neighbours_are_alike(self) -> None:
-        def best(searcher: Searcher, seed: int) -> float:
-            end = drive(searcher, replace(USUAL, seed=seed), hill, evals=50)
-            return max(score for _, score in end.tried if score is not None)
-
         seeds = range(0, 8000, 1000)
-        assert mean(best(Refine(), s) for s in seeds) > mean(best(Random(), s) for s in seeds) + 0.1
+        assert mean(best(Evolution(), s) for s in seeds) > mean(best(Random(), s) for s in seeds) + 0.1
+
+
+class TestDefault(SearcherSuite):
+    def make_searcher(self) -> Searcher:
+        return Default()
+
+    def test_it_beats_evolution(self) -> None:
+        seeds = range(0, 6000, 1000)
+        assert mean(best(Default(), s) for s in seeds) > mean(best(Evolution(), s) for s in seeds) + 0.05
+
+
+@pytest.mark.skipif(find_spec("optuna") is None, reason="Optuna is not installed")
+class TestTpe(SearcherSuite):
+    def make_searcher(self) -> Searcher:
+        return Tpe()
+
+
+def test_tpe_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(BadInput, match="needs Optuna") as caught:
+        Tpe().ask(SMALL, 1)
+    assert "pip install" in (caught.value.hint or "")
 
 
 USUAL = view_of(space({"A": 5, "B": 4, "C": 4, "D": 3, "E": 4, "F": 2, "G": 2, "H": 3}, "A + B < 8"))
+
+
+def best(searcher: Searcher, seed: int) -> float:
+    end = drive(searcher, replace(USUAL, seed=seed), hill, evals=50)
+    return max(t.score for t in end.tried if t.score is not None)
 
 
 def hill(config: Config) -> float | None:
@@ -86,6 +97,6 @@ def hill(config: Config) -> float | None:
 
 def test_names() -> None:
     for name in registry.SEARCHERS:
-        assert registry.searcher(name).name == ("refine" if name == "default" else name)
+        assert registry.searcher(name).name == name
     with pytest.raises(BadInput, match="unknown search 'magic'; known are default"):
         registry.searcher("magic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from tests.samples import a_problem, config, finalist, outcome, state_of, verified
 from tunesmith.core import choose
-from tunesmith.core.choose import Choice, Pick, Yardstick
-from tunesmith.core.outcome import Outcome, Result, Status
+from tunesmith.core.choose import Choice, Pick
+from tunesmith.core.events import Verified
+from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import Interval
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
+WEIGHTS = {w.name: w.weight for w in PROBLEM.workloads}
 A, B, C, D = config(32), config(64), config(128), config(256)
 WRONG, INFEASIBLE, CRASHED = Status.WRONG, Status.INFEASIBLE, Status.CRASHED
 
@@ -25,122 +27,36 @@ def served(choice: Choice) -> dict[str, Config | None]:
     return {pick.workload: pick.config for pick in choice.picks}
 
 
-def searched(number: int, chosen: Config, small: float | Status, wide: float | Status) -> Outcome:
-    """By speed-up over an original that takes one second."""
-    seconds = {n: v if isinstance(v, Status) else 1 / v for n, v in (("small", small), ("wide", wide))}
-    return outcome(number, chosen, seconds)
+def after(*race: Outcome | Verified, original: dict[str, float] | None = None) -> State:
+    """The state after a race of those that were equally promising in the search.
 
-
-def sentinel(number: int, small: float, wide: float = 1.0) -> Outcome:
-    return outcome(number, None, {"small": small, "wide": wide}, "sentinel")
-
-
-# -- the yardstick ------------------------------------------------------------------------------------
-
-
-def test_the_original_is_timed_by_the_baseline_until_a_sentinel_comes() -> None:
-    yardstick = Yardstick(state_of(original={"small": 2.0, "wide": 3.0}))
-    assert [yardstick.seconds("small", n) for n in (0, 1, 100)] == [2.0, 2.0, 2.0]
-    assert yardstick.seconds("wide", 5) == 3.0
-
-
-def test_the_yardstick_follows_a_drift() -> None:
-    """A device that grows slower makes nobody faster."""
-    slower = [sentinel(16 * i, 1.0 + i) for i in range(1, 11)]
-    yardstick = Yardstick(state_of(*slower))
-    near = [yardstick.seconds("small", n) for n in range(170)]
-    assert near == sorted(near)
-    for i in range(3, 8):  # with as many sentinels before as after it, the trial is measured by its own time
-        assert yardstick.seconds("small", 16 * i + 8) == pytest.approx(1.0 + i + 0.5, abs=0.51)
-    assert near[0] <= 3.0 < 9.0 <= near[-1]
-
-
-@given(st.integers(0, 9), st.sampled_from([0.01, 100.0]), st.integers(0, 170))
-def test_one_disturbed_sentinel_moves_nothing(place: int, factor: float, trial: int) -> None:
-    times = [1.0] * 10
-    times[place] *= factor
-    yardstick = Yardstick(state_of(*(sentinel(16 * (i + 1), t) for i, t in enumerate(times))))
-    assert yardstick.seconds("small", trial) == 1.0
-
-
-def test_a_sentinel_that_failed_at_one_workload_counts_at_the_other() -> None:
-    half = outcome(16, None, {"small": CRASHED, "wide": 9.0}, "sentinel")
-    state = state_of(half, outcome(32, None, {"small": 1.0, "wide": 9.0}, "sentinel"))
-    assert Yardstick(state).seconds("small", 17) == 1.0
-    assert Yardstick(state).seconds("wide", 17) == 9.0
-
-
-def test_speedups_of_what_could_be_timed() -> None:
-    state = state_of(original={"small": 2.0, "wide": 3.0})
-    found = Yardstick(state).speedups(outcome(0, A, {"small": 0.5, "wide": WRONG}))
-    assert found == {"small": 4.0}
-
-
-# -- scores and finalists -----------------------------------------------------------------------------
-
-
-def test_scores_weigh_the_workloads() -> None:
-    state = state_of(searched(0, A, 4.0, 1.0), searched(1, B, 1.0, 4.0), searched(2, C, WRONG, CRASHED))
-    assert choose.scores(PROBLEM, state) == (
-        (A, pytest.approx(math.log(4) * 1 / 4)),
-        (B, pytest.approx(math.log(4) * 3 / 4)),
-        (C, None),
-    )
-
-
-def test_where_a_configuration_cannot_run_the_original_stays() -> None:
-    state = state_of(searched(0, A, 16.0, INFEASIBLE), searched(1, B, 2.5, 1.9))
-    scores = dict(choose.scores(PROBLEM, state))
-    assert scores[A] == pytest.approx(math.log(16) / 4)
-    assert scores[B] == pytest.approx((math.log(2.5) + 3 * math.log(1.9)) / 4)
-
-
-def test_sentinels_are_not_scored() -> None:
-    assert choose.scores(PROBLEM, state_of(sentinel(0, 1.0), searched(1, A, 2.0, 2.0))) == (
-        (A, pytest.approx(math.log(2))),
-    )
-
-
-def test_finalists_are_the_best_in_general_and_the_best_of_each_workload() -> None:
-    state = state_of(
-        searched(0, A, 1.0, 1.0),
-        searched(1, B, 2.0, 2.0),
-        searched(2, C, 9.0, 0.1),
-        searched(3, D, WRONG, WRONG),
-        searched(4, config(32, 2), 1.5, 1.9),
-        searched(5, config(64, 2), 0.1, 9.0),
-        searched(6, config(128, 2), 0.5, 0.5),
-    )
-    found = choose.finalists(PROBLEM, state, 1)
-    assert found[0] == config(64, 2)  # the weight is on wide
-    assert set(found[1:]) == {C, B}  # the best two at small; at wide they are there already
-    assert choose.finalists(PROBLEM, state, 3)[:3] == (config(64, 2), B, config(32, 2))
-    assert D not in choose.finalists(PROBLEM, state, 100)
-
-
-def test_equal_code_launched_alike_is_one_contender() -> None:
-    def like(number: int, chosen: Config, key: str, speedup: float) -> Outcome:
-        found = searched(number, chosen, speedup, speedup)
-        results = tuple(
-            Result(r.workload, r.status, r.timing, key=f"{key} at {r.workload}") for r in found.results
-        )
-        return Outcome(found.trial, results, code_digest="all the same")
-
-    state = state_of(like(0, A, "x", 2.0), like(1, B, "x", 1.9), like(2, C, "y", 1.8), like(3, D, "z", 1.7))
-    assert choose.finalists(PROBLEM, state, 2) == (A, C)  # one binary, but C is launched differently
-    assert choose.finalists(PROBLEM, state, 3) == (A, C, D)
-
-
-def test_no_finalists_where_everything_failed() -> None:
-    assert choose.finalists(PROBLEM, state_of(searched(0, A, WRONG, CRASHED)), 3) == ()
-    assert choose.finalists(PROBLEM, state_of(), 3) == ()
+    Where a finalist is infeasible it was so in the search, and is not timed there.
+    """
+    names = original or {"small": 1.0, "wide": 1.0}
+    total = sum(WEIGHTS.get(name, 1.0) for name in names)
+    promising: dict[Config, Outcome] = {}
+    events: list[Outcome | Verified] = []
+    for event in race:
+        if isinstance(event, Verified):
+            events.append(event)
+            continue
+        chosen = event.trial.config
+        assert chosen is not None
+        cannot = {r.workload for r in event.results if r.status is INFEASIBLE}
+        share = sum(WEIGHTS.get(name, 1.0) for name in names if name not in cannot) / total
+        short = {name: INFEASIBLE if name in cannot else 0.5 ** (1 / share) for name in names}
+        promising.setdefault(chosen, outcome(50 + event.trial.id, chosen, short))
+        timed = tuple(r for r in event.results if r.workload not in cannot)
+        trial = replace(event.trial, workloads=tuple(r.workload for r in timed))
+        events += [replace(event, trial=trial, results=timed)] if timed else []
+    return state_of(*promising.values(), *events, original=original)
 
 
 # -- the choice ---------------------------------------------------------------------------------------
 
 
-def chosen(*events: object) -> Choice:
-    return choose.choose(PROBLEM, state_of(*events))  # type: ignore[arg-type]
+def chosen(*events: Outcome | Verified) -> Choice:
+    return choose.choose(PROBLEM, after(*events))
 
 
 def test_one_general_configuration_serves_all() -> None:
@@ -231,13 +147,43 @@ def test_who_failed_verification_is_out() -> None:
     assert chosen(*race, verified(A, {"small": 3.0, "wide": 3.0})).general == A
 
 
+def test_only_one_that_entered_in_general_serves_in_general() -> None:
+    """Who was fast at one workload alone has not been timed at the others: nothing is known of it there."""
+    state = state_of(
+        outcome(0, A, {"small": 0.5, "wide": 0.5}),
+        outcome(1, B, {"small": 0.1, "wide": 9.0}),
+        finalist(2, A, {"small": 2.0, "wide": 2.0}),
+        finalist(3, B, {"small": 10.0}),
+    )
+    choice = choose.choose(PROBLEM, state)
+    assert choice.general == A
+    assert served(choice) == {"small": B, "wide": A}
+
+
+def test_all_heats_count_together() -> None:
+    first = [finalist(0, A, {"small": 2.1, "wide": 2.1}), finalist(1, B, {"small": 2.0, "wide": 2.0})]
+    again = [finalist(n, A, {"small": 1.8, "wide": 1.8}) for n in (2, 4)]
+    stays = [finalist(n, B, {"small": 2.0, "wide": 2.0}) for n in (3, 5)]
+    assert chosen(*first).general == A
+    choice = chosen(*first, *again, *stays)
+    assert choice.general == B
+    assert choice.picks[0].speedup.value == 2.0
+
+
+def test_one_that_failed_in_any_heat_is_out_where_it_failed() -> None:
+    first = [finalist(0, A, {"small": 3.0, "wide": 3.0}), finalist(1, B, {"small": 2.0, "wide": 2.0})]
+    assert chosen(*first, finalist(2, A, {"small": WRONG})).general == B
+    assert chosen(finalist(2, A, {"small": WRONG}), *first).general == B
+    assert served(chosen(*first, finalist(2, A, {"small": WRONG}))) == {"small": B, "wide": A}
+
+
 # -- verification -------------------------------------------------------------------------------------
 
 SPECIAL = [finalist(0, A, {"small": 3.0, "wide": 1.5}), finalist(1, B, {"small": 1.5, "wide": 2.0})]
 
 
-def unverified(*events: object) -> tuple[tuple[Config, tuple[str, ...]], ...]:
-    return choose.unverified(PROBLEM, state_of(*events))  # type: ignore[arg-type]
+def unverified(*events: Outcome | Verified) -> tuple[tuple[Config, tuple[str, ...]], ...]:
+    return choose.unverified(PROBLEM, after(*events))
 
 
 def test_everything_delivered_is_verified_the_general_one_first_and_everywhere() -> None:
@@ -276,19 +222,19 @@ def test_a_proven_one_is_proven_again_where_it_steps_in_for_another() -> None:
         verified(C, {"b": WRONG}),
     ]
     original = {"a": 1.0, "b": 1.0, "c": 1.0}
-    before = state_of(*race, *done, original=original)
+    before = after(*race, *done, original=original)
     assert choose.unverified(problem, before) == ((B, ("b",)),)
     assert served(choose.verified_choice(problem, before)) == {"a": B, "b": None, "c": A}
-    after = state_of(*race, *done, verified(B, {"b": 2.0}), original=original)
-    assert choose.unverified(problem, after) == ()
-    assert served(choose.verified_choice(problem, after)) == {"a": B, "b": B, "c": A}
-    result = choose.timing_of(after, B, "a")
+    later = after(*race, *done, verified(B, {"b": 2.0}), original=original)
+    assert choose.unverified(problem, later) == ()
+    assert served(choose.verified_choice(problem, later)) == {"a": B, "b": B, "c": A}
+    result = choose.timing_of(later, B, "a")
     assert result is not None
     assert result.timing is not None
 
 
-def verified_choice(*events: object) -> Choice:
-    return choose.verified_choice(PROBLEM, state_of(*events))  # type: ignore[arg-type]
+def verified_choice(*events: Outcome | Verified) -> Choice:
+    return choose.verified_choice(PROBLEM, after(*events))
 
 
 def test_the_speed_ups_told_are_those_of_the_verification() -> None:
@@ -322,7 +268,7 @@ speed = st.floats(0.3, 3.0) | st.sampled_from([WRONG, INFEASIBLE, CRASHED])
 def test_whatever_happens_verification_ends_and_claims_only_what_it_saw(
     race: list[tuple[float | Status, float | Status]], data: st.DataObject
 ) -> None:
-    events: list[object] = [
+    events: list[Outcome | Verified] = [
         finalist(i, config(32 << i), {"small": small, "wide": wide}) for i, (small, wide) in enumerate(race)
     ]
     for _ in range(20):
@@ -331,7 +277,7 @@ def test_whatever_happens_verification_ends_and_claims_only_what_it_saw(
             break
         this, workloads = left[0]
         events.append(verified(this, {name: data.draw(speed) for name in workloads}))
-    state: State = state_of(*events)  # type: ignore[arg-type]
+    state = after(*events)
     assert choose.unverified(PROBLEM, state) == ()
     choice = choose.verified_choice(PROBLEM, state)
     assert [pick.workload for pick in choice.picks] == ["small", "wide"]

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.samples import DEVICE, baseline, config, finalist, outcome, records, started, state_of, verified
+from tests.samples import (
+    DEVICE,
+    baseline,
+    built,
+    config,
+    finalist,
+    outcome,
+    records,
+    started,
+    state_of,
+    verified,
+)
 from tunesmith.core.events import (
     Admitted,
     Asked,
     Attached,
     Decided,
     Measured,
+    Primed,
+    Pruned,
     Settings,
     Stopped,
     Surveyed,
     SurveyedBuild,
 )
-from tunesmith.core.outcome import Result, Status
+from tunesmith.core.outcome import Result, Status, Trial
 from tunesmith.core.state import State, apply, fold
 
 ONE, TWO = (outcome(i, config(32 << i), {"small": 1.0, "wide": 1.0}) for i in range(2))
@@ -28,12 +41,13 @@ EVENTS = [
     baseline({"small": 1.0, "wide": 1.0}),
     Admitted("t", 12, 12),
     Decided("search", "why not"),
-    *(Asked(o.trial) for o in (ONE, TWO, WATCH, BAD)),
+    *(Asked(trials, gain) for trials, gain in (((ONE.trial, TWO.trial), 0.2), ((WATCH.trial,), None))),
+    Asked((BAD.trial,), 0.1),
     *(Measured(o) for o in (ONE, TWO)),
     Measured(WATCH),
     Measured(BAD),
     Decided("finish", "enough"),
-    Asked(LONG.trial),
+    Asked((LONG.trial,)),
     Measured(LONG),
     verified(config(32), {"small": 2.0}),
     Stopped("enough"),
@@ -53,6 +67,7 @@ def test_every_event_has_its_place() -> None:
     assert state.events == len(EVENTS)
     assert state.elapsed == len(EVENTS) - 1
     assert state.next_trial == 5
+    assert state.gains == (0.2, 0.1), "of each batch of the search, and of nothing else"
 
 
 def test_outcomes_by_what_they_were_for() -> None:
@@ -69,12 +84,12 @@ def test_what_is_asked_is_in_flight_until_measured() -> None:
     for record in records(EVENTS):
         state = apply(state, record)
         seen.append([t.id for t in state.in_flight])
-    assert seen[4:12] == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [1, 2, 3], [2, 3], [3], []]
-    assert seen[13:15] == [[4], []]
+    assert seen[4:11] == [[0, 1], [0, 1, 2], [0, 1, 2, 3], [1, 2, 3], [2, 3], [3], []]
+    assert seen[12:14] == [[4], []]
 
 
 def test_searching_is_what_was_decided_last() -> None:
-    found = [fold(records(EVENTS[:n])).searching for n in (3, 4, 12, 13, len(EVENTS))]
+    found = [fold(records(EVENTS[:n])).searching for n in (3, 4, 11, 12, len(EVENTS))]
     assert found == [False, True, True, False, False]
 
 
@@ -97,6 +112,66 @@ def test_a_sample_state_is_what_it_says() -> None:
     assert state_of(ONE, BAD).searched() == (ONE, BAD)
 
 
+def to_build(number: int, block: int) -> Trial:
+    return Trial(number, config(block), ("small", "wide"), "build", "search", "t")
+
+
+REFUSED = {"small": Status.OVER_LIMITS, "wide": Status.BUILD_FAILED}
+
+
+class TestBuiltAhead:
+    BUILDS = tuple(to_build(n, block) for n, block in enumerate((32, 64, 128, 256)))
+
+    def test_what_is_asked_to_be_built_is_building_until_surveyed(self) -> None:
+        state = state_of(Asked(self.BUILDS))
+        assert state.building == self.BUILDS
+        assert state.in_flight == ()
+        assert state.next_trial == 4
+        assert state.gains == (), "no batch for the device"
+        state = state_of(
+            Asked(self.BUILDS), built(None), built(config(32)), built(config(64), refused=REFUSED)
+        )
+        assert state.building == self.BUILDS[2:]
+
+    def test_the_pool_is_what_may_be_measured_now(self) -> None:
+        builds = [built(None), *(built(t.config) for t in self.BUILDS)]
+        state = state_of(Asked(self.BUILDS), *builds)
+        assert [s.config for s in state.pool] == [t.config for t in self.BUILDS]
+        short = Trial(4, config(64), ("small", "wide"), "short", "search", "t")
+        verdict = Pruned(config(128), "same_code", "builds and launches the same as another")
+        state = state_of(Asked(self.BUILDS), *builds, Asked((short,), 0.5), verdict)
+        assert [s.config for s in state.pool] == [config(32), config(256)]
+        assert state.in_flight == (short,)
+        assert state.pruned == (verdict,)
+        assert state.gains == (0.5,)
+
+    def test_a_finalist_does_not_leave_the_pool_for_what_it_never_was_in(self) -> None:
+        race = finalist(1, config(64), {"small": 2.0, "wide": 2.0})
+        state = state_of(built(config(32)), outcome(0, config(64), {"small": 1.0, "wide": 1.0}), race)
+        assert [s.config for s in state.pool] == [config(32)]
+
+    def test_what_cannot_run_counts_as_tried_once_that_is_said(self) -> None:
+        found = built(config(32), refused=REFUSED)
+        assert state_of(found).unable == ()
+        assert state_of(found).pool == (found,)
+        state = state_of(found, Pruned(config(32), "cannot_run", "over_limits: too much"))
+        assert state.unable == (found,)
+        assert state.pool == ()
+        assert state.statuses() == {"over_limits": 1}
+
+    def test_what_is_left_out_for_another_reason_does_not(self) -> None:
+        for rule in ("same_code", "spills", "occupancy"):
+            state = state_of(built(config(32)), Pruned(config(32), rule, "because"))  # type: ignore[arg-type]
+            assert state.unable == ()
+            assert state.pool == ()
+            assert state.statuses() == {}
+
+
+def test_priors_add_up() -> None:
+    first, second = Primed("a run", ((config(32), 0.5),)), Primed("another", ((config(64), None),))
+    assert state_of(first, second).primed == (first, second)
+
+
 ABSENT = replace(DEVICE, name="one that is elsewhere", absent=True)
 
 
@@ -107,7 +182,7 @@ def surveyed(block: int | None, *refused: str) -> Surveyed:
 
 
 class TestAbsentDevice:
-    BEGUN = replace(started(Settings(evals=9, width=8)), device=ABSENT, compiler="nvrtc 13.4")
+    BEGUN = replace(started(Settings(evals=9, ahead=8)), device=ABSENT, compiler="nvrtc 13.4")
     SURVEY = (surveyed(None), surveyed(32), surveyed(64, "wide"), surveyed(128, "small", "wide"))
     EVENTS = (BEGUN, Admitted("t", 12, 12), *SURVEY)
 
@@ -126,7 +201,7 @@ class TestAbsentDevice:
     def test_the_device_in_force_and_what_is_known_of_it(self) -> None:
         attached = Attached(DEVICE, "nvrtc 13.4", 45, (config(128),))
         state = fold(records([*self.EVENTS, attached]))
-        assert (state.device, state.compiler, state.settings.width) == (DEVICE, "nvrtc 13.4", 45)
+        assert (state.device, state.compiler, state.settings.ahead) == (DEVICE, "nvrtc 13.4", 45)
         assert state.settings.evals == 9
         assert state.unable == (self.SURVEY[-1],)
         assert state.statuses() == {"over_limits": 1}

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.samples import DEVICE, TEMPLATE, a_device, a_problem, a_template, config, records, started
-from tunesmith.core.choose import scores
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.events import Admitted, Attached, Settings, Surveyed, SurveyedBuild
 from tunesmith.core.outcome import Result, Status
+from tunesmith.core.ports import Tried
 from tunesmith.core.report import build_report
+from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
-from tunesmith.core.survey import Span, Spilling, judge, still_unable, survey_report
-from tunesmith.core.template import builds_of
+from tunesmith.core.survey import Span, Spilling, features, judge, still_unable, survey_report
+from tunesmith.core.template import Template, builds_of
 
 PROBLEM = a_problem()
 PLAIN = a_template(PROBLEM)
@@ -46,9 +47,10 @@ def survey(
             builds.append(SurveyedBuild(names, built.variant.digest))
             refused += [Result(name, Status.BUILD_FAILED, detail="error: no") for name in names]
             continue
-        broken, occupancy = judge(PROBLEM, built, device, resources)
-        builds.append(SurveyedBuild(names, built.variant.digest, "code", resources, occupancy))
-        refused += broken
+        found = judge(PROBLEM, built, device, resources)
+        digests = (built.variant.digest, "code")
+        builds.append(SurveyedBuild(names, *digests, resources, found.occupancy, found.launches))
+        refused += found.refused
     return Surveyed(chosen, tuple(builds), tuple(refused))
 
 
@@ -72,16 +74,55 @@ class TestBuilds:
 
     def test_limits_and_occupancy(self) -> None:
         (built,) = builds_of(PROBLEM, PLAIN, config(256))
-        assert judge(PROBLEM, built, GPU, fits(32)) == ((), 100)
-        assert judge(PROBLEM, built, GPU, fits(128)) == ((), 25)
-        assert judge(PROBLEM, built, DEVICE, fits(32)) == ((), None)
-        refused, occupancy = judge(PROBLEM, built, GPU, fits(255, shared=1 << 20))
-        assert [(r.workload, r.status) for r in refused] == [
+        for device, registers, occupancy in ((GPU, 32, 100), (GPU, 128, 25), (DEVICE, 32, None)):
+            found = judge(PROBLEM, built, device, fits(registers))
+            assert (found.refused, found.occupancy) == ((), occupancy)
+        found = judge(PROBLEM, built, GPU, fits(255, shared=1 << 20))
+        assert [(r.workload, r.status) for r in found.refused] == [
             ("small", Status.OVER_LIMITS),
             ("wide", Status.OVER_LIMITS),
         ]
-        assert "bytes of shared memory per block" in refused[0].detail
-        assert occupancy is None
+        assert "bytes of shared memory per block" in found.refused[0].detail
+        assert found.occupancy is None
+
+    def test_what_is_launched_is_told_apart(self) -> None:
+        def launches(template: Template, chosen: Config, device: Device = GPU) -> list[str]:
+            return [judge(PROBLEM, b, device, fits()).launches for b in builds_of(PROBLEM, template, chosen)]
+
+        assert launches(PLAIN, config(64, 2)) == launches(PLAIN, config(64, 2))
+        # As many elements a group in total, but in groups of another size, or the other way round.
+        assert launches(PLAIN, config(64, 2)) != launches(PLAIN, config(128, 1))
+        assert launches(PLAIN, config(64, 1)) != launches(PLAIN, config(64, 2))
+        small, wide = launches(BAKING, config(64, 4))
+        assert small != wide
+
+    def test_one_that_runs_at_fewer_workloads_launches_otherwise(self) -> None:
+        (built,) = builds_of(PROBLEM, PLAIN, config(32))
+        here, there = (
+            judge(PROBLEM, built, GPU, fits()),
+            judge(PROBLEM, built, a_device(max_grid=(200, 1, 1)), fits()),
+        )
+        assert [r.workload for r in there.refused] == ["wide"]
+        assert here.refused == ()
+        assert here.launches != there.launches
+
+
+class TestFeatures:
+    """What a model is told of a build."""
+
+    def test_the_most_of_each_and_the_least_occupancy(self) -> None:
+        found = survey(config(256), fits(128, spills=16, shared=512), GPU)
+        assert features(found) == (128.0, 16.0, 512.0, 8.0, 25.0)
+        builds = (
+            SurveyedBuild(("small",), "a", "code", fits(32, spills=64), 50),
+            SurveyedBuild(("wide",), "b", "code", fits(64, spills=0, shared=9), 100),
+        )
+        assert features(Surveyed(config(64), builds)) == (64.0, 64.0, 9.0, 8.0, 50.0)
+
+    def test_of_what_is_unknown_or_does_not_build(self) -> None:
+        unknown = Surveyed(config(64), (SurveyedBuild(("small", "wide"), "a", "code", Resources()),))
+        assert features(unknown) == (0.0, 0.0, 0.0, 0.0, -1.0)
+        assert features(survey(config(64), None)) == features(unknown)
 
 
 class TestOnTheDeviceFound:
@@ -163,14 +204,20 @@ class TestReport:
             (32, "over_limits"),
         ]
 
-    def test_afterwards_the_unable_count_as_tried(self) -> None:
+    def test_afterwards_the_unable_are_told_and_need_no_trial(self) -> None:
         unable = still_unable(PROBLEM, PLAIN, FOUND, GPU)
         state = state_of(*FOUND, attached=Attached(GPU, "nvrtc 13.4", 8, unable))
         report = build_report(PROBLEM, state)
         assert report.survey is None
-        assert report.evaluations == {"build_failed": 1, "over_limits": 1}
-        assert len(report.failures) == 2
-        assert scores(PROBLEM, state) == ((config(256), None), (config(32, 2), None))
+        assert report.evaluations == {}, "nothing has been measured"
+        assert report.built == 2
+        assert [(p.rule, p.count, p.reason) for p in report.pruned] == [("cannot_run", 2, "error: no")]
+        assert {f.status for f in report.failures} == {"build_failed", "over_limits"}
+        assert state.statuses() == {"build_failed": 1, "over_limits": 1}
+        assert scores(PROBLEM, state) == (
+            Tried(config(256), None, (None, None)),
+            Tried(config(32, 2), None, (None, None)),
+        )
 
     def test_of_a_survey_that_has_not_begun(self) -> None:
         report = survey_report(state_of())

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.samples import a_problem, config, finalist, outcome, state_of, verified
+from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, verified
 from tunesmith.core.events import Stopped
+from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.outcome import Status
 from tunesmith.core.report import Failure, Report, build_report
 from tunesmith.core.survey import Span, Spilling, SurveyReport
-from tunesmith.deliver.report import report_json, report_markdown
+from tunesmith.deliver.report import plot_files, report_json, report_markdown
 
 PROBLEM = a_problem()
 A = config(64)
@@ -104,6 +105,78 @@ def test_a_survey_tells_what_the_builds_tell_and_claims_nothing() -> None:
     assert ["BLOCK=128 VEC=1", "wrong", "it had to be"] in rows(text)
     assert "speed-up" not in text
     assert "Geometric mean" not in text
+
+
+EXPLAINED = build_report(
+    PROBLEM,
+    state_of(
+        outcome(0, A, {"small": 0.5, "wide": 0.5}),
+        outcome(1, config(64, 2), {"small": 1.0, "wide": 1.0}),
+        outcome(2, config(64, 4), {"small": 0.7, "wide": 0.7}),
+        outcome(3, config(128), {"small": Status.WRONG, "wide": Status.WRONG}),
+        outcome(4, config(256, 2), {"small": 0.8, "wide": 0.8}),
+        finalist(5, A, {"small": 2.0, "wide": 2.0}),
+        verified(A, {"small": 2.0, "wide": 2.0}),
+        Stopped("enough"),
+    ),
+    template=a_template(PROBLEM),
+)
+
+
+def test_the_markdown_tells_what_mattered() -> None:
+    text = report_markdown(EXPLAINED)
+    section = text[text.index("## What mattered") : text.index("## What did not work")]
+    assert "For the general configuration, BLOCK=64 VEC=1:" in section
+    assert rows(section) == [
+        ["parameter", "winner", "effect", "from", "other values"],
+        ["---", "---:", "---", "---", "---"],
+        ["VEC", "1", "2.00× slower with 2", "measured", "2: 2.00×, 4: 1.40×"],
+        [
+            "BLOCK",
+            "64",
+            "1.60× at best with 256",
+            "others changed too",
+            "32: not tried, 128: wrong, 256: not tried, at best 1.60×",
+        ],
+    ]
+    assert "](plots/effects.svg)" in section
+    assert "](plots/best-so-far.svg)" in section
+    assert sorted(plot_files(EXPLAINED)) == ["best-so-far.svg", "effects.svg"]
+
+
+def test_the_json_tells_it_too() -> None:
+    table = json.loads(report_json(EXPLAINED))
+    (explanation,) = table["explanations"]
+    vec = explanation["params"][0]
+    assert (vec["name"], vec["effect"], vec["with_value"], vec["source"]) == ("VEC", 2.0, 2, "measured")
+    assert table["history"]["speedups"] == [2.0, 1.0, pytest.approx(1 / 0.7, rel=1e-5), None, 1.25]
+    assert table["history"]["best"][0] == {"workload": "", "steps": [[1, 2.0]]}
+
+
+def test_where_the_original_stays_there_is_no_winner_to_explain() -> None:
+    failed = outcome(0, A, {"small": Status.WRONG, "wide": Status.WRONG})
+    report = build_report(PROBLEM, state_of(failed, Stopped("enough")), template=a_template(PROBLEM))
+    text = report_markdown(report)
+    assert "The original stays, so there is no winner to explain." in text
+    assert "effects" not in text
+    assert list(plot_files(report)) == ["best-so-far.svg"]
+
+
+def test_before_the_end_nothing_is_explained() -> None:
+    assert "What mattered" not in report_markdown(build_report(PROBLEM, state_of()))
+
+
+def test_a_model_is_called_one() -> None:
+    value = ValueEffect(2, "model", 1.4, (1.2, 1.63), best=1.3)
+    param = ParamEffect("VEC", 1, 1.4, 2, "model", (ValueEffect(1, "winner", 1.0), value))
+    doubtful = replace(param, name="PAD", values=(param.values[0], replace(value, interval=(0.9, 2.2))))
+    told = Explanation("wide", {"VEC": 1, "PAD": 1}, (param, doubtful), 96, 0.83)
+    text = report_markdown(replace(EXPLAINED, explanations=(told,)))
+    assert "For the winner at wide, VEC=1 PAD=1:" in text
+    assert ["VEC", "1", "1.40× slower with 2", "model", "2: 1.40× (model, 1.20 to 1.63)"] in rows(text)
+    assert ["PAD", "1", "not clear", "model", "2: 1.40× (model, 0.90 to 2.20)"] in rows(text)
+    assert "fitted to 96 configurations; of each left out in turn it foretells 83% of the variance" in text
+    assert "](plots/effects-wide.svg)" in text
 
 
 def test_without_failures_there_is_no_table_of_them() -> None:

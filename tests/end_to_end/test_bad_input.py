@@ -13,6 +13,7 @@ from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
 from tests.opencl_here import needs_opencl
 from tests.running import Ended, tunesmith, wait_until_alone
+from tunesmith import registry
 
 EVIL = "\x1b[31mred\x1b[0m [bold] <b>tag</b> ![image](http://127.0.0.1/x)"
 
@@ -299,7 +300,7 @@ class TestFlags:
                 2,
                 "problem.toml: not a recording: JSON is malformed",
             ),
-            ("--search", "luck", 2, "unknown search 'luck'; known are default, exhaustive, random, refine"),
+            ("--search", "luck", 2, f"unknown search 'luck'; known are {', '.join(registry.SEARCHERS)}"),
             ("--device", "H999", 5, "--device 'H999' matches no device; there are: 0 = simulated device"),
         ],
     )

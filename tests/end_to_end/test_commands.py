@@ -47,7 +47,7 @@ def unfinished(folder: Path, copy_of: Path) -> Path:
     """A run that was killed when its search began."""
     run = folder / "run"
     shutil.copytree(copy_of, run)
-    for name in ("tuned", "report.md", "report.json", "template.fake"):
+    for name in ("tuned", "plots", "report.md", "report.json", "template.fake"):
         path = run / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
@@ -111,6 +111,30 @@ class TestTune:
         assert ended.code == 0, ended.err
         assert "nothing worked   BLOCK=64: build_failed, " in ended.out
         assert f"template.cl:{line}:25: use of undeclared identifier 'y'" in ended.out
+
+    def test_when_nothing_builds_nothing_is_measured_and_the_reason_is_shown(self, tmp_path: Path) -> None:
+        problem = tiny.fake(tmp_path / "problem")
+        tiny.spoil(problem / "template.fake", '"100 * BLOCK"', '"100 * BLOCK"\n// fault = "1"')
+        ended = tunesmith(tmp_path, "tune", problem, "--template", problem / "template.fake", "--out", "run")
+        assert ended.code == 0, ended.err
+        assert "nothing worked   BLOCK=64: build_failed, " in ended.out
+        assert "the original stays" in ended.out
+        assert not [e for e in journal(tmp_path / "run") if e["type"] == "Measured"]
+
+    @pytest.mark.parametrize(("flag", "pruned"), [("--prune", 1), ("--no-prune", 0)])
+    def test_what_its_build_condemns_is_measured_only_where_it_is_asked_for(
+        self, tmp_path: Path, flag: str, pruned: int
+    ) -> None:
+        problem = tiny.fake(tmp_path / "problem")
+        fault = '"100 * BLOCK"\n// fault = "1 if BLOCK == 32 else 0"'
+        tiny.spoil(problem / "template.fake", '"100 * BLOCK"', fault)
+        named = ("--template", problem / "template.fake", "--search", "exhaustive", "--out", "run")
+        ended = tunesmith(tmp_path, "tune", problem, *named, flag, "--json")
+        assert ended.code == 0, ended.err
+        assert len([e for e in journal(tmp_path / "run") if e["type"] == "Pruned"]) == pruned
+        assert ended.json["evaluations"] == ({"ok": 3} if pruned else {"ok": 3, "build_failed": 1})
+        assert [p["rule"] for p in ended.json["pruned"]] == ["cannot_run"] * pruned
+        assert [f["status"] for f in ended.json["failures"]] == ["build_failed"]
 
     def test_runs_begun_at_once_get_a_folder_each(self, tmp_path: Path) -> None:
         problem = tiny.fake(tmp_path / "problem")

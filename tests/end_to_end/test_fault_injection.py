@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,23 +57,29 @@ FAKE_EXPECTED = {
 
 
 def searched(run: Path) -> dict[tuple[int, ...], str]:
-    """Status by configuration, as the journal has it."""
+    """Status by configuration, as the journal has it: measured, or unable to run by its build."""
     found = {}
     for line in journal(run):
-        if line["type"] != "Measured" or line["event"]["outcome"]["trial"]["purpose"] != "search":
-            continue
-        outcome = line["event"]["outcome"]
-        config = tuple(value for _, value in outcome["trial"]["config"]["items"])
-        statuses = {result["status"] for result in outcome["results"]}
-        assert len(statuses) == 1
-        found[config] = statuses.pop()
+        event = line["event"]
+        if line["type"] == "Pruned":
+            assert event["rule"] == "cannot_run"
+            status, _, _ = event["reason"].partition(":")
+            found[_values(event["config"])] = status
+        elif line["type"] == "Measured" and event["outcome"]["trial"]["purpose"] == "search":
+            statuses = {result["status"] for result in event["outcome"]["results"]}
+            assert len(statuses) == 1
+            found[_values(event["outcome"]["trial"]["config"])] = statuses.pop()
     return found
+
+
+def _values(config: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(value for _, value in config["items"])
 
 
 def nothing_left(folder: Path) -> None:
     assert wait_until_alone(folder) == []
     assert [p.name for p in (folder / "tmp").iterdir()] == []
-    kept = {"journal.jsonl", "lock", "objects", "report.json", "report.md", "tuned"}
+    kept = {"journal.jsonl", "lock", "objects", "plots", "report.json", "report.md", "tuned"}
     assert {p.name for p in (folder / "run").iterdir()} <= kept | {"template.cl", "template.fake"}
 
 
@@ -80,7 +87,7 @@ def nothing_left(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_fifty_hostile_opencl_kernels(tmp_path: Path) -> None:
-    named = ("--template", HOSTILE / "template.cl", "--out", "run")
+    named = ("--template", HOSTILE / "template.cl", "--search", "exhaustive", "--out", "run")
     ended = tunesmith(tmp_path, "tune", HOSTILE, *named, "--no-cache", "--json", timeout=390)
     assert ended.code == 0, ended.err
     statuses = searched(tmp_path / "run")
@@ -97,7 +104,8 @@ def test_hostile_simulated_kernels(tmp_path: Path) -> None:
     template = tmp_path / "template.fake"
     template.write_text(FAKE_TEMPLATE)
     scale = FIXTURES / "scale"
-    ended = tunesmith(tmp_path, "tune", scale, "--template", template, "--no-cache", "--out", "run", "--json")
+    named = ("--template", template, "--search", "exhaustive", "--out", "run")
+    ended = tunesmith(tmp_path, "tune", scale, *named, "--no-cache", "--json")
     assert ended.code == 0, ended.err
     statuses = searched(tmp_path / "run")
     assert len(statuses) == 55

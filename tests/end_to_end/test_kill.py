@@ -17,7 +17,7 @@ from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
 from tunesmith import problems, registry
 from tunesmith.core.codec import decode_record
-from tunesmith.core.events import Baseline, Event, Measured, Recorded, Started, Verified
+from tunesmith.core.events import Baseline, Event, Measured, Primed, Recorded, Started, Surveyed, Verified
 from tunesmith.core.outcome import Outcome, Trial
 from tunesmith.core.template import Template
 from tunesmith.store import RunFolder
@@ -133,7 +133,7 @@ def test_killed_on_a_real_device(tmp_path: Path) -> None:
                         .replace('"KIND != 2 or COPY <= 4"', '"KIND == 0 or COPY == 1"'))  # fmt: skip
     whole = tmp_path / "whole"
     whole.mkdir()
-    command = tune(problem, template)
+    command = tune(problem, template, "--search", "exhaustive")  # which ends when all have been tried
     ended = tunesmith(whole, *command, "--json")
     assert ended.code == 0, ended.err
     total = len(journal(whole / "run"))
@@ -177,12 +177,20 @@ class _Recorded:
         self._baseline = next(e for e in events if isinstance(e, Baseline))
         self._outcomes = {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
         self._verified = {e.outcome.trial: e for e in events if isinstance(e, Verified)}
+        self._surveyed = {e.config: e for e in events if isinstance(e, Surveyed)}
+        self._builds: list[Trial] = []
         self._queue: list[Trial] = []
 
     def baseline(self) -> Baseline:
         return self._baseline
 
     def admit(self, template: Template) -> None: ...
+
+    def build(self, trial: Trial) -> None:
+        self._builds.append(trial)
+
+    def built(self) -> Surveyed:
+        return self._surveyed[self._builds.pop(0).config]
 
     def submit(self, trial: Trial) -> None:
         self._queue.append(trial)
@@ -197,8 +205,8 @@ class _Recorded:
 
 
 class _Memory:
-    def __init__(self, started: Started) -> None:
-        self.events: list[Event] = [started]
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
 
     def read(self) -> Iterator[Recorded]:
         return iter([Recorded(i, 0.0, e) for i, e in enumerate(self.events)])
@@ -220,7 +228,7 @@ def _replayed(run: Path) -> list[Event]:
     started = events[0]
     assert isinstance(started, Started)
     problem, template = problems.reload(RunFolder.open(run), started)
-    memory = _Memory(started)
+    memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
     own = (started.settings, started.device)
     registry.loop(problem, template, *own, _Recorded(events), memory, _Silent()).run()
     return memory.events

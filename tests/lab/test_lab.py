@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.labs import device_of, fake_kernel, fault_template, lab, scale_problem, template_text
+from tests.lab.labs import Harness, device_of, fake_kernel, fault_template, lab, scale_problem, template_text
 from tests.lab.process_list import gone
+from tunesmith.core.events import Surveyed
 from tunesmith.core.messages import Build, Load, RunCase, TimeRuns
 from tunesmith.core.outcome import Status, Timing, Trial
 from tunesmith.core.plan import BufferPlan, Plan
@@ -68,6 +69,114 @@ class TestOrder:
         assert sum(builds[4] < i < builds[5] for i in runs) == 4, (
             "the batch is measured before the next is built"
         )
+
+    def test_all_that_is_submitted_is_evaluated_while_the_loop_thinks(self) -> None:
+        """Except where the loop thinks on the cores that are measured."""
+        for kind, ahead in (("gpu", 4), ("cpu", 1)):
+            device = replace(device_of("fake"), kind=kind)
+            template = fault_template("0").replace('grid = ["rows"]', 'grid = ["rows + KIND"]')
+            with lab(scale_problem(), template, device=device) as harness:
+                before = len(harness.log.of(TimeRuns))
+                for number in range(4):
+                    harness.lab.submit(harness.trial(KIND=number))
+                harness.lab.collect()
+                if kind == "gpu":
+                    harness.lab._evaluations[-1].result()
+                assert len(harness.log.of(TimeRuns)) - before == ahead
+                rest = [harness.lab.collect() for _ in range(3)]
+                assert [o.trial.config["KIND"] for o in rest if o.trial.config] == [1, 2, 3]
+
+    def test_what_was_submitted_knows_what_came_before_it(self) -> None:
+        with lab(scale_problem(), fault_template("0")) as harness:
+            before = len(harness.log.of(TimeRuns))
+            for _ in range(3):
+                harness.lab.submit(harness.trial(KIND=0))
+            first, *others = [harness.lab.collect().results[0].timing for _ in range(3)]
+            assert len(harness.log.of(TimeRuns)) == before + 1
+            assert others == [first, first]
+
+
+class TestBuildingAhead:
+    def builds(self, harness: Harness, *kinds: int) -> list[Surveyed]:
+        for number in kinds:
+            harness.lab.build(harness.trial("build", KIND=number))
+        return [harness.lab.built() for _ in kinds]
+
+    def test_answers_come_in_order_and_nothing_runs(self) -> None:
+        with lab(scale_problem(), fault_template()) as harness:
+            ran = len(harness.log.of(RunCase)), len(harness.log.of(TimeRuns))
+            found = self.builds(harness, 2, 1, 0)
+            assert (len(harness.log.of(RunCase)), len(harness.log.of(TimeRuns))) == ran
+        assert [f.config["KIND"] for f in found if f.config] == [2, 1, 0]
+        assert [str(f.status) for f in found] == ["ok", "build_failed", "ok"]
+        assert "written not to compile" in found[1].refused[0].detail
+        assert found[0].builds[0].code_digest
+        assert found[0].builds[0].launches == found[2].builds[0].launches
+
+    def test_what_is_built_ahead_is_not_built_again(self) -> None:
+        with lab(scale_problem(), fault_template("0")) as harness:
+            (found,) = self.builds(harness, 3)
+            before = len(harness.log.of(Build))
+            outcome = harness.outcome(KIND=3)
+            assert len(harness.log.of(Build)) == before
+        assert outcome.status is Status.OK
+        assert outcome.code_digest == found.builds[0].code_digest
+
+    def test_builds_and_measurements_do_not_get_into_each_others_order(self) -> None:
+        with lab(scale_problem(), fault_template("0")) as harness:
+            harness.lab.build(harness.trial("build", KIND=1))
+            harness.lab.submit(harness.trial(KIND=0))
+            harness.lab.build(harness.trial("build", KIND=2))
+            harness.lab.submit(harness.trial(KIND=3))
+            built = [harness.lab.built().config for _ in range(2)]
+            measured = [harness.lab.collect().trial.config for _ in range(2)]
+        assert [c["KIND"] for c in built if c] == [1, 2]
+        assert [c["KIND"] for c in measured if c] == [0, 3]
+
+    def test_what_will_be_launched_otherwise_is_told_apart_before_it_runs(self) -> None:
+        template = fault_template("0").replace('grid = ["rows"]', 'grid = ["rows + KIND // 2"]')
+        with lab(scale_problem(), template) as harness:
+            found = self.builds(harness, 0, 1, 2)
+        first, alike, other = (f.builds[0].launches for f in found)
+        assert first == alike != other
+
+
+class TestOutOfTheRace:
+    """A candidate that is surely behind is looked at once."""
+
+    @pytest.mark.parametrize(
+        ("inspects", "best", "limit"),
+        [
+            (True, None, 1.4),
+            (True, 0.5, 0.7),
+            (True, 9.0, 5.0),
+            (False, None, 3.0),
+            (False, 0.5, 1.5),
+            (False, 9.0, 5.0),
+        ],
+    )
+    def test_how_slow_it_may_be(self, inspects: bool, best: float | None, limit: float) -> None:
+        device = replace(device_of("fake"), inspects=inspects)
+        assert policies.give_up(1.0, best, device) == pytest.approx(limit)
+
+    def test_the_best_at_its_workload_sets_the_pace(self) -> None:
+        """The original takes 20512 ns at small; the first is much faster, the second three times slower."""
+        times = "5000 + 20000 * (KIND // 2)"
+        with lab(scale_problem(), fault_template("0", time=times)) as harness:
+            usual = policies.policies_of(device_of("fake")).short
+            before = len(harness.log.of(TimeRuns))
+            counts = []
+            for number in (2, 0, 2 + 1, 1):
+                timing = harness.result(KIND=number).timing
+                assert timing is not None
+                counts.append(len(timing.samples))
+            limits = [s.request.policy.give_up for s in harness.log.of(TimeRuns)[before:]]
+        assert limits[0] == pytest.approx(3 * 20512e-9)
+        assert limits[-1] == pytest.approx(3 * 5000e-9)
+        assert counts[0] >= usual.min_rounds, "as slow as the original: nobody was faster yet"
+        assert counts[1] >= usual.min_rounds
+        assert counts[2] == 1, "five times as slow as the best"
+        assert counts[3] >= usual.min_rounds
 
 
 class TestOnce:

@@ -43,7 +43,7 @@ LOG = Log()
 def surveyor() -> Iterator[Surveyor]:
     device = replace(device_of("fake"), absent=True)
     pool = Builders(lambda: InProcessWorker("build", lambda: registry.backend("fake"), LOG), device, 2)  # type: ignore[arg-type]
-    yield Surveyor(PROBLEM, TEMPLATE, device, pool)
+    yield Surveyor(PROBLEM, device, pool)
     pool.close()
 
 
@@ -54,7 +54,7 @@ def config(block: int, bad: int = 0) -> Config:
 def test_in_order_and_nothing_but_builds(surveyor: Surveyor) -> None:
     asked = [None, config(64), config(32, 1), config(2048), config(32)]
     for one in asked:
-        surveyor.submit(one)
+        surveyor.submit(TEMPLATE, one)
     found = [surveyor.collect() for _ in asked]
     assert [f.config for f in found] == asked
     assert [f.status for f in found] == ["ok", "ok", Status.BUILD_FAILED, Status.OVER_LIMITS, "ok"]

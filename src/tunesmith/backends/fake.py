@@ -202,6 +202,9 @@ class FakeSession:
     def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
         return FakeRecording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
 
+    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+        return self.record(calls, slots)
+
     def seconds_of(self, calls: Sequence[Call]) -> float:
         # Time is computed, not spent, so that tests of a long run take no longer than its arithmetic.
         for call in calls[:1]:

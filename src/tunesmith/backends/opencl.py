@@ -182,6 +182,9 @@ class _Session:
     def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
         return _Recording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
 
+    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+        return self.record(calls, slots)
+
     def chain(self, calls: Sequence[Call]) -> float:
         """Seconds from the start of the first call to the end of the last, the calls queued beforehand."""
         cl = _cl()

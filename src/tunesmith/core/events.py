@@ -19,8 +19,10 @@ class Settings:
     seconds: float | None = None
     seed: int = 0
     width: int = 8  # trials in flight
+    ahead: int = 0  # configurations built before it is decided which to measure; 0: as their turn comes
     finalists: int = 3
     use_cache: bool = True
+    prune: bool = True
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,13 @@ class SurveyedBuild:
     code_digest: str = ""  # empty: it does not build
     resources: Resources | None = None
     occupancy: int | None = None  # per cent, the least over its launches at its workloads
+    launches: str = ""  # digest of all its launches: with the code, what will run
 
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What the compiler says of a configuration where the device is absent. Nothing has run."""
+    """What the compiler says of a configuration before anything has run: where the device is absent, or to
+    choose what is worth its time."""
 
     config: Config | None  # None: the original
     builds: tuple[SurveyedBuild, ...]
@@ -71,7 +75,7 @@ class Attached:
 
     device: Device
     compiler: str
-    width: int  # trials in flight: this machine may build faster
+    ahead: int  # configurations built ahead: this machine may build faster
     unable: tuple[Config, ...] = ()  # surveyed before, and as unable to run here
 
 
@@ -99,8 +103,28 @@ class Decided:
 
 
 @dataclass(frozen=True)
+class Primed:
+    """Log speed-ups of an earlier run of a template with the same parameters, as a prior for the search."""
+
+    name: str
+    rows: tuple[tuple[Config, float | None], ...]
+
+
+@dataclass(frozen=True)
 class Asked:
-    trial: Trial
+    """Trials to issue now, and the log speed-up that the searcher thinks they may add; None: no idea."""
+
+    trials: tuple[Trial, ...]
+    gain: float | None = None
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A configuration that was built and will not be measured."""
+
+    config: Config
+    rule: Literal["cannot_run", "same_code", "spills", "occupancy"]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -121,7 +145,20 @@ class Stopped:
     reason: str
 
 
-Event = Started | Surveyed | Attached | Baseline | Admitted | Decided | Asked | Measured | Verified | Stopped
+Event = (
+    Started
+    | Surveyed
+    | Attached
+    | Baseline
+    | Admitted
+    | Decided
+    | Primed
+    | Asked
+    | Pruned
+    | Measured
+    | Verified
+    | Stopped
+)
 EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
 
 

@@ -134,6 +134,16 @@ class TimeRuns:
     draw: Draw
     policy: TimingPolicy
     warm: bool
+    plain: bool = False  # launched one by one, not as a recording
+
+
+@dataclass(frozen=True)
+class LaunchOnce:
+    """Lay out a workload's data and launch it once, between the marks a profiler looks for. Reply: Done."""
+
+    contender: Contender
+    draw: Draw
+    warm: bool
 
 
 @dataclass(frozen=True)
@@ -157,13 +167,23 @@ class Refer:
 
 
 Request = (
-    ListDevices | Build | Load | RunCase | KeepCase | CheckCase | CheckCases | TimeRuns | TimeAll | Refer
+    ListDevices
+    | Build
+    | Load
+    | RunCase
+    | KeepCase
+    | CheckCase
+    | CheckCases
+    | TimeRuns
+    | TimeAll
+    | LaunchOnce
+    | Refer
 )
 REQUEST_TYPES: dict[str, type[Request]] = {
     t.__name__: t
     for t in (
         *(ListDevices, Build, Load, RunCase),
-        *(KeepCase, CheckCase, CheckCases, TimeRuns, TimeAll, Refer),
+        *(KeepCase, CheckCase, CheckCases, TimeRuns, TimeAll, LaunchOnce, Refer),
     )
 }
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tunesmith.core.device import Device, Resources
-from tunesmith.core.events import Baseline, Decided, Event, Recorded, Verified
+from tunesmith.core.events import Baseline, Decided, Event, Recorded, Surveyed, Verified
 from tunesmith.core.messages import Unit
 from tunesmith.core.outcome import Outcome, Timing, Trial
 from tunesmith.core.space import Config, ConfigSet, Space
@@ -171,6 +171,10 @@ class Session(Protocol):
         """The calls once for each slot; there every pointer has moved on by slot × its stride."""
         ...
 
+    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+        """The same, with every launch handed to the driver by itself each time."""
+        ...
+
     def throttled(self) -> bool | None:
         """Whether the clock is being held down right now; None where the device does not say."""
         ...
@@ -196,6 +200,8 @@ class Lab(Protocol):
 
     def baseline(self) -> Baseline: ...
     def admit(self, template: Template) -> None: ...
+    def build(self, trial: Trial) -> None: ...
+    def built(self) -> Surveyed: ...
     def submit(self, trial: Trial) -> None: ...
     def collect(self) -> Outcome: ...
     def verify(self, trial: Trial) -> Verified: ...
@@ -203,35 +209,74 @@ class Lab(Protocol):
 
 
 @dataclass(frozen=True)
+class Tried:
+    """What came of a configuration, as log speed-ups: over all workloads, and at each. None: it failed."""
+
+    config: Config
+    score: float | None
+    at: tuple[float | None, ...] = ()  # in the order of the problem's workloads; empty where there is one
+
+
+@dataclass(frozen=True)
+class Prior:
+    """An earlier run's scores for a template with the same parameters: another device, other sizes. Its
+    scale is its own; what may carry over is the order."""
+
+    name: str
+    rows: tuple[tuple[Config, float | None], ...]
+
+
+@dataclass(frozen=True)
 class SearchView:
-    """All a searcher may see. `tried` pairs a configuration with its log speed-up, None where it failed."""
+    """All a searcher may see."""
 
     space: Space
     configs: ConfigSet
     default: Config
-    tried: tuple[tuple[Config, float | None], ...]
+    tried: tuple[Tried, ...]
     in_flight: tuple[Config, ...]
     budget_left: int | None
     seed: int
+    weights: tuple[float, ...] = ()  # of the workloads
+    priors: tuple[Prior, ...] = ()
+    pool: tuple[Config, ...] | None = None  # built, of which alone it may ask; None: of everything
+    static: Mapping[Config, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # of what is built, by the compiler
+    noise: float = 0.01  # relative: what a short measurement can see
 
     @property
     def seen(self) -> frozenset[Config]:
-        return frozenset((*(config for config, _ in self.tried), *self.in_flight))
+        return frozenset((*(tried.config for tried in self.tried), *self.in_flight))
+
+    @property
+    def open(self) -> Sequence[Config] | ConfigSet:
+        """What may be asked for, seen or not."""
+        return self.configs if self.pool is None else self.pool
 
     @property
     def untried_default(self) -> tuple[Config, ...]:
         """The default, to be asked for first: the author's own guess shows early whether anything works."""
-        return (self.default,) if self.default in self.configs and self.default not in self.seen else ()
+        return (self.default,) if self.default in self.open and self.default not in self.seen else ()
 
     def room(self, n: int) -> int:
         """How many of n the budget leaves."""
         return n if self.budget_left is None else min(n, self.budget_left)
 
 
+@dataclass(frozen=True)
+class Proposal:
+    """What to try next, the most promising first, and the log speed-up that the best of it may still add;
+    None where the searcher has no idea."""
+
+    configs: tuple[Config, ...]
+    gain: float | None = None
+
+
 class Searcher(Protocol):
     name: str
 
-    def ask(self, view: SearchView, n: int) -> list[Config]:
+    def ask(self, view: SearchView, n: int) -> Proposal:
         """Up to n configurations never tried before, the default first of all; fewer or none when nothing is
         left to try or the budget is."""
         ...

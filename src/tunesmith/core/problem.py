@@ -15,6 +15,9 @@ Role = Literal["input", "output", "inout", "workspace", "local", "scalar"]
 Compare = Literal["close", "exact", "codes"]
 Distribution = Literal["normal", "uniform", "positive", "integers", "zeros", "ones"]
 
+# The kinds of operations a problem may count; a multiply-add is two.
+OPERATIONS = ("fp32", "fp16", "fp64", "tensor")
+
 
 @dataclass(frozen=True)
 class PythonFunction:
@@ -154,6 +157,7 @@ class Problem:
     accuracy: Accuracy
     inputs: PythonFunction | None = None
     traffic: Expr | None = None
+    operations: tuple[tuple[str, Expr], ...] = ()  # what must be computed, by kind, where the user says so
 
     @property
     def size_names(self) -> tuple[str, ...]:

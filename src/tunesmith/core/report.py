@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field, replace
 
-from tunesmith.core.choose import Choice, Yardstick, timing_of, verified_choice
+from tunesmith.core.choose import Choice, timing_of, verified_choice
+from tunesmith.core.events import Pruned
+from tunesmith.core.explain import Explanation
+from tunesmith.core.history import History
+from tunesmith.core.mattered import explanations, history_of
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
+from tunesmith.core.scores import Yardstick
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
 from tunesmith.core.survey import SurveyReport, survey_report
+from tunesmith.core.template import Template
+
+# What people call the rules of `pruning`.
+RULES = {
+    "cannot_run": "cannot run",
+    "same_code": "same as another",
+    "spills": "spills",
+    "occupancy": "little occupancy",
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,16 @@ class Failure:
     config: dict[str, int]
     status: str
     detail: str
+
+
+@dataclass(frozen=True)
+class PrunedReport:
+    """What one rule left out of the measurements, the first of them in its own words."""
+
+    rule: str
+    count: int
+    config: dict[str, int]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -58,10 +83,19 @@ class Report:
     )
     compiler: str = ""  # name and version, where there is a choice
     survey: SurveyReport | None = None  # where the device is absent: what the builds tell
+    built: int = 0  # configurations, those that were not measured included
+    pruned: tuple[PrunedReport, ...] = ()
+    priors: tuple[str, ...] = ()  # earlier runs that told the search where to begin
+    history: History = field(default_factory=History)
+    explanations: tuple[Explanation, ...] = ()  # what mattered, for each configuration that is delivered
 
 
-def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) -> Report:
+def build_report(
+    problem: Problem, state: State, files: tuple[str, ...] = (), template: Template | None = None
+) -> Report:
+    """Without a template nothing is explained."""
     assert state.started is not None
+    measured = Counter(o.status for o in state.searched())
     # Before the end there is nothing to claim, not even that the original stays.
     choice = verified_choice(problem, state) if state.stopped else Choice(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
@@ -80,7 +114,7 @@ def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) ->
         workloads=workloads,
         geometric_mean=mean,
         general=choice.general.as_dict() if choice.general else None,
-        evaluations={status.value: n for status in Status if (n := state.statuses()[status.value])},
+        evaluations={status.value: n for status in Status if (n := measured[status])},
         space=_space(state),
         verified_cases=sum(v.cases for v in state.verified),
         failures=_failures(state),
@@ -93,6 +127,14 @@ def build_report(problem: Problem, state: State, files: tuple[str, ...] = ()) ->
         busy=_busy(state),
         compiler=state.compiler,
         survey=survey_report(state) if state.device.absent else None,
+        built=len(
+            {s.config for s in state.surveyed if s.config is not None}
+            | {o.trial.config for o in state.searched()}
+        ),
+        pruned=_pruned(state),
+        priors=tuple(primed.name for primed in state.primed),
+        history=history_of(problem, state),
+        explanations=explanations(problem, template, state, choice) if template and choice.picks else (),
     )
 
 
@@ -142,6 +184,21 @@ def _judged_by(state: State) -> str:
 def _space(state: State) -> dict[str, int]:
     admitted = state.admitted
     return {"combinations": admitted.combinations, "feasible": admitted.feasible} if admitted else {}
+
+
+def _pruned(state: State) -> tuple[PrunedReport, ...]:
+    first: dict[str, PrunedReport] = {}
+    known = {p.config for p in state.pruned}
+    unable = [s for s in state.unable if s.config not in known]  # surveyed where the device was absent
+    found = [Pruned(s.config, "cannot_run", s.refused[0].detail) for s in unable if s.config is not None]
+    for pruned in (*found, *state.pruned):
+        so_far = first.get(pruned.rule)
+        first[pruned.rule] = (
+            PrunedReport(pruned.rule, 1, pruned.config.as_dict(), pruned.reason)
+            if so_far is None
+            else replace(so_far, count=so_far.count + 1)
+        )
+    return tuple(first.values())
 
 
 def _failures(state: State) -> tuple[Failure, ...]:

@@ -14,6 +14,8 @@ from tunesmith.core.events import (
     Baseline,
     Decided,
     Measured,
+    Primed,
+    Pruned,
     Recorded,
     Settings,
     Started,
@@ -35,7 +37,10 @@ class State:
     baseline: Baseline | None = None
     admitted: Admitted | None = None
     decided: tuple[Decided, ...] = ()
+    primed: tuple[Primed, ...] = ()
     asked: tuple[Trial, ...] = ()
+    gains: tuple[float | None, ...] = ()  # what the searcher expected of each batch it was asked for
+    pruned: tuple[Pruned, ...] = ()
     outcomes: tuple[Outcome, ...] = ()  # in the order they arrived; sentinels and finalists among them
     verified: tuple[Verified, ...] = ()
     stopped: Stopped | None = None
@@ -56,18 +61,35 @@ class State:
     def settings(self) -> Settings:
         assert self.started is not None, "the run has not begun"
         chosen = self.started.settings
-        return replace(chosen, width=self.attached.width) if self.attached else chosen
+        return replace(chosen, ahead=self.attached.ahead) if self.attached else chosen
 
     @property
     def unable(self) -> tuple[Surveyed, ...]:
         """Configurations that need no trial: the compiler has said that they cannot run on this device."""
         known = set(self.attached.unable) if self.attached else set()
+        known.update(p.config for p in self.pruned if p.rule == "cannot_run")
         return tuple(s for s in self.surveyed if s.config in known)
 
     @property
     def in_flight(self) -> tuple[Trial, ...]:
+        """On their way to the device."""
         done = {o.trial.id for o in self.outcomes}
-        return tuple(t for t in self.asked if t.id not in done)
+        return tuple(t for t in self.asked if t.effort != "build" and t.id not in done)
+
+    @property
+    def building(self) -> tuple[Trial, ...]:
+        """On their way to the compiler alone."""
+        done = {s.config for s in self.surveyed}
+        return tuple(t for t in self.asked if t.effort == "build" and t.config not in done)
+
+    @property
+    def pool(self) -> tuple[Surveyed, ...]:
+        """Built, and neither measured nor on the way there nor pruned."""
+        known = {t.config for t in self.asked if t.purpose == "search" and t.effort != "build"}
+        known.update(p.config for p in self.pruned)
+        known.update(s.config for s in self.unable)
+        known.add(None)
+        return tuple(s for s in self.surveyed if s.config not in known)
 
     @property
     def next_trial(self) -> int:
@@ -100,8 +122,8 @@ def apply(state: State, record: Recorded) -> State:
         case Surveyed() as event:
             return replace(state, surveyed=(*state.surveyed, event))
         case Attached() as event:
-            # What another compiler said does not hold, and what is feasible depends on the device.
-            surveyed = state.surveyed if event.compiler == state.compiler else ()
+            # What was said for another device holds only where it has been looked at again for this one.
+            surveyed = tuple(s for s in state.surveyed if s.config in event.unable)
             return replace(state, surveyed=surveyed, attached=event, attached_at=record.at, admitted=None)
         case Baseline() as event:
             return replace(state, baseline=event)
@@ -109,8 +131,14 @@ def apply(state: State, record: Recorded) -> State:
             return replace(state, admitted=event)
         case Decided() as event:
             return replace(state, decided=(*state.decided, event))
-        case Asked(trial):
-            return replace(state, asked=(*state.asked, trial))
+        case Primed() as event:
+            return replace(state, primed=(*state.primed, event))
+        case Asked(trials, gain):
+            is_search = any(t.purpose == "search" and t.effort != "build" for t in trials)
+            gains = (*state.gains, gain) if is_search else state.gains
+            return replace(state, asked=(*state.asked, *trials), gains=gains)
+        case Pruned() as event:
+            return replace(state, pruned=(*state.pruned, event))
         case Measured(outcome):
             return replace(state, outcomes=(*state.outcomes, outcome))
         case Verified() as event:

@@ -1,4 +1,4 @@
-"""Where a device is absent: what can be said of a configuration by its build alone, and of all of them."""
+"""What can be said of a configuration by its build alone, and of all that were built."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.core.device import Device, Resources
+from tunesmith.core.digest import digest_of
 from tunesmith.core.events import Surveyed
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.plan import Refused, plan_launch
@@ -26,20 +27,41 @@ LABELS = {
 }
 
 
-def judge(
-    problem: Problem, built: ToBuild, device: Device, resources: Resources | None
-) -> tuple[tuple[Result, ...], int | None]:
-    """What cannot run on the device by its limits alone, and the least occupancy of what can."""
+@dataclass(frozen=True)
+class Judged:
+    """What cannot run on the device by its limits alone; of what can, the least occupancy, and a digest of
+    the launches."""
+
+    refused: tuple[Result, ...]
+    occupancy: int | None
+    launches: str
+
+
+def judge(problem: Problem, built: ToBuild, device: Device, resources: Resources | None) -> Judged:
     refused: list[Result] = []
     occupancies: list[int | None] = []
+    launches: list[str] = []
     for workload in built.workloads:
         plan = plan_launch(problem, built.variant, workload.as_dict(), device, resources)
         if isinstance(plan, Refused):
             refused.append(Result(workload.name, plan.status, detail=plan.reason))
         else:
             occupancies += [launch.occupancy for launch in plan.launches]
+            launches.append(repr((workload.name, plan.launches, plan.locals, plan.scalars)))
     known = [value for value in occupancies if value is not None]
-    return tuple(refused), min(known) if known and len(known) == len(occupancies) else None
+    least = min(known) if known and len(known) == len(occupancies) else None
+    return Judged(tuple(refused), least, digest_of(*launches))
+
+
+def features(found: Surveyed) -> tuple[float, ...]:
+    """What the compiler says, as numbers for a model: over all builds the most of each."""
+    built = [build for build in found.builds if build.resources is not None]
+    most = [
+        max((getattr(build.resources, name) or 0 for build in built), default=0)
+        for name in ("registers", "spills", "shared", "private")
+    ]
+    occupancies = [build.occupancy for build in built if build.occupancy is not None]
+    return (*map(float, most), float(min(occupancies)) if occupancies else -1.0)
 
 
 def still_unable(
@@ -71,7 +93,7 @@ def _again(problem: Problem, template: Template, found: Surveyed, device: Device
         if before is None:
             return []  # another version of Tunesmith renders it differently
         if before.code_digest:
-            statuses += [r.status for r in judge(problem, built, device, before.resources)[0]]
+            statuses += [r.status for r in judge(problem, built, device, before.resources).refused]
         else:
             statuses += [Status.BUILD_FAILED] * len(built.workloads)
     return statuses

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from tunesmith.core.codec import encode
-from tunesmith.core.report import Report, config_text, interval_text
+from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.core.report import RULES, Report, config_text, interval_text
 from tunesmith.core.survey import LABELS, SurveyReport
 from tunesmith.core.untrusted import plain
+from tunesmith.deliver.plots import best_so_far_svg, effects_svg
+from tunesmith.deliver.svg import times
 
+PLOTS = "plots"  # the folder beside the report
+_HOW_TO_READ = (
+    "Times are in units of the winner's, by the short measurements of the search. *Measured*: with this "
+    "value alone changed. *Model*: estimated from all that was measured, with two deviations to either side. "
+    "*At best*: the best tried with this value, where others are changed too."
+)
 _HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
 
 
@@ -42,9 +51,93 @@ def report_markdown(report: Report, story: str = "") -> str:
     )
     if report.busy is not None:
         lines.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
+    if report.priors:
+        lines.append(f"The search began from what earlier runs found: {_cell(', '.join(report.priors))}.")
+    if report.pruned:
+        lines += [
+            "",
+            f"{report.built} configurations were built. By their builds alone these were not measured:",
+        ]
+        lines += ["", "| rule | how many | for example | why |", "|---|---:|---|---|"]
+        for p in report.pruned:
+            rule = RULES.get(p.rule, p.rule)
+            lines.append(f"| {rule} | {p.count} | {config_text(p.config)} | {_cell(p.reason)} |")
     if story:
         lines += ["", story]
+    if report.finished:
+        lines += _what_mattered(report)
     return "\n".join(lines + _appendix(report)) + "\n"
+
+
+def plot_files(report: Report) -> dict[str, bytes]:
+    """What the report shows, by its name in the folder of plots."""
+    files = {"best-so-far.svg": best_so_far_svg(report.history, report.problem)}
+    for explanation in report.explanations:
+        files[_effects_name(explanation)] = effects_svg(explanation, report.problem)
+    return files
+
+
+def _effects_name(explanation: Explanation) -> str:
+    return f"effects-{explanation.workload}.svg" if explanation.workload else "effects.svg"
+
+
+def _what_mattered(report: Report) -> list[str]:
+    lines = ["", "## What mattered", ""]
+    if not report.explanations:
+        lines += ["The original stays, so there is no winner to explain."]
+    for explanation in report.explanations:
+        lines += [*_explained(explanation), ""]
+        lines += [f"![What other values would cost]({PLOTS}/{_effects_name(explanation)})", ""]
+    if report.explanations:
+        lines += [_HOW_TO_READ]
+    return [*lines, "", f"![Best speed-up so far]({PLOTS}/best-so-far.svg)"]
+
+
+def _explained(explanation: Explanation) -> list[str]:
+    whose = f"the winner at {explanation.workload}" if explanation.workload else "the general configuration"
+    lines = [f"For {whose}, {config_text(explanation.config)}:", ""]
+    if not explanation.params:
+        return [*lines, "no parameter has a second value."]
+    lines += ["| parameter | winner | effect | from | other values |", "|---|---:|---|---|---|"]
+    for param in explanation.params:
+        effect, source = _effect(param, explanation.is_clear(param))
+        others = ", ".join(_other(value) for value in param.others)
+        lines.append(f"| {param.name} | {param.value} | {effect} | {source} | {others} |")
+    lines += ["", f"Differences below {times(explanation.noticed)} may be chance."]
+    if explanation.explained is not None and any(p.source == "model" for p in explanation.params):
+        share = f"{explanation.explained:.0%}"
+        fitted = f"The model is fitted to {explanation.modelled} configurations"
+        lines += [f"{fitted}; of each left out in turn it foretells {share} of the variance."]
+    return lines
+
+
+def _effect(param: ParamEffect, is_clear: bool) -> tuple[str, str]:
+    """What a reader takes away, and how it is known."""
+    if param.effect is None:
+        best = [(v.best, v.value) for v in param.others if v.best is not None]
+        if best:
+            time, value = min(best)
+            return f"{times(time)} at best with {value}", "others changed too"
+        return "not known", ""
+    if not is_clear:
+        return ("none noticed" if param.source == "measured" else "not clear"), param.source
+    if param.effect < 1:
+        return f"{times(1 / param.effect)} faster with {param.with_value}", param.source
+    return f"{times(param.effect)} slower with {param.with_value}", param.source
+
+
+def _other(value: ValueEffect) -> str:
+    best = f", at best {times(value.best)}" if value.best is not None else ""
+    if value.interval is not None and value.slower is not None:
+        low, high = value.interval
+        return f"{value.value}: {times(value.slower)} (model, {low:.2f} to {high:.2f})"
+    if value.slower is not None:
+        return f"{value.value}: {times(value.slower)}"
+    if value.source == "failed":
+        return f"{value.value}: {_name(value.why) or 'failed'}"
+    if value.source == "excluded":
+        return f"{value.value}: excluded by {_name(value.why)}{best}"
+    return f"{value.value}: not tried{best}"
 
 
 def _survey(survey: SurveyReport) -> list[str]:
@@ -69,6 +162,11 @@ def _appendix(report: Report) -> list[str]:
     lines += ["", "## Digests and versions", ""]
     lines += [f"- {name}: `{value}`" for name, value in (*report.digests.items(), *report.versions.items())]
     return lines
+
+
+def _name(text: str) -> str:
+    """An identifier as it is, anything else made harmless."""
+    return text if text.isascii() and text.isidentifier() else _cell(text)
 
 
 def _cell(text: str) -> str:

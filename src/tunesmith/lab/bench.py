@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -23,7 +24,9 @@ from tunesmith.core.ports import (
     Session,
     Unsupported,
 )
+from tunesmith.core.profile.counting import Marking
 from tunesmith.lab import guards, reference
+from tunesmith.lab.arenas import Arenas, needs_restoring
 from tunesmith.lab.calls import bind_calls, initial_payload
 from tunesmith.lab.kept_cases import KeptCases
 from tunesmith.lab.python_code import UserCodeFailed
@@ -81,6 +84,9 @@ class Bench:
                     return self._time(request), ()
                 case m.TimeAll():
                     return m.AllTimed(self._time_each(request.runs)), ()
+                case m.LaunchOnce():
+                    self._launch_once(request)
+                    return m.Done(), ()
                 case m.Refer():
                     return reference.compute(request)
         except BuildFailed as error:
@@ -123,6 +129,22 @@ class Bench:
         pairs = [(r, self._executables[c.code_digest]) for r in requests for c in r.contenders]
         assert len(pairs) == len(requests), "several at once are timed in alternation"
         return self._timing(lambda stopwatch: stopwatch.time_each(pairs))
+
+    def _launch_once(self, request: m.LaunchOnce) -> None:
+        session, device, plan = self._session, self._device, request.contender.plan
+        assert session is not None and device is not None, "nothing has been loaded"
+        # One copy of the data and no more: a profiler that runs a launch several times keeps all memory.
+        arenas = Arenas(session, device)
+        laid_out = arenas.lay_out(plan.buffers, 1, plan, request.draw)
+        pointers = {b.name: Pointer(laid_out[b.name].memory, 0, max(b.nbytes, 1)) for b in plan.buffers}
+        calls = bind_calls(plan, self._executables[request.contender.code_digest], pointers)
+        if request.warm:
+            session.run(calls)
+            for b in filter(needs_restoring, plan.buffers):
+                arenas.restore(b, laid_out[b.name], (0,))
+        with session.profiled() if isinstance(session, Marking) else nullcontext():
+            session.run(calls)
+        arenas.give_back()
 
     def _timing(self, action: Callable[[Stopwatch], T]) -> T:
         stopwatch = self._stopwatch

@@ -77,6 +77,8 @@ class Builders:
     def forget(self) -> None:
         """Drop every finished build and every worker, so that the next build starts from nothing."""
         with self._lock:
+            for waiting in self._builds.values():
+                waiting.cancel()
             self._builds.clear()
         for worker in self._workers:
             worker.kill()

@@ -13,7 +13,7 @@ from typing import Protocol
 from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
-from tunesmith.core.events import Baseline, Verified
+from tunesmith.core.events import Baseline, Surveyed, Verified
 from tunesmith.core.outcome import Outcome, Result, Status, Trial
 from tunesmith.core.plan import Plan, Refused, plan_launch
 from tunesmith.core.ports import ResultCache
@@ -28,6 +28,7 @@ from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import Runner
+from tunesmith.lab.surveyor import Surveyor
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
 SWITCH_SECONDS = 2e-4
@@ -73,7 +74,8 @@ class LocalLab:
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
-        self._ahead: Future[Outcome] | None = None
+        self._evaluations: deque[Future[Outcome]] = deque()
+        self._surveyor = Surveyor(problem, device, self._builders)
         self._prepared: dict[Trial, tuple[ToBuild, ...]] = {}
         self._judged: dict[tuple[str, str, str], Verdict] = {}
         for outcome in known:
@@ -138,11 +140,19 @@ class LocalLab:
     def admit(self, template: Template) -> None:
         self._templates[template.digest] = template
 
+    def build(self, trial: Trial) -> None:
+        self._surveyor.submit(self._templates[trial.template], trial.config)
+
+    def built(self) -> Surveyed:
+        return self._surveyor.collect()
+
     def submit(self, trial: Trial) -> None:
         self._queue.append(trial)
         self._prepared[trial] = self._prepare(trial)
         if not self._device.is_host:
             self._start_builds(trial)
+            # One after the other, while the loop thinks: what the first has taught the next one knows.
+            self._evaluations.append(self._thread.submit(self._evaluate_and_remember, trial))
 
     def collect(self) -> Outcome:
         trial = self._queue[0]
@@ -151,19 +161,15 @@ class LocalLab:
         if self._device.is_host and not all(future.done() for future in self._start_builds(trial)):
             for future in [f for waiting in self._queue for f in self._start_builds(waiting)]:
                 future.result()
-        outcome = (self._ahead or self._evaluation(trial)).result()
+        if self._device.is_host:
+            self._evaluations.append(self._thread.submit(self._evaluate_and_remember, trial))
+        outcome = self._evaluations.popleft().result()
         self._queue.popleft()
         self._prepared.pop(trial, None)
-        # The next is evaluated while the loop thinks about this one; its turn comes all the same.
-        is_next = self._queue and not self._device.is_host
-        self._ahead = self._evaluation(self._queue[0]) if is_next else None
         return outcome
 
-    def _evaluation(self, trial: Trial) -> Future[Outcome]:
-        """One thread evaluates, one trial after the other: what the first has taught the next one knows."""
-        return self._thread.submit(lambda: self._remembered(self._evaluate(trial)))
-
-    def _remembered(self, outcome: Outcome) -> Outcome:
+    def _evaluate_and_remember(self, trial: Trial) -> Outcome:
+        outcome = self._evaluate(trial)
         self.remember(outcome)
         return outcome
 

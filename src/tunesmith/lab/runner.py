@@ -55,11 +55,12 @@ class Race:
     draw: Draw
     policy: TimingPolicy
     warm: bool
+    plain: bool = False  # launched one by one, not as a recording
 
     @property
     def request(self) -> TimeRuns:
         entries = tuple(Contender(code.code_digest, plan) for code, plan in self.contenders)
-        return TimeRuns(entries, self.draw, self.policy, self.warm)
+        return TimeRuns(entries, self.draw, self.policy, self.warm, self.plain)
 
 
 class Runner:

@@ -1,4 +1,4 @@
-"""Builds configurations where their device is absent, and says what their builds tell."""
+"""Builds configurations that do not run yet, and says what their builds tell."""
 
 from __future__ import annotations
 
@@ -18,33 +18,32 @@ from tunesmith.lab.verdicts import Verdict
 class Surveyor:
     """Answers come in the order of the questions, whichever build was faster."""
 
-    def __init__(self, problem: Problem, template: Template, device: Device, builders: Builders) -> None:
+    def __init__(self, problem: Problem, device: Device, builders: Builders) -> None:
         self._problem = problem
-        self._template = template
         self._device = device
         self._builders = builders
-        self._queue: deque[Config | None] = deque()
+        self._queue: deque[tuple[Template, Config | None]] = deque()
 
-    def submit(self, config: Config | None) -> None:
-        self._queue.append(config)
-        for built in builds_of(self._problem, self._template, config):
+    def submit(self, template: Template, config: Config | None) -> None:
+        self._queue.append((template, config))
+        for built in builds_of(self._problem, template, config):
             self._builders.start(built.variant)
 
     def collect(self) -> Surveyed:
-        config = self._queue[0]
+        template, config = self._queue[0]
         builds: list[SurveyedBuild] = []
         refused: list[Result] = []
-        for built in builds_of(self._problem, self._template, config):
+        for built in builds_of(self._problem, template, config):
             names = tuple(w.name for w in built.workloads)
             code = self._builders.start(built.variant).result()
             if isinstance(code, Verdict):
                 builds.append(SurveyedBuild(names, built.variant.digest))
                 refused += [Result(name, code.status, detail=code.detail) for name in names]
                 continue
-            broken, occupancy = judge(self._problem, built, self._device, code.resources)
+            found = judge(self._problem, built, self._device, code.resources)
             digests = (built.variant.digest, code.code_digest)
-            builds.append(SurveyedBuild(names, *digests, code.resources, occupancy))
-            refused += broken
+            builds.append(SurveyedBuild(names, *digests, code.resources, found.occupancy, found.launches))
+            refused += found.refused
         self._queue.popleft()
         return Surveyed(config, tuple(builds), tuple(refused))
 

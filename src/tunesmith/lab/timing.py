@@ -30,6 +30,7 @@ class _Contestant:
     once: float = 0.0  # seconds of a launch by itself
     length: int = 1  # launches per sample
     hopeless: bool = False  # slower than anyone would wait for: one look is enough
+    plain: bool = False  # launched one by one
     recordings: dict[tuple[int, int], Recording] = field(default_factory=dict)  # by first slot and length
 
 
@@ -112,7 +113,7 @@ class Stopwatch:
     ) -> tuple[list[_Contestant], dict[str, Arena]]:
         buffers, slots, arenas = self._lay_out(request)
         runners = [
-            self._contestant(c, x, buffers, arenas, slots, request.policy)
+            self._contestant(c, x, buffers, arenas, slots, request)
             for c, x in zip(request.contenders, executables, strict=True)
         ]
         return runners, arenas
@@ -124,8 +125,9 @@ class Stopwatch:
         buffers: list[BufferPlan],
         arenas: dict[str, Arena],
         slots: int,
-        policy: TimingPolicy,
+        request: TimeRuns,
     ) -> _Contestant:
+        policy = request.policy
         names = {b.name for b in contender.plan.buffers}
         own = [b for b in buffers if b.name in names]
         pointers = {
@@ -133,7 +135,7 @@ class Stopwatch:
         }
         restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
         calls = bind_calls(contender.plan, executable, pointers)
-        contestant = _Contestant(calls, slots, restored)
+        contestant = _Contestant(calls, slots, restored, plain=request.plain)
         started = time.perf_counter()
         self._session.run(calls)  # loads code, finishes compiling
         is_quick = time.perf_counter() - started < QUICK
@@ -151,7 +153,8 @@ class Stopwatch:
         visited = [(start + i) % contestant.slots for i in range(length)]
         key = (start, length)
         if key not in contestant.recordings:
-            contestant.recordings[key] = self._session.record(contestant.calls, visited)
+            make = self._session.queue if contestant.plain else self._session.record
+            contestant.recordings[key] = make(contestant.calls, visited)
         seconds = contestant.recordings[key].start()
         self._restore(contestant, visited)
         return lambda: seconds() / length

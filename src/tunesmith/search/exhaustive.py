@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from tunesmith.core.ports import SearchView
-from tunesmith.core.space import Config
+from tunesmith.core.ports import Proposal, SearchView
 
 
 class Exhaustive:
     name = "exhaustive"
 
-    def ask(self, view: SearchView, n: int) -> list[Config]:
+    def ask(self, view: SearchView, n: int) -> Proposal:
         first = view.untried_default
         seen = view.seen.union(first)
-        rest = (config for config in view.configs if config not in seen)
-        return list(islice(chain(first, rest), view.room(n)))
+        rest = (config for config in view.open if config not in seen)
+        return Proposal(tuple(islice(chain(first, rest), view.room(n))))

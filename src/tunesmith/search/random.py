@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tunesmith.core.ports import SearchView
+from tunesmith.core.ports import Proposal, SearchView
 from tunesmith.core.space import Config
 
 TRIES = 64  # misses in a row before looking through everything that is left
@@ -13,19 +13,20 @@ TRIES = 64  # misses in a row before looking through everything that is left
 class Random:
     name = "random"
 
-    def ask(self, view: SearchView, n: int) -> list[Config]:
+    def ask(self, view: SearchView, n: int) -> Proposal:
         first = view.untried_default[: view.room(n)]
         rng = np.random.default_rng(view.seed)
-        return [*first, *draw(view, view.room(n) - len(first), rng, {*view.seen, *first})]
+        return Proposal((*first, *draw(view, view.room(n) - len(first), rng, {*view.seen, *first})))
 
 
 def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) -> list[Config]:
     """Up to n unseen configurations; adds them to `seen`."""
     found: list[Config] = []
-    total = len(view.configs)
+    everything = view.open
+    total = len(everything)
     misses = 0
     while len(found) < n and misses < TRIES and total:
-        config = view.configs[int(rng.integers(total))]
+        config = everything[int(rng.integers(total))]
         if config in seen:
             misses += 1
             continue
@@ -34,7 +35,7 @@ def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) 
         found.append(config)
     if len(found) < n:
         # Almost everything has been tried: list what is left, which is cheap by then.
-        left = [c for c in view.configs if c not in seen]
+        left = [c for c in everything if c not in seen]
         for i in rng.permutation(len(left))[: n - len(found)]:
             seen.add(left[int(i)])
             found.append(left[int(i)])

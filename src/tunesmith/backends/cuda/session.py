@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -69,20 +70,7 @@ class _Graph:
 
     def start(self) -> Callable[[], float]:
         cu, session = driver(), self._session
-        begin, end = session.take_events()
-        # Everything waits behind a gate, so that launching the graph is not in the time either.
-        with session.gate:
-            checked(cu.cuEventRecord(begin, session.stream))
-            checked(cu.cuGraphLaunch(self._executable, session.stream))
-            checked(cu.cuEventRecord(end, session.stream))
-
-        def seconds() -> float:
-            checked(cu.cuEventSynchronize(end))
-            elapsed = float(checked(cu.cuEventElapsedTime(begin, end)))
-            session.events.append((begin, end))
-            return elapsed * 1e-3
-
-        return seconds
+        return session.timed(lambda: checked(cu.cuGraphLaunch(self._executable, session.stream)))
 
     def __del__(self) -> None:
         cu = driver()
@@ -90,6 +78,16 @@ class _Graph:
             cu.cuGraphExecDestroy(self._executable)
         if self._kept is not None:
             cu.cuGraphDestroy(self._kept.graph)
+
+
+class _Queued:
+    """A chain launched anew each time, one launch after the other, from behind the gate."""
+
+    def __init__(self, session: CudaSession, calls: Sequence[Call], slots: Sequence[int]) -> None:
+        self._session, self._calls, self._slots = session, calls, slots
+
+    def start(self) -> Callable[[], float]:
+        return self._session.timed(lambda: self._session.launch_all(self._calls, self._slots))
 
 
 class _Captured:
@@ -140,6 +138,24 @@ class CudaSession:
             self.events.append((checked(cu.cuEventCreate(0)), checked(cu.cuEventCreate(0))))
         return self.events.pop()
 
+    def timed(self, queue: Callable[[], object]) -> Callable[[], float]:
+        """Queue it between two events. The answer waits for the second, and gives the seconds between."""
+        cu = driver()
+        begin, end = self.take_events()
+        # Everything waits behind a gate, so that what the host does to launch is not in the time either.
+        with self.gate:
+            checked(cu.cuEventRecord(begin, self.stream))
+            queue()
+            checked(cu.cuEventRecord(end, self.stream))
+
+        def seconds() -> float:
+            checked(cu.cuEventSynchronize(end))
+            elapsed = float(checked(cu.cuEventElapsedTime(begin, end)))
+            self.events.append((begin, end))
+            return elapsed * 1e-3
+
+        return seconds
+
     @cached_property
     def _throttling(self) -> Throttling:
         return Throttling(int(self._device.id))
@@ -189,12 +205,26 @@ class CudaSession:
             checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
 
     def run(self, calls: Sequence[Call]) -> None:
-        kept = self._launch_all(calls, (0,))
+        kept = self.launch_all(calls, (0,))
         self._finish()
         del kept
 
     def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
         return _Graph(self, calls, slots)
+
+    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+        return _Queued(self, calls, slots)
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        """What a profiler that was told to wait looks at."""
+        cu = driver()
+        self._finish()
+        checked(cu.cuProfilerStart())
+        try:
+            yield
+        finally:
+            checked(cu.cuProfilerStop())
 
     def throttled(self) -> bool | None:
         return self._throttling.now()
@@ -206,13 +236,13 @@ class CudaSession:
         mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         checked(cu.cuStreamBeginCapture(self.stream, mode))
         try:
-            values = self._launch_all(calls, slots)
+            values = self.launch_all(calls, slots)
         except BaseException:
             cu.cuStreamEndCapture(self.stream)
             raise
         return _Captured(checked(cu.cuStreamEndCapture(self.stream)), values)
 
-    def _launch_all(self, calls: Sequence[Call], slots: Sequence[int]) -> list[Any]:
+    def launch_all(self, calls: Sequence[Call], slots: Sequence[int]) -> list[Any]:
         """Queue the calls for every slot. The answer holds the argument values, which must outlive that."""
         launchers = [self._launcher(call) for call in calls]
         tables = [_argument_table(call, slots) for call in calls]

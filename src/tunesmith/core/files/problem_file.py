@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from tunesmith.core.device import DEVICE_NAMES
 from tunesmith.core.errors import BadInput
+from tunesmith.core.expr import Expr
 from tunesmith.core.files.read_accuracy import Read, read_accuracy, read_file, read_function
 from tunesmith.core.files.read_argument import IDENTIFIER, read_argument
 from tunesmith.core.files.read_headers import FindHeader, no_headers, user_headers
@@ -13,11 +14,12 @@ from tunesmith.core.files.read_launch import read_launches
 from tunesmith.core.files.read_sizes import LABEL, LABEL_RULE, known_sizes, read_contract, read_workloads
 from tunesmith.core.files.toml_table import Table, finite, load_toml, show, texts
 from tunesmith.core.files.try_sizes import try_problem
-from tunesmith.core.problem import Argument, Kernel, Problem
+from tunesmith.core.problem import OPERATIONS, Argument, Kernel, Problem
 
 LANGUAGES = ("cuda", "hip", "opencl", "fake")  # fake: the simulated device of tests and offline trials
 _SUFFIXES = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".fake": "fake"}
-_ROOT = ("name", "inputs", "traffic", "kernel", "argument", "launch", "contract", "workloads", "accuracy")
+_TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
+_ROOT = ("name", "inputs", "traffic", "operations", *_TABLES)
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
 COMPILERS = ("nvrtc", "nvcc")  # CUDA's; for the other languages there is nothing to choose
 _PLACEHOLDER = "FILL"
@@ -58,6 +60,7 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
         accuracy=accuracy,
         inputs=read_function(root, "inputs", read),
         traffic=root.expr("traffic", sizes),
+        operations=_read_operations(root, sizes),
     )
     if not root.faults:  # only a problem that reads well can be tried out
         try_problem(problem, root)
@@ -128,6 +131,17 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
         headers=own_headers,
         compiler=_read_compiler(table, language),
     )
+
+
+def _read_operations(root: Table, sizes: Collection[str] | None) -> tuple[tuple[str, Expr], ...]:
+    table = root.table("operations", "operations")
+    if table is None:
+        return ()
+    table.only(OPERATIONS)
+    if not table.data:
+        table.fault(None, "operations is empty", 'say what is computed: operations = { fp32 = "2 * n" }')
+    read = [(kind, table.expr(kind, sizes)) for kind in OPERATIONS]
+    return tuple((kind, expr) for kind, expr in read if expr is not None)
 
 
 def _read_headers(

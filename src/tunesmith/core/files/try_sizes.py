@@ -17,6 +17,8 @@ def try_problem(problem: Problem, root: Table) -> None:
     places += launch_places(problem.launches, root)
     if problem.traffic is not None:
         places.append((("traffic",), "traffic", problem.traffic, 0, LIMIT))
+    for kind, expr in problem.operations:
+        places.append((("operations", kind), f"operations: {kind}", expr, 0, LIMIT))
     for workload in problem.workloads:
         places = try_places(places, workload.as_dict(), root, f"workload '{workload.name}'")
 

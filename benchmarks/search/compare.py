@@ -1,0 +1,120 @@
+"""Runs searchers on recorded spaces, many seeds each, and writes down which configurations they asked for.
+
+    python -m benchmarks.search.compare FOLDER --out RESULTS [--arms default tpe ...] [--seeds 50] [--jobs 2]
+
+FOLDER holds the recorded spaces. RESULTS gets one file of JSON lines per searcher; what is there already is
+not run again, so a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from benchmarks.search import kernel_tuner_arm, optuna_arm, our_arm
+from benchmarks.search.recorded import Recorded, read_all
+from tunesmith.core.ports import Searcher
+from tunesmith.search.default import Choices, Default
+from tunesmith.search.evolution import Evolution
+from tunesmith.search.random import Random
+
+Arm = Callable[[Recorded, int, int], list[int]]
+
+EVALS = 200
+
+# What the default might have been; leave_one_out.py says how it would have been chosen.
+CHOICES = {
+    "opening-12": Choices(opening=12),
+    "level-0.3": Choices(level=0.3),
+    "local-2": Choices(local_every=2),
+}
+
+
+def _kernel_tuner(strategy: str) -> Arm:
+    return lambda recorded, seed, evals: kernel_tuner_arm.run(recorded, strategy, seed, evals)
+
+
+def _ours(make: Callable[[], Searcher], in_flight: int = 1) -> Arm:
+    return lambda recorded, seed, evals: our_arm.trace(make(), recorded, seed, evals, in_flight=in_flight)
+
+
+ARMS: dict[str, Arm] = {
+    "default": _ours(Default),
+    "default-8-in-flight": _ours(Default, in_flight=8),
+    "evolution": _ours(Evolution),
+    "random": _ours(Random),
+    "optuna-tpe": optuna_arm.run,
+    **{f"kernel-tuner-{name}": _kernel_tuner(name) for name in kernel_tuner_arm.STRATEGIES},
+    **{f"choice-{name}": _ours(partial(Default, choices)) for name, choices in CHOICES.items()},
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    folder: Path
+    arm: str
+    space: str
+    seed: int
+
+
+@cache
+def spaces(folder: Path) -> dict[str, Recorded]:
+    return {recorded.name: recorded for recorded in read_all(folder)}
+
+
+def work(job: Job) -> tuple[Job, list[int]]:
+    return job, ARMS[job.arm](spaces(job.folder)[job.space], job.seed, EVALS)
+
+
+def traces(out: Path, arm: str) -> dict[tuple[str, int], list[int]]:
+    """What an earlier run left: (space, seed) → the configurations asked for, by number."""
+    path = out / f"{arm}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = [json.loads(line) for line in lines]
+    return {(line["space"], line["seed"]): line["asked"] for line in found}
+
+
+def missing(folder: Path, out: Path, arms: list[str], seeds: int) -> Iterator[Job]:
+    for arm in arms:
+        done = traces(out, arm)
+        for seed in range(seeds):
+            for space in spaces(folder):
+                if (space, seed) not in done:
+                    yield Job(folder, arm, space, seed)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the recorded spaces, *.json.gz")
+    parser.add_argument("--out", type=Path, required=True, help="where results go and earlier ones are found")
+    parser.add_argument(
+        "--arms", nargs="+", choices=ARMS, default=[arm for arm in ARMS if not arm.startswith("choice-")]
+    )
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with ProcessPoolExecutor(given.jobs) as pool:
+        running = [
+            pool.submit(work, job) for job in missing(given.folder, given.out, given.arms, given.seeds)
+        ]
+        for count, future in enumerate(as_completed(running), start=1):
+            job, asked = future.result()
+            line = json.dumps({"space": job.space, "seed": job.seed, "asked": asked})
+            with (given.out / f"{job.arm}.jsonl").open("a") as file:
+                file.write(line + "\n")
+            print(f"\r{count} of {len(running)} runs", end="", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

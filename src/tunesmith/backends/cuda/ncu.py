@@ -1,0 +1,270 @@
+"""Hardware counters through Nsight Compute: a process of its own, launched under `ncu`, and its words read.
+
+The process that is counted gets its request from a file and answers into one: descriptors may not survive
+under a profiler. Whatever goes wrong is a sentence; the run goes on without counters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import site
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunesmith.backends.cuda.ncu_metrics import METRICS, Row, counters_of, read_rows
+from tunesmith.backends.cuda.toolkit import USUAL_PLACE
+from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged
+from tunesmith.core.frames import frame_parts, read_frame
+from tunesmith.core.messages import REPLY_TYPES, Contender, Failed, LaunchOnce, Load
+from tunesmith.core.profile.counting import Counted, ToCount
+from tunesmith.core.untrusted import plain
+
+SECONDS = 120.0  # for one workload; most take five
+VERSION_SECONDS = 20.0
+MOST_OUTPUT = 16 << 20  # bytes; a launch takes a few thousand
+POLL = 0.05
+ATTEMPTS = 3  # with fewer metrics each, where this version does not know some
+OPT = Path("/opt/nvidia/nsight-compute")
+PERMISSION = "ERR_NVGPUCTRPERM"
+NOT_PERMITTED = (
+    "counters are not permitted to this user (ERR_NVGPUCTRPERM): run as root, or have the administrator load "
+    "the driver with NVreg_RestrictProfilingToAdminUsers=0"
+)
+NOT_FOUND = (
+    "Nsight Compute is not here: ncu is neither on the PATH, nor in CUDA_HOME/bin, nor in "
+    f"{OPT}; it comes with NVIDIA's CUDA toolkit"
+)
+_COMPLAINT = re.compile(r"^==(?:ERROR|WARNING)==\s*(.*)$", re.MULTILINE)
+_METRIC = re.compile(r"\b[a-z0-9]+__[a-z0-9_]+(?:\.[a-z0-9_.]+)?\b")
+
+
+def find_ncu() -> str | None:
+    """On the PATH, with the toolkit, or where NVIDIA's packages put it; of several the newest."""
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + [str(USUAL_PLACE)]
+    places = [shutil.which("ncu") or "", *(f"{home}/bin/ncu" for home in homes if home)]
+    places += [str(path) for path in sorted(OPT.glob("*/ncu"), key=_version_in, reverse=True)]
+    return next((place for place in places if place and os.access(place, os.X_OK)), None)
+
+
+def _version_in(path: Path) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", path.parent.name))
+
+
+def command_line(program: str, metrics: Sequence[str], log: Path, warm: bool) -> list[str]:
+    """Clocks stay as they are: what is counted must be what is timed. A cold launch finds its caches flushed
+    before every pass, which no writing of ours before the first could do."""
+    return [
+        program,
+        *("--clock-control", "none"),
+        *("--cache-control", "none" if warm else "all"),
+        *("--profile-from-start", "off"),
+        *("--target-processes", "all"),
+        *("--csv", "--page", "raw", "--print-units", "base"),
+        *("--metrics", ",".join(metrics)),
+        *("--log-file", str(log)),
+    ]
+
+
+@dataclass
+class _Ended:
+    """How a run under ncu ended."""
+
+    code: int
+    log: str
+    stderr: str
+    reply: str = ""  # why the process that is counted could not launch; empty: it did, or nobody knows
+    fault: str = ""  # why it was ended, or did not begin
+
+    @property
+    def complaints(self) -> list[str]:
+        return [plain(text).strip() for text in _COMPLAINT.findall(self.log + "\n" + self.stderr)]
+
+
+@dataclass
+class NcuCounting:
+    """`worker` is the command of a worker that reads requests from a file, without the names of the files."""
+
+    worker: Sequence[str]
+    environment: Mapping[str, str]
+    scratch: Path
+    seconds: float = SECONDS
+    find: Callable[[], str | None] = find_ncu
+    metrics: tuple[str, ...] = METRICS
+    _hopeless: str = field(default="", init=False)  # what will not be otherwise for the next workload
+
+    def count(self, what: ToCount) -> Counted:
+        started = time.monotonic()
+        if self._hopeless:
+            return Counted(None, self._hopeless)
+        program = self.find()
+        if program is None:
+            self._hopeless = NOT_FOUND
+            return Counted(None, NOT_FOUND)
+        try:
+            rows, why = self._attempts(program, what)
+        except OSError as error:
+            rows, why = [], f"ncu could not be run: {error.strerror or error}"
+        seconds = time.monotonic() - started
+        if not rows:
+            return Counted(None, why, seconds)
+        left_out = tuple(metric for metric in METRICS if metric not in self.metrics)
+        return Counted(counters_of(rows), "", seconds, left_out)
+
+    def _attempts(self, program: str, what: ToCount) -> tuple[list[Row], str]:
+        end = time.monotonic() + self.seconds
+        unknown: list[str] = []
+        for _ in range(ATTEMPTS):
+            with tempfile.TemporaryDirectory(prefix="ncu-", dir=self.scratch) as folder:
+                ended = self._run(program, what, Path(folder), end)
+            rows = read_rows(ended.log) if not ended.fault else []
+            if ended.code == 0 and not ended.reply and len(rows) >= len(what.plan.launches):
+                return rows, ""
+            missing = self._unknown(ended)
+            if not missing or len(missing) == len(self.metrics):
+                return [], self._reason(program, ended, rows, missing)
+            unknown += missing
+            self.metrics = tuple(m for m in self.metrics if m not in missing)
+        return [], self._of_another_version(program, unknown)
+
+    def _run(self, program: str, what: ToCount, folder: Path, end: float) -> _Ended:
+        request, reply, log, errors = (folder / name for name in ("request", "reply", "log", "stderr"))
+        allowed = max(1.0, end - time.monotonic())
+        load = Load(what.unit, what.code_digest, what.device)
+        launch = LaunchOnce(Contender(what.code_digest, what.plan), what.draw, what.warm)
+        with request.open("wb") as file:
+            for message, blobs in ((load, (what.binary,)), (launch, ())):
+                file.writelines(frame_parts(encode_tagged(message), blobs, allowed))
+        command = [*command_line(program, self.metrics, log, what.warm)]
+        command += [*self.worker, str(request), str(reply)]
+        with errors.open("wb") as sink:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=self._own_environment(folder),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=sink,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                return _Ended(1, "", "", fault=f"ncu does not start: {error.strerror}")
+            fault = _wait(process, (log, errors), end, self.seconds)
+        return _Ended(process.returncode, _text(log), _text(errors), _refusal(reply), fault)
+
+    def _own_environment(self, folder: Path) -> dict[str, str]:
+        # ncu unpacks files into the home folder and keeps a lock in the temporary one, which another user may
+        # hold; numbers must not come in the words of the user's language.
+        own = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
+        return {**self.environment, **own, "PYTHONUSERBASE": site.getuserbase()}
+
+    def _unknown(self, ended: _Ended) -> list[str]:
+        """Metrics of ours that ncu complains of, in that line or in a list below it."""
+        if not any("metric" in text.lower() for text in ended.complaints):
+            return []
+        said = [line for line in (ended.log + "\n" + ended.stderr).splitlines() if not line.startswith('"')]
+        named = {name for line in said for name in _METRIC.findall(line)}
+        bases = {name for name in named if "." not in name}
+        return [m for m in self.metrics if m in named or m.partition(".")[0] in bases]
+
+    def _reason(self, program: str, ended: _Ended, rows: Sequence[Row], unknown: Sequence[str]) -> str:
+        if PERMISSION in ended.log or PERMISSION in ended.stderr:
+            self._hopeless = NOT_PERMITTED
+            return NOT_PERMITTED
+        if ended.fault:
+            self._hopeless = ended.fault  # it would take as long again at the next workload
+            return ended.fault
+        if ended.code < 0:
+            return f"ncu was killed by {_signal(-ended.code)} before it was through"
+        if ended.reply:
+            return f"the kernel could not be launched under ncu: {ended.reply}"
+        if unknown:
+            return self._of_another_version(program, unknown)
+        said = f": {ended.complaints[-1][:300]}" if ended.complaints else ""
+        if ended.code:
+            last = (plain(ended.stderr).strip().splitlines() or [""])[-1][:300]
+            return f"ncu ended with exit status {ended.code}{said or (f': {last}' if last else '')}"
+        if rows:
+            return f"ncu counted {len(rows)} of the operator's launches and stopped{said}"
+        return f"ncu printed no counters{said}"
+
+    def _of_another_version(self, program: str, unknown: Sequence[str]) -> str:
+        version = _version(program)
+        few = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
+        self._hopeless = f"this ncu ({version}) does not know the metrics we ask for: {few}"
+        return self._hopeless
+
+
+def _wait(process: subprocess.Popen[bytes], files: Sequence[Path], end: float, seconds: float) -> str:
+    """Until it ends by itself; else why it was ended, with everything it has started."""
+    fault = ""
+    try:
+        while not fault:
+            try:
+                process.wait(timeout=POLL)
+                return ""
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > end:
+                    fault = f"ncu took more than {seconds:g} s and was ended"
+                elif any(_size(file) > MOST_OUTPUT for file in files):
+                    fault = f"ncu printed more than {MOST_OUTPUT >> 20} MiB and was ended"
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # nothing is left of it
+        process.wait()
+    return fault
+
+
+def _refusal(file: Path) -> str:
+    """Why the process could not do what it was asked to, by its replies."""
+    try:
+        with file.open("rb") as source:
+            while (frame := read_frame(source.read)) is not None:
+                reply = decode_tagged(frame.json, REPLY_TYPES)
+                if isinstance(reply, Failed):
+                    return plain((reply.message.strip().splitlines() or ["no reason given"])[0])[:300]
+    except (OSError, Malformed):
+        pass  # it did not come so far
+    return ""
+
+
+def _version(program: str) -> str:
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False, text=True
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return "version unknown"
+    found = re.search(r"Version\s+(\S+)", done.stdout)
+    return f"version {plain(found[1])}" if found else "version unknown"
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as source:
+            return source.read(MOST_OUTPUT).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

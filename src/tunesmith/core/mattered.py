@@ -1,0 +1,110 @@
+"""What mattered in a run: how its search went, and an explanation for every configuration it delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tunesmith.core.choose import Choice
+from tunesmith.core.device import Device
+from tunesmith.core.explain import Explanation, Row, explain
+from tunesmith.core.history import History, history, score_at
+from tunesmith.core.outcome import Outcome
+from tunesmith.core.ports import Tried
+from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.racing import SOUND, failed_verification, merged
+from tunesmith.core.scores import noise, scores
+from tunesmith.core.space import Config
+from tunesmith.core.space.hardware import hardware_constraints
+from tunesmith.core.state import State
+from tunesmith.core.template import Template
+
+
+def history_of(problem: Problem, state: State) -> History:
+    return history(_sound(problem, state), [w.name for w in problem.workloads])
+
+
+def explanations(
+    problem: Problem, template: Template, state: State, choice: Choice
+) -> tuple[Explanation, ...]:
+    """Of the general configuration, then of those that workloads have of their own, by their own times."""
+    tried = _sound(problem, state)
+    found: list[Explanation] = []
+    if choice.general is not None:
+        rows = [(t.config, t.score) for t in tried]
+        found.append(_of(problem, template, state, choice.general, rows, None))
+    for place, (workload, pick) in enumerate(zip(problem.workloads, choice.picks, strict=True)):
+        if pick.config not in (None, choice.general):
+            rows = [(t.config, score_at(t, place)) for t in tried]
+            found.append(_of(problem, template, state, pick.config, rows, workload))
+    return tuple(found)
+
+
+def _of(
+    problem: Problem,
+    template: Template,
+    state: State,
+    winner: Config,
+    rows: Sequence[Row],
+    workload: Workload | None,
+) -> Explanation:
+    where = (workload,) if workload else problem.workloads
+    return explain(
+        template.space,
+        winner,
+        [*rows, *_twins(state, dict(rows))],
+        _failures(state, workload),
+        _excluded(template, state.device, where),
+        workload.name if workload else "",
+        noise(state),
+    )
+
+
+def _sound(problem: Problem, state: State) -> tuple[Tried, ...]:
+    """What was tried. What a longer look found wrong counts as failed: nothing wrong may count as fast."""
+    raced, barred = merged(state), failed_verification(state)
+    names = [w.name for w in problem.workloads]
+    checked: list[Tried] = []
+    for tried in scores(problem, state):
+        bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
+        if tried.config in barred:
+            bad.update(names)
+        at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
+        checked.append(Tried(tried.config, None if bad else tried.score, at))
+    return tuple(checked)
+
+
+def _twins(state: State, scored: dict[Config, float | None]) -> list[Row]:
+    """Those that were not measured because they are the same code as one that was, launched alike."""
+    built = {s.config: tuple((b.code_digest, b.launches) for b in s.builds) for s in state.surveyed}
+    known = {built[config]: score for config, score in scored.items() if config in built}
+    same = [p.config for p in state.pruned if p.rule == "same_code" and built.get(p.config) in known]
+    return [(config, known[built[config]]) for config in same]
+
+
+def _failures(state: State, workload: Workload | None) -> dict[Config, str]:
+    found = {s.config: str(s.status) for s in state.unable if s.config is not None}
+    for outcome in (*state.searched(), *state.finalists(), *(v.outcome for v in state.verified)):
+        if outcome.trial.config is not None and (status := _status(outcome, workload)):
+            found[outcome.trial.config] = status
+    return found
+
+
+def _status(outcome: Outcome, workload: Workload | None) -> str:
+    """Why there is no time; empty where there is one."""
+    own = [r for r in outcome.results if workload is None or r.workload == workload.name]
+    bad = [r for r in own if r.status not in SOUND] or [r for r in own if not r.ok]
+    return str(bad[0].status) if bad else ""
+
+
+def _excluded(template: Template, device: Device, workloads: Sequence[Workload]) -> Callable[[Config], str]:
+    """The constraint that keeps a configuration out of the search at all of these workloads."""
+    limits = hardware_constraints(template, device.limits)
+    space = replace(template.space, constraints=template.space.constraints + limits)
+    known = device.limits.names()
+
+    def excluded(config: Config) -> str:
+        broken = [space.violations(config, workload.as_dict(), known) for workload in workloads]
+        return broken[0][0].constraint.name if broken and all(broken) else ""
+
+    return excluded

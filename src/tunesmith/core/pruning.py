@@ -1,0 +1,93 @@
+"""What need not be measured, by what its build tells: it cannot run, it is a twin of another, or all that
+were like it in a bad respect are far behind.
+
+Every verdict is an event with its reason, so the report can show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.core.events import Pruned, Surveyed
+from tunesmith.core.ports import Tried
+from tunesmith.core.problem import Problem
+from tunesmith.core.scores import scores
+from tunesmith.core.space import Config
+from tunesmith.core.state import State
+
+WITNESSES = 4  # measured configurations it takes to condemn the others like them
+FAR = 0.25  # log: how far behind the best, at every workload, each of them is
+LOW = 50  # per cent of occupancy: from there on nobody is condemned for it
+
+
+def prune(problem: Problem, state: State) -> Iterator[Pruned]:
+    """All that can be said now of those waiting to be measured."""
+    waiting = {found.config for found in state.pool}
+    built = {found.config: found for found in state.surveyed if found.config is not None}
+    witnesses = _witnesses(scores(problem, state), built)
+    twins: dict[tuple[tuple[str, str], ...], Config] = {}
+    for config, found in built.items():
+        twin = config if found.unable else twins.setdefault(_what_runs(found), config)
+        if config not in waiting:
+            continue
+        if found.unable:
+            why = found.refused[0]
+            yield Pruned(config, "cannot_run", f"{why.status}: {why.detail}")
+        elif twin != config:
+            yield Pruned(config, "same_code", f"builds and launches the same as {twin}")
+        elif verdict := _condemned(config, found, witnesses):
+            yield verdict
+
+
+@dataclass(frozen=True)
+class _Witness:
+    """A configuration that was measured, and whether it is far behind the best at every workload."""
+
+    spills: int
+    occupancy: int | None
+    is_far: bool
+
+
+def _witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) -> list[_Witness]:
+    measured = [t for t in tried if t.config in built and t.score is not None]
+    places = range(len(measured[0].at)) if measured else range(0)
+    values = [[v for t in measured if (v := t.at[place]) is not None] for place in places]
+    best = [max(at, default=0.0) for at in values]
+    return [
+        _Witness(
+            _spills(built[t.config]),
+            _occupancy(built[t.config]),
+            all(here is None or here <= best[place] - FAR for place, here in enumerate(t.at)),
+        )
+        for t in measured
+    ]
+
+
+def _condemned(config: Config, found: Surveyed, witnesses: Sequence[_Witness]) -> Pruned | None:
+    own = _spills(found)
+    alike = [w for w in witnesses if 0 < w.spills <= own]
+    if len(alike) >= WITNESSES and all(w.is_far for w in alike):
+        words = f"spills {own} bytes of registers; the {len(alike)} measured that spill no more are all far"
+        return Pruned(config, "spills", f"{words} behind the best at every workload")
+    share = _occupancy(found)
+    if share is None or share >= LOW:
+        return None
+    alike = [w for w in witnesses if w.occupancy is not None and share <= w.occupancy < LOW]
+    if len(alike) >= 2 * WITNESSES and all(w.is_far for w in alike):
+        words = f"{share} % occupancy; the {len(alike)} measured from there up to {LOW} % are all far"
+        return Pruned(config, "occupancy", f"{words} behind the best at every workload")
+    return None
+
+
+def _what_runs(found: Surveyed) -> tuple[tuple[str, str], ...]:
+    return tuple((build.code_digest, build.launches) for build in found.builds)
+
+
+def _spills(found: Surveyed) -> int:
+    return max((b.resources.spills or 0 for b in found.builds if b.resources is not None), default=0)
+
+
+def _occupancy(found: Surveyed) -> int | None:
+    known = [build.occupancy for build in found.builds if build.occupancy is not None]
+    return min(known) if known else None

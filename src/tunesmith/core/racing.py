@@ -1,0 +1,202 @@
+"""The race of the finalists: who is timed in alternation with the original, where, and how often.
+
+Short measurements name those who may be the best, in general or at a workload. In every heat they are timed
+against the original; who is surely behind drops out, and the others meet again, until one is left, nobody
+would notice the difference, or the heats are used up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tunesmith.core.digest import seed_of
+from tunesmith.core.outcome import Outcome, Result, Status, Timing
+from tunesmith.core.problem import Problem
+from tunesmith.core.scores import Yardstick, noise, score
+from tunesmith.core.space import Config
+from tunesmith.core.state import State
+from tunesmith.core.stats import Interval, median, median_interval
+
+HEATS = 3
+TIE = 0.005  # log speed-ups closer than this: it does not matter who wins
+MARGIN = 0.05  # log: who is further behind by a short measurement, and its noise, does not enter
+DEVIATIONS = 4  # of that noise
+PER_WORKLOAD = 3  # contenders of each workload beside the general ones
+PATIENCE = 20  # finalists that may fail before the rest are given up: by then the template is at fault
+
+
+SOUND = (Status.OK, Status.INFEASIBLE)  # where a configuration may not run, nobody runs it
+
+
+@dataclass
+class Entry:
+    """A finalist, and the workloads it is timed at."""
+
+    outcome: Outcome  # its short measurement
+    workloads: set[str] = field(default_factory=set)
+    is_general: bool = False
+
+
+def merged(state: State) -> dict[Config, dict[str, Result]]:
+    """All alternating measurements of each finalist taken together; a failure in any of them counts."""
+    found: dict[Config, dict[str, Result]] = {}
+    for outcome in state.finalists():
+        assert outcome.trial.config is not None, "the original is not in the race"
+        own = found.setdefault(outcome.trial.config, {})
+        for result in outcome.results:
+            before = own.get(result.workload)
+            own[result.workload] = result if before is None else _both(before, result)
+    return found
+
+
+def _both(first: Result, second: Result) -> Result:
+    if first.timing is None or second.timing is None:
+        return first if first.timing is None else second
+    a, b = first.timing, second.timing
+    return replace(second, timing=Timing(a.samples + b.samples, a.paired + b.paired, discarded=b.discarded))
+
+
+def entries(problem: Problem, state: State, count: int) -> dict[Config, Entry]:
+    """The `count` best in general, then the best of each workload; none that nobody would bet on.
+
+    One that fails its long look, there or anywhere, gives its place to the next in line, as long as the
+    patience lasts; then those that have raced are all there will be.
+    """
+    raced = merged(state)
+    fell = {(config, name) for config, found in raced.items() for name, r in found.items() if not r.ok}
+    failed = {config for config, found in raced.items() if not any(r.ok for r in found.values())}
+    failed |= failed_verification(state)
+    is_over = len(failed | {config for config, _ in fell}) > PATIENCE
+    yardstick = Yardstick(state)
+    field = [
+        (o, yardstick.speedups(o))
+        for o in state.searched()
+        if o.trial.config not in failed and (o.trial.config in raced or not is_over)
+    ]
+    margin = MARGIN + DEVIATIONS * noise(state)
+    chosen: dict[Config, Entry] = {}
+    everywhere = [
+        (o, found)
+        for o, found in field
+        if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
+    ]
+    ranked = _best(((s, o) for o, found in everywhere if (s := score(problem, found)) is not None), margin)
+    for outcome in _distinct(ranked, count):
+        entry = _enter(chosen, outcome)
+        entry.is_general = True
+        entry.workloads.update(r.workload for r in outcome.results if r.ok)
+    for workload in problem.workloads:
+        name = workload.name
+        standing = [(o, found) for o, found in field if (o.trial.config, name) not in fell]
+        here = _best(((math.log(found[name]), o) for o, found in standing if name in found), margin)
+        for outcome in _distinct(here, PER_WORKLOAD, name):
+            _enter(chosen, outcome).workloads.add(name)
+    return chosen
+
+
+def general_entries(problem: Problem, state: State) -> list[Config]:
+    entered = entries(problem, state, state.settings.finalists)
+    return [config for config, entry in entered.items() if entry.is_general]
+
+
+def failed_verification(state: State) -> set[Config]:
+    outcomes = [v.outcome for v in state.verified if any(not r.ok for r in v.outcome.results)]
+    return {o.trial.config for o in outcomes if o.trial.config is not None}
+
+
+def _enter(chosen: dict[Config, Entry], outcome: Outcome) -> Entry:
+    assert outcome.trial.config is not None, "the original is not in the race"
+    return chosen.setdefault(outcome.trial.config, Entry(outcome))
+
+
+def _best(scored: Iterable[tuple[float, Outcome]], margin: float) -> list[Outcome]:
+    ranked = sorted(scored, key=lambda pair: -pair[0])
+    return [outcome for value, outcome in ranked if value >= ranked[0][0] - margin]
+
+
+def _distinct(outcomes: Sequence[Outcome], count: int, workload: str | None = None) -> list[Outcome]:
+    """The first `count`: equal code, launched alike, is one contender under two names."""
+    taken: dict[tuple[str, ...], Outcome] = {}
+    for outcome in outcomes:
+        results = [r for r in outcome.results if r.ok and workload in (None, r.workload)]
+        if len(taken) < count:
+            taken.setdefault(tuple(r.key for r in results), outcome)
+    return list(taken.values())
+
+
+def heat(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
+    """Who is timed next, and at which workloads; nobody when the race is over."""
+    entered, known = entries(problem, state, state.settings.finalists), merged(state)
+    wanted = {c: {w for w in e.workloads if w not in known.get(c, {})} for c, e in entered.items()}
+    if not any(wanted.values()):
+        wanted = _again(problem, state, entered, known)
+    names = [w.name for w in problem.workloads]
+    return tuple((c, tuple(n for n in names if n in here)) for c, here in wanted.items() if here)
+
+
+def _again(
+    problem: Problem, state: State, entered: dict[Config, Entry], known: dict[Config, dict[str, Result]]
+) -> dict[Config, set[str]]:
+    """Those whose places are open, the leader with them."""
+    seed = state.started.settings.seed if state.started else 0
+    times = Counter((o.trial.config, r.workload) for o in state.finalists() for r in o.results)
+    logs: dict[Config, dict[str, Interval]] = {
+        config: {
+            name: _log(median_interval(r.timing.ratios, seed_of(seed, "heat", name)))
+            for name, r in known.get(config, {}).items()
+            if r.timing is not None and r.timing.ratios
+        }
+        for config in entered
+    }
+    wanted: dict[Config, set[str]] = {config: set() for config in entered}
+    decisions: list[tuple[tuple[str, ...], dict[Config, Interval]]] = [
+        ((w.name,), {c: found[w.name] for c, found in logs.items() if w.name in found})
+        for w in problem.workloads
+    ]
+    general = [config for config, entry in entered.items() if entry.is_general and logs[config]]
+    all_names = tuple(w.name for w in problem.workloads)
+    decisions.append((all_names, {config: _general(problem, logs[config]) for config in general}))
+    for names, standings in decisions:
+        meeting = [c for c in _open(standings) if any(times[c, name] < HEATS for name in names)]
+        for config in meeting if len(meeting) > 1 else ():
+            wanted[config].update(
+                name for name in names if name in logs[config] and times[config, name] < HEATS
+            )
+    return wanted
+
+
+def _open(standings: dict[Config, Interval]) -> list[Config]:
+    """The leader and all who may yet pass it; nobody where the first place is settled."""
+    if not standings:
+        return []
+    leader = max(standings.values(), key=lambda interval: interval.value)
+    behind = [
+        config
+        for config, own in standings.items()
+        if own.high >= leader.low and leader.value - own.value > TIE
+    ]
+    return [*behind, *(c for c, own in standings.items() if own is leader)] if behind else []
+
+
+def _general(problem: Problem, logs: dict[str, Interval]) -> Interval:
+    """The weighted mean over the workloads; one where it does not run counts as the original there."""
+    total = sum(w.weight for w in problem.workloads)
+    value = variance = 0.0
+    for workload in problem.workloads:
+        if workload.name in logs:
+            own, share = logs[workload.name], workload.weight / total
+            value += share * own.value
+            variance += (share * (own.high - own.low) / 2) ** 2
+    return Interval(value, value - math.sqrt(variance), value + math.sqrt(variance))
+
+
+def _log(ratio: Interval) -> Interval:
+    low = math.log(ratio.low) if ratio.low > 0 else -math.inf
+    return Interval(math.log(ratio.value), low, math.log(ratio.high))
+
+
+def medians(results: dict[str, Result]) -> dict[str, float]:
+    return {name: median(r.timing.ratios) for name, r in results.items() if r.timing and r.timing.ratios}

@@ -1,0 +1,272 @@
+"""A profile as lines of text: what bounds each workload, the evidence, and what can be done."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from tunesmith.core.profile.facts import Ceilings, Profile, Work
+from tunesmith.core.profile.findings import Finding
+from tunesmith.core.profile.page import ProfilePage, View, WorkloadPage
+from tunesmith.core.profile.remedies import MEANINGS
+from tunesmith.core.profile.roofline import roofline
+from tunesmith.core.untrusted import plain
+from tunesmith.deliver.svg import times
+
+WIDTH = 110
+LABEL = 18  # columns of what stands at the left
+MOST_FINDINGS = 5
+MOST_REMEDIES = 3
+SOURCES = {
+    "counters": "hardware counters",
+    "static": "the code",
+    "experiment": "an experiment",
+    "timing": "the time",
+}
+
+
+def page_lines(page: ProfilePage) -> list[str]:
+    built = f", built with {page.compiler}" if page.compiler else ""
+    driver = " ".join(page.driver.split())
+    lines = [f"{page.problem} on {page.device}{f' ({driver})' if driver else ''}{built}"]
+    everywhere = _told_everywhere(page)
+    if page.missing:
+        lines += _entry("not measured", f"{page.missing}. What follows is what builds alone tell")
+    else:
+        lines += _entry("ceilings", ceilings_text(page.ceilings))
+    for workload in page.workloads:
+        lines += ["", *_workload(workload, everywhere)]
+    lines.append("")
+    seen = "" if page.missing else " and experiments"
+    for reason in page.no_counters:
+        lines += _entry("no counters", f"{reason}; the code{seen} told what there is")
+    for note in (*everywhere, *page.notes):
+        lines += _entry("note", note)
+    if page.plot:
+        lines += _entry("plot", page.plot)
+    return [plain(line).rstrip() for line in lines]
+
+
+def _told_everywhere(page: ProfilePage) -> tuple[str, ...]:
+    """Notes that every kernel has at every workload: once is enough."""
+    told = [_notes(view) for workload in page.workloads for view in workload.views]
+    return tuple(note for note in told[0] if all(note in notes for notes in told)) if told else ()
+
+
+def _notes(view: View) -> tuple[str, ...]:
+    own = (*view.notes, *view.diagnosis.notes)
+    return tuple(note for note in own if not note.startswith("no hardware counters"))  # told at the end
+
+
+def ceilings_text(ceilings: Ceilings) -> str:
+    parts = []
+    for what, points in (("copy", ceilings.copy), ("read", ceilings.read)):
+        if points:
+            best = max(points, key=lambda p: p.bytes / p.seconds)
+            parts.append(f"{what} {rate_text(best.bytes / best.seconds)} at {bytes_text(best.bytes)}")
+    if ceilings.launch is not None:
+        inside = f", {seconds_text(ceilings.graph_launch)} in a graph" if ceilings.graph_launch else ""
+        parts.append(f"launch {seconds_text(ceilings.launch)}{inside}")
+    for kind in ("fp32", "fp16", "fp64", "tensor"):
+        rate = getattr(ceilings, kind)
+        if rate:
+            parts.append(f"{kind} {scaled(rate)}flop/s")
+    if ceilings.cache_bytes:
+        fast = f" at {rate_text(ceilings.cache_bandwidth)}" if ceilings.cache_bandwidth else ""
+        parts.append(f"last-level cache {bytes_text(ceilings.cache_bytes)}{fast}")
+    return "; ".join(parts) or "none were measured"
+
+
+# -- one workload -----------------------------------------------------------------------------------------
+
+
+def _workload(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
+    sizes = " ".join(f"{name}={value}" for name, value in page.sizes.items())
+    work = page.views[0].profile.work
+    moved = f": {work_text(work)}" if work else ""
+    head = f"{page.name}, {sizes}{', warm' if page.warm else ''}{moved}"
+    rows = [row for row in _rows(page.views) if any(row[1:])]
+    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="  "), *_columns(rows)]
+    for view in page.views:
+        lines += _findings(view, everywhere)
+    return lines
+
+
+def work_text(work: Work) -> str:
+    ways = f"{bytes_text(work.read)} read, {bytes_text(work.written)} written"
+    text = f"{bytes_text(work.bytes)} must move ({ways})"
+    kinds = [(kind, getattr(work.operations, kind)) for kind in ("fp32", "fp16", "fp64", "tensor")]
+    counted = ", ".join(f"{scaled(count)}flop in {kind}" for kind, count in kinds if count)
+    return f"{text}, {counted}" if counted else text
+
+
+def _rows(views: Sequence[View]) -> list[list[str]]:
+    profiles, found = [v.profile for v in views], [v.diagnosis for v in views]
+    return [
+        ["", *(p.kernel for p in profiles)],
+        ["time", *(seconds_text(p.seconds) if p.seconds else "" for p in profiles)],
+        ["floor", *map(_floor, profiles)],
+        ["distance", *(f"{times(d.distance)} its floor" if d.distance else "" for d in found)],
+        ["bandwidth", *(_bandwidth(p) for p in profiles)],
+        ["bound by", *(d.bound for d in found)],
+        ["launch", *(_launch(p) for p in profiles)],
+        ["occupancy", *(_occupancy(p) for p in profiles)],
+        ["build", *(_build(p) for p in profiles)],
+        ["experiments", *(_experiments(p) for p in profiles)],
+        ["counters", *(_counters(p) for p in profiles)],
+    ]
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Side by side, each wrapped within its share of the width."""
+    if not rows:
+        return []
+    count = len(rows[0]) - 1
+    width = (WIDTH - 2 - LABEL - 2 * (count - 1)) // count
+    lines = []
+    for label, *cells in rows:
+        wrapped = [textwrap.wrap(plain(cell), width) or [""] for cell in cells]
+        for number in range(max(map(len, wrapped))):
+            parts = [(cell[number] if number < len(cell) else "").ljust(width) for cell in wrapped]
+            lines.append(f"  {label if number == 0 else '':<{LABEL}}{'  '.join(parts)}".rstrip())
+    return lines
+
+
+def _floor(profile: Profile) -> str:
+    floor = roofline(profile).floor
+    if floor is None:
+        return ""
+    return f"{seconds_text(floor.seconds)} by {floor.ceiling}{'' if floor.measured else ' (data sheet)'}"
+
+
+def _bandwidth(profile: Profile) -> str:
+    if not profile.seconds or profile.work is None or not profile.work.bytes:
+        return ""
+    return f"{rate_text(profile.work.bytes / profile.seconds)} of what must move"
+
+
+def _launch(profile: Profile) -> str:
+    launch = profile.launch
+    if launch is None:
+        return ""
+    waves = f", {launch.waves:.2f} waves" if launch.waves is not None else ""
+    return f"{launch.blocks} blocks of {launch.threads} threads on {launch.sms} units{waves}"
+
+
+def _occupancy(profile: Profile) -> str:
+    launch = profile.launch
+    if launch is None or launch.occupancy is None:
+        return ""
+    by = f", limited by {' and '.join(launch.limited_by)}" if launch.limited_by else ""
+    return f"{launch.occupancy} %{by}"
+
+
+def _build(profile: Profile) -> str:
+    own = profile.static.resources
+    named = ((own.registers, "registers"), (own.shared, "bytes shared"), (own.spills, "bytes spilled"))
+    return ", ".join(f"{value} {what}" for value, what in named if value is not None)
+
+
+def _experiments(profile: Profile) -> str:
+    """The same code under other conditions; it is not edited, and its results are thrown away."""
+    tried, parts = profile.experiments, []
+    if tried.warm and tried.cold:
+        parts.append(f"warm {seconds_text(tried.warm)}, cold {seconds_text(tried.cold)}")
+    if tried.half_grid and tried.whole_grid:
+        share = f"{100 * tried.half_grid / tried.whole_grid:.0f} % of the whole"
+        parts.append(f"half the grid {seconds_text(tried.half_grid)}, {share}")
+    if tried.blocks:
+        blocks = ", ".join(f"{b.threads}: {seconds_text(b.seconds)}" for b in tried.blocks)
+        parts.append(f"threads in a block {blocks}")
+    return "; ".join(parts)
+
+
+def _counters(profile: Profile) -> str:
+    counted = profile.counters
+    if counted is None:
+        return ""
+    shares = (
+        ("DRAM", counted.dram),
+        ("L2", counted.l2),
+        ("L1", counted.l1),
+        ("issue", counted.issue),
+        ("occupancy", counted.occupancy),
+    )
+    parts = [f"{name} {100 * value:.0f} %" for name, value in shares if value is not None]
+    if counted.load_sectors is not None:
+        parts.append(f"{counted.load_sectors:.1f} sectors a load")
+    if counted.stalls:
+        reason, share = counted.stalls[0]
+        parts.append(f"waiting mostly for {reason} ({100 * share:.0f} %)")
+    return ", ".join(parts)
+
+
+# -- findings ---------------------------------------------------------------------------------------------
+
+
+def _findings(view: View, everywhere: Sequence[str]) -> list[str]:
+    diagnosis = view.diagnosis
+    lines = [f"  {view.profile.kernel}:"]
+    if not diagnosis.findings:  # else the first of them says the same
+        lines += _wrapped(diagnosis.summary, "    ")
+    for number, finding in enumerate(diagnosis.findings[:MOST_FINDINGS], start=1):
+        lines += _finding(number, finding)
+    if len(diagnosis.findings) > MOST_FINDINGS:
+        lines.append(f"    and {len(diagnosis.findings) - MOST_FINDINGS} more; all are in --json")
+    for note in _notes(view):
+        if note not in everywhere:
+            lines += _wrapped(f"note: {note}", "    ")
+    return lines
+
+
+def _finding(number: int, finding: Finding) -> list[str]:
+    kind = finding.kind.replace("_", " ")
+    stake = f"about {100 * finding.gain:.0f} % of the time, by {SOURCES[finding.source]}"
+    lines = _wrapped(f"{number}. {kind} ({stake}): {'; '.join(finding.evidence)}", "    ")
+    for remedy in finding.remedies[:MOST_REMEDIES]:
+        lines += _wrapped(f"→ {remedy}: {MEANINGS[remedy]}", "       ")
+    return lines
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(plain(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "   ")
+
+
+def _entry(label: str, text: str) -> list[str]:
+    width = 14
+    return textwrap.wrap(
+        plain(text),
+        WIDTH,
+        initial_indent=f"{label:<{width}}",
+        subsequent_indent=" " * width,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+# -- numbers ----------------------------------------------------------------------------------------------
+
+
+def seconds_text(seconds: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= 10 * factor:
+            return f"{seconds / factor:.1f} {unit}"
+    return f"{seconds * 1e6:.3g} µs" if seconds < 1e-4 else f"{seconds * 1e6:.1f} µs"
+
+
+def bytes_text(count: float) -> str:
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << shift:
+            return f"{count / (1 << shift):.4g} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def rate_text(rate: float) -> str:
+    return f"{scaled(rate)}B/s"
+
+
+def scaled(value: float) -> str:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}"
+    return f"{value:.3g} "

@@ -1,0 +1,235 @@
+"""What a device can do at best, measured with kernels of our own and the stopwatch that times everyone's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from tunesmith.core.device import Device
+from tunesmith.core.messages import Draw, TimingPolicy
+from tunesmith.core.plan import BufferPlan, Geometry, Plan, ScalarPlan
+from tunesmith.core.problem import Launch, Role
+from tunesmith.core.profile.facts import Ceilings, Point
+from tunesmith.core.stats import median
+from tunesmith.core.template import Variant
+from tunesmith.lab import policies
+from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.runner import Race, Runner
+from tunesmith.lab.verdicts import Verdict
+
+SMALLEST, LARGEST, STEP = 1 << 16, 1 << 30, 4
+LARGEST_ON_HOST = 1 << 26
+MEMORY_SHARE = 0.1  # of the device's memory that the largest arrays may take
+ITEM_BYTES = 16  # bytes a thread moves at a time
+# Vectors a thread takes, and threads in a block.
+GPU_WAYS = ((1, 256), (1, 1024), (4, 256), (4, 1024))
+HOST_WAYS = ((1, 1024), (256, 16))
+ROUNDS, ROUNDS_ON_HOST = 4096, 1024  # steps of a chain of multiply-adds
+BLOCKS_PER_UNIT, BLOCK = 8, 256
+CACHE_SHARES = (8, 4)  # parts of the cache that are moved to see how fast it is
+# Recorded chains agree within a per cent; what shares its cores with the host needs longer ones.
+RECORDED = TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.001, max_seconds=0.2)
+QUEUED = TimingPolicy(rounds=7, min_rounds=3, chain_seconds=0.01, max_seconds=0.3)
+DRAW = Draw("normal", 1)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Kernels of one language. `lanes` are the numbers a thread works on at once, by kind."""
+
+    language: str
+    name: str
+    half: str  # the file with half precision
+    lanes: Mapping[str, int]
+    items: tuple[int, ...]  # vectors that a thread of its copies and reads takes
+
+    def variant(self, file: str, text: str, entries: Sequence[str]) -> Variant:
+        launches = tuple(Launch(entry, (), (), ()) for entry in entries)
+        return Variant(file, text, self.language, (), launches, ())
+
+
+SOURCES = {
+    "cuda": Source("cuda", "ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
+    "opencl": Source("opencl", "ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    ceilings: Ceilings
+    notes: tuple[str, ...] = ()  # what could not be measured, and why
+
+
+def measure(
+    device: Device,
+    builders: Builders,
+    runner: Runner,
+    *,
+    sources: Mapping[str, Source] = SOURCES,
+    read_text: Callable[[str], str] | None = None,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> Measured:
+    source = sources.get(device.backend)
+    if source is None:
+        return Measured(Ceilings(), (f"there are no kernels for {device.backend} to measure ceilings with",))
+    return _Measuring(device, builders, runner, source, read_text or packaged, progress).all()
+
+
+def packaged(name: str) -> str:
+    return resources.files("tunesmith.lab").joinpath(name).read_text(encoding="utf-8")
+
+
+class _Measuring:
+    def __init__(
+        self,
+        device: Device,
+        builders: Builders,
+        runner: Runner,
+        source: Source,
+        read_text: Callable[[str], str],
+        progress: Callable[[str], None],
+    ) -> None:
+        self._device = device
+        self._builders = builders
+        self._runner = runner
+        self._source = source
+        self._read_text = read_text
+        self._progress = progress
+        self._policy = RECORDED if device.inspects else QUEUED
+        self._notes: list[str] = []
+
+    def all(self) -> Measured:
+        moving = [f"{what}{items}" for what in ("copy", "read") for items in self._source.items]
+        code = self._build(self._source.name, (*moving, "empty", "fp32"))
+        half = self._build(self._source.half, ("fp16",))
+        if isinstance(code, Verdict):
+            return Measured(Ceilings(), (f"the kernels for ceilings do not build: {_first(code.detail)}",))
+        # The largest first: what is laid out for them serves the others too.
+        sizes = sizes_for(self._device)[::-1]
+        read = [p for nbytes in sizes if (p := self._moving(code, "read", nbytes))]
+        copy = [p for nbytes in sizes if (p := self._moving(code, "copy", nbytes))]
+        cache, llc = None, self._device.limits.llc
+        if llc:
+            warm = [self._moving(code, "copy", _whole(llc // part), warm=True) for part in CACHE_SHARES]
+            cache = max((p.bytes / p.seconds for p in warm if p), default=None)
+        launch = self._empty(code, plain=True)
+        recorded = self._empty(code, plain=False) if self._device.inspects else None
+        fp16 = None
+        if isinstance(half, Verdict):
+            self._notes.append("fp16 was not measured: this device or its compiler does not have it")
+        else:
+            fp16 = self._rate(half, "fp16")
+        ceilings = Ceilings(
+            copy=tuple(copy[::-1]),
+            read=tuple(read[::-1]),
+            launch=launch,
+            graph_launch=recorded,
+            fp32=self._rate(code, "fp32"),
+            fp16=fp16,
+            cache_bytes=llc or None,
+            cache_bandwidth=cache,
+        )
+        return Measured(ceilings, tuple(dict.fromkeys(self._notes)))
+
+    def _build(self, name: str, entries: Sequence[str]) -> BuiltCode | Verdict:
+        self._progress("measuring what the device can do at best: building")
+        variant = self._source.variant(name, self._read_text(name), entries)
+        return self._builders.start(variant).result()
+
+    def _moving(self, code: BuiltCode, what: str, nbytes: int, warm: bool = False) -> Point | None:
+        """The fastest of a few ways to move that many bytes."""
+        self._progress(f"measuring what the device can do at best: {what}, {nbytes >> 10} KiB")
+        plans = [
+            moving_plan(what, nbytes, items, min(block, self._device.limits.max_threads))
+            for items, block in (HOST_WAYS if self._device.is_host else GPU_WAYS)
+            if items in self._source.items
+        ]
+        seconds = self._fastest(code, plans, f"{what} of {nbytes} bytes", warm=warm)
+        return Point(nbytes, seconds) if seconds else None
+
+    def _empty(self, code: BuiltCode, *, plain: bool) -> float | None:
+        self._progress("measuring what the device can do at best: launches")
+        geometry = Geometry("empty", (1, 1, 1), (1, 1, 1), 0, ())
+        plan = Plan((), (), (), (), (), (geometry,))
+        return self._fastest(code, [plan], "a launch", warm=True, plain=plain)
+
+    def _rate(self, code: BuiltCode, kind: str) -> float | None:
+        self._progress(f"measuring what the device can do at best: {kind}")
+        rounds = ROUNDS_ON_HOST if self._device.is_host else ROUNDS
+        blocks = BLOCKS_PER_UNIT * self._device.limits.sms
+        block = min(BLOCK, self._device.limits.max_threads)
+        scalars = (
+            ScalarPlan("a", "float32", 0.5),
+            ScalarPlan("b", "float32", 0.5),
+            ScalarPlan("rounds", "int32", rounds),
+        )
+        names = ("out", "a", "b", "rounds")
+        geometry = Geometry(kind, (blocks, 1, 1), (block, 1, 1), 0, names)
+        plan = Plan((), (_array("out", "output", ITEM_BYTES),), scalars, (), (), (geometry,))
+        seconds = self._fastest(code, [plan], f"the {kind} rate", warm=True)
+        operations = 2.0 * self._source.lanes[kind] * rounds * blocks * block
+        return operations / seconds if seconds else None
+
+    def _fastest(
+        self, code: BuiltCode, plans: Sequence[Plan], what: str, *, warm: bool = False, plain: bool = False
+    ) -> float | None:
+        race = Race(tuple((code, plan) for plan in plans), DRAW, self._policy, warm, plain)
+        deadline = policies.baseline_deadline(self._device, max(plan.nbytes for plan in plans))
+        timed = self._runner.time(race, deadline)
+        if isinstance(timed, Verdict):
+            self._notes.append(f"{what} was not measured: {timed.status}, {_first(timed.detail)}")
+            return None
+        # On a CPU others take their share of most samples: the best one is the device's own.
+        best = min if self._device.is_host else median
+        return min(best(samples) for samples in timed.samples)
+
+
+def sizes_for(device: Device) -> list[int]:
+    """Bytes to move, from small to large, as far as memory and patience go."""
+    largest = min(LARGEST_ON_HOST if device.is_host else LARGEST, int(MEMORY_SHARE * device.limits.memory))
+    largest = min(largest, device.limits.max_allocation)
+    found = [SMALLEST]
+    while found[-1] * STEP <= largest:
+        found.append(found[-1] * STEP)
+    return found
+
+
+def moving_plan(what: str, nbytes: int, items: int, block: int) -> Plan:
+    """A copy moves half of the bytes in and half out, a read all of them in."""
+    copies = what == "copy"
+    each = _whole(nbytes) // 2 if copies else _whole(nbytes)
+    vectors = each // ITEM_BYTES
+    grid = -(-vectors // (block * items))
+    out = _array("out", "output", each if copies else ITEM_BYTES)
+    geometry = Geometry(f"{what}{items}", (grid, 1, 1), (block, 1, 1), 0, ("out", "in", "n"))
+    arrays = (out, _array("in", "input", each))
+    return Plan((("n", vectors),), arrays, (ScalarPlan("n", "int64", vectors),), (), (), (geometry,))
+
+
+def _whole(nbytes: int) -> int:
+    return max(2 * ITEM_BYTES, nbytes // (2 * ITEM_BYTES) * (2 * ITEM_BYTES))
+
+
+def _array(name: str, role: Role, nbytes: int) -> BufferPlan:
+    count = nbytes // 4
+    return BufferPlan(
+        name=name,
+        type="float32",
+        role=role,
+        shape=(count,),
+        strides=(1,),
+        extent=count,
+        align=ITEM_BYTES,
+        values=None,
+        range=None,
+        init=None,
+        rtol=0.0,
+        atol=0.0,
+        compare="close",
+        itemsize=4,
+    )
+
+
+def _first(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason given"])[0][:300]

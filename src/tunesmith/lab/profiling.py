@@ -1,0 +1,279 @@
+"""A profile of one kernel at one workload: what its build tells, its time, experiments, and counters.
+
+Counting happens after all timing, in a process of its own: none of it lands in a time. Experiments run the
+same code under other conditions; their results are thrown away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.core.device import Device
+from tunesmith.core.digest import seed_of
+from tunesmith.core.errors import BadInput, TunesmithError
+from tunesmith.core.messages import Draw
+from tunesmith.core.plan import Geometry, Plan, Refused, plan_launch
+from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.profile.counting import Counting, NoCounting, ToCount
+from tunesmith.core.profile.facts import (
+    BlockTime,
+    Ceilings,
+    Experiments,
+    Instructions,
+    LaunchFacts,
+    Operations,
+    Profile,
+    StaticFacts,
+    Work,
+)
+from tunesmith.core.profile.launch_facts import launch_facts
+from tunesmith.core.profile.roofline import work_of
+from tunesmith.core.space import Config
+from tunesmith.core.stats import median
+from tunesmith.core.template import Template, Variant, original
+from tunesmith.lab import policies
+from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
+from tunesmith.lab.runner import Race, Runner
+from tunesmith.lab.verdicts import Verdict
+
+ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
+ORIGINAL = "original"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is looked at: the original, or a configuration of a template."""
+
+    template: Template | None = None
+    config: Config | None = None
+
+    @property
+    def name(self) -> str:
+        return ORIGINAL if self.config is None else str(self.config)
+
+    def variant(self, problem: Problem, workload: Workload) -> Variant:
+        sizes = workload.as_dict()
+        if self.template is None or self.config is None:
+            return original(problem, sizes)
+        return self.template.render(problem, self.config, sizes)
+
+    def other_blocks(self) -> tuple[Config, ...]:
+        """The same with half and twice as many threads in a block, where one parameter decides that and has
+        such a value. Without a template it would take editing: a kernel may rely on its block."""
+        if self.template is None or self.config is None:
+            return ()
+        values = self.config.as_dict()
+        used = {n for launch in self.template.launches for e in launch.block for n in e.names if n in values}
+        if len(used) != 1:
+            return ()
+        (name,) = used
+        known = next(p.values for p in self.template.space.params if p.name == name)
+        wanted = [values[name] // 2, 2 * values[name]]
+        return tuple(self.config.replace(name, v) for v in wanted if v in known and v != values[name])
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A profile, and what was not found out and why."""
+
+    profile: Profile
+    notes: tuple[str, ...] = ()
+
+
+class Profiler:
+    """`runner` None: the device is not here, and only what a build tells is known."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        device: Device,
+        builders: Builders,
+        runner: Runner | None,
+        counting: Counting,
+        instructions: ReadInstructions,
+        *,
+        ceilings: Ceilings,
+        seed: int = 0,
+        progress: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._problem = problem
+        self._device = device
+        self._builders = builders
+        self._runner = runner
+        self._counting = counting
+        self._instructions = instructions
+        self._ceilings = ceilings
+        self._seed = seed
+        self._progress = progress
+        self._policy = policies.policies_of(device).baseline
+
+    def profile(self, subject: Subject, workload: Workload) -> Looked:
+        where = f"{subject.name} at {workload.name}"
+        self._progress(f"building {where}")
+        warm = workload.cache == "warm"
+        sizes = workload.as_dict()
+        found = Profile(
+            kernel=subject.name,
+            workload=workload.name,
+            warm=warm,
+            limits=self._device.limits,
+            work=necessary_work(self._problem, workload),
+            ceilings=self._ceilings,
+        )
+        variant = subject.variant(self._problem, workload)
+        code = self._build(variant)
+        plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+        if isinstance(plan, Refused):
+            return Looked(found, (f"{where} cannot run: {plan.reason}",))
+        main = main_launch(plan)
+        found = replace(
+            found,
+            static=self._static(code, main.entry),
+            launch=self._launch(code, plan, main),
+        )
+        notes: tuple[str, ...] = ()
+        if len(plan.launches) > 1:
+            notes = (f"of its {len(plan.launches)} launches, {main.entry} is the one whose code is told of",)
+        if self._runner is None:
+            return Looked(replace(found, no_counters="the device is not here"), notes)
+        looked = self._measure(found, subject, workload, code, plan)
+        return replace(looked, notes=(*notes, *looked.notes))
+
+    def _measure(
+        self, found: Profile, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan
+    ) -> Looked:
+        where, warm = f"{subject.name} at {workload.name}", workload.cache == "warm"
+        self._progress(f"timing {where}")
+        timed = self._time(code, (plan,), warm)
+        if isinstance(timed, Verdict):
+            said = f"{where} could not be timed: {timed.status}, {_first(timed.detail)}"
+            return Looked(replace(found, no_counters="the kernel does not run through"), (said,))
+        seconds = timed[0]
+        self._progress(f"experiments with {where}")
+        experiments, notes = self._experiments(subject, workload, code, plan, seconds)
+        if not isinstance(self._counting, NoCounting):
+            self._progress(f"counting {where}")
+        counted = self._counting.count(
+            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm)
+        )
+        if counted.left_out:
+            few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
+            notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
+        found = replace(
+            found,
+            seconds=seconds,
+            experiments=experiments,
+            counters=counted.counters,
+            no_counters=counted.why_not,
+        )
+        return Looked(found, notes)
+
+    # -- what a build tells -----------------------------------------------------------------------------
+
+    def _build(self, variant: Variant) -> BuiltCode:
+        code = self._builders.start(variant).result()
+        if isinstance(code, BuiltCode):
+            return code
+        if code.detail.startswith(COMPILER_CRASHED):
+            raise TunesmithError(code.detail, hint="see what is missing with: tunesmith doctor")
+        what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
+        raise BadInput(
+            f"{what} does not compile:\n{code.detail}",
+            where=variant.path,
+            hint="mend the source, or choose another configuration",
+        )
+
+    def _static(self, code: BuiltCode, entry: str) -> StaticFacts:
+        instructions, why_not = self._instructions(code.binary, entry)
+        doubles = any(a.type == "float64" for a in self._problem.arguments)
+        return StaticFacts(code.resources.of(entry), instructions, why_not, doubles)
+
+    def _launch(self, code: BuiltCode, plan: Plan, main: Geometry) -> LaunchFacts:
+        local = sum(item.nbytes for item in plan.locals if item.name in main.args)
+        items = max((b.count for b in plan.buffers if b.role != "workspace"), default=0)
+        threads = math.prod(main.grid) * math.prod(main.block)
+        one_each = items if 0 < items <= threads else None  # else a thread has several, and none is too many
+        return launch_facts(main, self._device.limits, code.resources.of(main.entry), local, one_each)
+
+    # -- what is measured -------------------------------------------------------------------------------
+
+    def _experiments(
+        self, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan, seconds: float
+    ) -> tuple[Experiments, tuple[str, ...]]:
+        notes: list[str] = []
+        warm = workload.cache == "warm"
+        other = self._time(code, (plan,), not warm)
+        both = {"warm" if warm else "cold": seconds}
+        if isinstance(other, Verdict):
+            notes.append(f"{'cold' if warm else 'warm'} it was not timed: {_first(other.detail)}")
+        else:
+            both["cold" if warm else "warm"] = other[0]
+        whole = half = None
+        halved = half_grid(plan)
+        if halved is not None:
+            grids = self._time(code, (plan, halved), warm)
+            if isinstance(grids, Verdict):
+                notes.append(f"half the grid was not timed: {_first(grids.detail)}")
+            else:
+                whole, half = grids
+        blocks = self._blocks(subject, workload)
+        if subject.template is None:
+            notes.append("other blocks were not tried on the original: that would take editing it")
+        elif blocks:
+            own = BlockTime(math.prod(main_launch(plan).block), seconds)
+            blocks = tuple(sorted((*blocks, own), key=lambda b: b.threads))
+        return Experiments(both.get("warm"), both.get("cold"), whole, half, blocks), tuple(notes)
+
+    def _blocks(self, subject: Subject, workload: Workload) -> tuple[BlockTime, ...]:
+        found: list[BlockTime] = []
+        for config in subject.other_blocks():
+            variant = replace(subject, config=config).variant(self._problem, workload)
+            code = self._builders.start(variant).result()
+            if isinstance(code, Verdict):
+                continue
+            sizes = workload.as_dict()
+            plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+            if isinstance(plan, Refused):
+                continue
+            timed = self._time(code, (plan,), workload.cache == "warm")
+            if not isinstance(timed, Verdict):
+                found.append(BlockTime(math.prod(main_launch(plan).block), timed[0]))
+        return tuple(found)
+
+    def _time(self, code: BuiltCode, plans: Sequence[Plan], warm: bool) -> list[float] | Verdict:
+        assert self._runner is not None
+        race = Race(tuple((code, plan) for plan in plans), self._draw(), self._policy, warm)
+        deadline = policies.baseline_deadline(self._device, plans[0].nbytes)
+        if self._problem.inputs is not None:
+            deadline += policies.INPUT_SECONDS
+        timed = self._runner.time(race, deadline)
+        return timed if isinstance(timed, Verdict) else [median(samples) for samples in timed.samples]
+
+    def _draw(self) -> Draw:
+        return Draw("normal", seed_of(self._seed, "timing"), self._problem.inputs)
+
+
+def necessary_work(problem: Problem, workload: Workload) -> Work:
+    sizes = workload.as_dict()
+    stated = {kind: float(expr.evaluate(sizes)) for kind, expr in problem.operations}
+    return work_of(problem, sizes, Operations(**stated))
+
+
+def main_launch(plan: Plan) -> Geometry:
+    """Of several kernels the one with the most threads: a profile has room for one."""
+    return max(plan.launches, key=lambda g: math.prod(g.grid) * math.prod(g.block))
+
+
+def half_grid(plan: Plan) -> Plan | None:
+    """The first half of the blocks alone; None where a launch has but one, or its blocks wait for others."""
+    for launch in plan.launches:
+        if launch.grid[0] < 2 or launch.cooperative or launch.cluster:
+            return None
+    halved = tuple(replace(g, grid=(-(-g.grid[0] // 2), *g.grid[1:])) for g in plan.launches)
+    return replace(plan, launches=halved)
+
+
+def _first(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason given"])[0][:300]

@@ -1,0 +1,211 @@
+"""A Gaussian process over encoded configurations, in plain NumPy.
+
+The kernel is a sum of two. One compares whole configurations (Matérn 3/2, a length scale for each group of
+features); the other adds up what each parameter does alone, which few evaluations suffice to learn. Length
+scales, noise and the two variances are the most likely ones under a broad prior, found by sign-based steps
+along the analytic gradient: every step is cheap, and no scale of the gradient can upset it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.search.encoding import Encoding, Matrix, Positions
+
+Vector = NDArray[np.float64]
+
+LENGTH = 0.7  # of a main feature that spans 1, in a space of 4 parameters; grows as the root of their number
+MINOR_LENGTH = 3.0
+NOISE = 0.05  # standard deviation, of targets with deviation 1
+ALONE = 0.5  # standard deviation of what the parameters do alone, beside 1 for the whole
+SPREADS = (1.0, 0.7, 0.5, 1.0)  # of the priors: logarithms of lengths, noise, the whole, alone
+JITTER = 1e-6
+STEPS = 25
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyperparameters, as logarithms: lengths by group, then noise, whole and alone as deviations."""
+
+    logs: Vector
+
+    @property
+    def lengths(self) -> Vector:
+        return np.exp(self.logs[:-3])
+
+    @property
+    def noise(self) -> float:
+        return float(np.exp(2 * self.logs[-3]))
+
+    @property
+    def whole(self) -> float:
+        return float(np.exp(2 * self.logs[-2]))
+
+    @property
+    def alone(self) -> float:
+        return float(np.exp(2 * self.logs[-1]))
+
+    @property
+    def variance(self) -> float:
+        return self.whole + self.alone
+
+
+def usual(encoding: Encoding) -> Settings:
+    """The middle of the prior."""
+    scale = np.sqrt(len(encoding.params)) / 2
+    lengths = np.where(encoding.minor, MINOR_LENGTH, LENGTH) * scale
+    return Settings(np.log([*lengths, NOISE, 1.0, ALONE]))
+
+
+def matern(squares: Matrix) -> tuple[Matrix, Matrix]:
+    """Matérn 3/2 of squared distances, and its derivative by them."""
+    root = np.sqrt(3 * squares)
+    decay = np.exp(-root)
+    return (1 + root) * decay, -1.5 * decay
+
+
+def _matern_of(squares: Matrix) -> Matrix:
+    """The same without the derivative, in its argument's place: most of the time of an answer goes here."""
+    squares *= 3
+    root = np.sqrt(squares, out=squares)
+    decay = np.exp(-root)
+    root += 1
+    root *= decay
+    return root
+
+
+def covariance(encoding: Encoding, settings: Settings, a: Positions, b: Positions) -> Matrix:
+    """The kernel between configurations, given by their positions."""
+    scales = 1 / settings.lengths[encoding.groups]
+    total = _matern_of(_squares(encoding.features(a) * scales, encoding.features(b) * scales))
+    total *= settings.whole
+    share = settings.alone / len(encoding.params)
+    for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
+        # A parameter has few values: compare these, and look the configurations up.
+        values = table * scales[encoding.columns(owner)]
+        few = share * _matern_of(_squares(values, values) * _alone_scale(encoding))
+        total += few[a[:, param]].take(b[:, param], axis=1)
+    return total
+
+
+def loss(encoding: Encoding, logs: Vector, squares: Matrix, targets: Matrix) -> tuple[float, Vector]:
+    """Minus the log posterior of the hyperparameters, and its gradient.
+
+    `squares` has the squared distances of each group; `targets` a column for each function that shares the
+    kernel, and these count as one, on average.
+    """
+    settings = Settings(logs)
+    count, functions = targets.shape
+    scaled = squares / settings.lengths[:, None, None] ** 2
+    whole, whole_slope = matern(scaled.sum(axis=0))
+    by_owner = np.stack([scaled[encoding.owners == o].sum(axis=0) for o in range(len(encoding.params))])
+    alone, alone_slope = matern(by_owner * _alone_scale(encoding))
+    mean_alone = alone.mean(axis=0)
+    kernel = settings.whole * whole + settings.alone * mean_alone
+    kernel.flat[:: count + 1] += settings.noise + JITTER
+    factor = np.linalg.cholesky(kernel)
+    half = np.linalg.inv(factor)
+    inverse = half.T @ half
+    weights = inverse @ targets
+    off = (logs - usual(encoding).logs) / _spreads(encoding)
+    value = np.sum(targets * weights) / (2 * functions) + np.log(np.diag(factor)).sum() + off @ off / 2
+
+    outer = (inverse - weights @ weights.T / functions) / 2  # the derivative by each entry of the kernel
+    through_whole = settings.whole * outer * whole_slope
+    through_alone = outer * alone_slope * (settings.alone * _alone_scale(encoding) / len(encoding.params))
+    slope = through_whole + through_alone[encoding.owners]
+    by_length = -2 * np.einsum("gij,gij->g", scaled, slope)
+    by_noise = 2 * settings.noise * np.trace(outer)
+    by_whole = 2 * settings.whole * np.sum(outer * whole)
+    by_alone = 2 * settings.alone * np.sum(outer * mean_alone)
+    gradient = np.array([*by_length, by_noise, by_whole, by_alone]) + off / _spreads(encoding)
+    return float(value), gradient
+
+
+def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Settings:
+    """The most likely hyperparameters, or close to them."""
+    features = encoding.features(positions)
+    squares = np.stack(
+        [
+            _squares(features[:, encoding.groups == group], features[:, encoding.groups == group])
+            for group in range(len(encoding.owners))
+        ]
+    )
+    logs = usual(encoding).logs
+    best, best_logs = np.inf, logs
+    reach, last = np.full(len(logs), 0.2), np.zeros(len(logs))
+    for _ in range(steps):
+        value, gradient = loss(encoding, logs, squares, targets)
+        if value < best:
+            best, best_logs = value, logs
+        agreement = np.sign(gradient * last)
+        reach = np.clip(reach * np.where(agreement > 0, 1.4, np.where(agreement < 0, 0.5, 1.0)), 0.01, 0.7)
+        last = np.where(agreement < 0, 0.0, gradient)
+        logs = logs - np.sign(last) * reach
+    return Settings(best_logs)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Columns whose sum, with unknown weights of deviation 1, is part of the functions."""
+
+    known: Matrix
+    candidates: Matrix
+
+
+class Posterior:
+    """What the outcomes say about candidates: means for each function, and a deviation that they share."""
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        settings: Settings,
+        known: Positions,
+        targets: Matrix,
+        candidates: Positions,
+        trend: Trend | None = None,
+    ) -> None:
+        self._encoding, self._settings, self._candidates = encoding, settings, candidates
+        self._trend = trend or Trend(np.zeros((len(known), 0)), np.zeros((len(candidates), 0)))
+        kernel = covariance(encoding, settings, known, known) + self._trend.known @ self._trend.known.T
+        kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
+        half = np.linalg.inv(np.linalg.cholesky(kernel))
+        across = covariance(encoding, settings, candidates, known)
+        self._white = (across + self._trend.candidates @ self._trend.known.T) @ half.T
+        self.means = self._white @ (half @ targets)
+        before = settings.variance + np.sum(self._trend.candidates**2, axis=1)
+        self.variances = before - np.sum(self._white**2, axis=1)
+
+    @property
+    def deviations(self) -> Vector:
+        deviations: Vector = np.sqrt(np.maximum(self.variances, 1e-10))
+        return deviations
+
+    def expect(self, candidate: int) -> None:
+        """Take it that this candidate turns out as the means say. They stay; what is near becomes certain."""
+        here = self._candidates[candidate : candidate + 1]
+        shared = covariance(self._encoding, self._settings, self._candidates, here)[:, 0]
+        shared += self._trend.candidates @ self._trend.candidates[candidate]
+        shared -= self._white @ self._white[candidate]
+        certain = max(self.variances[candidate], 1e-10) + self._settings.noise + JITTER
+        column = shared / np.sqrt(certain)
+        self._white = np.concatenate([self._white, column[:, None]], axis=1)
+        self.variances = self.variances - column**2
+
+
+def _squares(a: Matrix, b: Matrix) -> Matrix:
+    squares: Matrix = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2 * a @ b.T
+    return np.maximum(squares, 0.0, out=squares)
+
+
+def _alone_scale(encoding: Encoding) -> float:
+    """Undoes the growth of lengths with the number of parameters, for one parameter alone."""
+    return len(encoding.params) / 4
+
+
+def _spreads(encoding: Encoding) -> Vector:
+    lengths, *rest = SPREADS
+    return np.array([lengths] * len(encoding.owners) + rest)

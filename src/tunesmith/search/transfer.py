@@ -1,0 +1,100 @@
+"""What earlier runs of a template let us expect of a configuration here.
+
+Each earlier run gets a model of its own, whose predictions are a guide for a while: they choose some of the
+first configurations, and later stand as a trend in the model, with a weight that our own outcomes decide. How
+often they are listened to falls off with every evaluation whatever they say, because an earlier run can agree
+with us nearly everywhere and still be wrong about the one place that matters.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tunesmith.core.ports import Prior
+from tunesmith.core.space import Space
+from tunesmith.search.encoding import Encoding, Positions
+from tunesmith.search.gaussian_process import JITTER, Settings, Vector, covariance, fit
+from tunesmith.search.targets import targets
+
+ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
+FITTED = 120
+SECOND_UNTIL = 24  # evaluations: up to here every second one follows the earlier runs,
+FOURTH_UNTIL = 48  # up to here every fourth, then none
+TRUST = 0.8  # the weight expected of the trend,
+DOUBT = 0.4  # and its deviation
+AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agree
+
+
+def listens(evaluation: int) -> bool:
+    """Whether earlier runs are asked about the evaluation with this number."""
+    if evaluation < SECOND_UNTIL:
+        return evaluation % 2 == 0
+    return evaluation < FOURTH_UNTIL and evaluation % 4 == 0
+
+
+class Guide:
+    """The earlier runs' common prediction, as log speed-ups; only differences mean anything."""
+
+    def __init__(self, space: Space, priors: tuple[Prior, ...]) -> None:
+        models = [_model(space, prior) for prior in priors]
+        self._encoding = Encoding.of(space)
+        self._models = [model for model in models if model is not None]
+
+    def __bool__(self) -> bool:
+        return bool(self._models)
+
+    def predictions(self, positions: Positions, known: Positions, scores: Vector) -> Vector:
+        """For each configuration; runs count by their agreement with the scores known here, once there are
+        some."""
+        each = [model.means(self._encoding, positions) for model in self._models]
+        weights = np.ones(len(each))
+        right = ~np.isnan(scores)
+        if right.sum() >= AGREEMENT_FROM and len(each) > 1:
+            at_known = [model.means(self._encoding, known)[right] for model in self._models]
+            weights = np.array([max(0.01, _rank_correlation(m, scores[right])) for m in at_known])
+        total: Vector = weights / weights.sum() @ np.stack(each)
+        return total
+
+
+class _Model:
+    def __init__(self, settings: Settings, rows: Positions, weights: Vector) -> None:
+        self._settings, self._rows, self._weights = settings, rows, weights
+
+    def means(self, encoding: Encoding, positions: Positions) -> Vector:
+        return covariance(encoding, self._settings, positions, self._rows) @ self._weights
+
+
+@lru_cache(maxsize=8)  # pure, and the same for every question of a run
+def _model(space: Space, prior: Prior) -> _Model | None:
+    """None where the run says nothing that could be used."""
+    places = [param.positions for param in space.params]
+    names = [param.name for param in space.params]
+    rows: list[list[int]] = []
+    scores: list[float] = []
+    for config, score in prior.rows:
+        values = config.as_dict()
+        if all(name in values and values[name] in at for name, at in zip(names, places, strict=True)):
+            rows.append([at[values[name]] for name, at in zip(names, places, strict=True)])
+            scores.append(np.nan if score is None else score)
+    if np.isfinite(scores).sum() < 2:
+        return None
+    order = np.argsort(-np.nan_to_num(np.array(scores), nan=-np.inf), kind="stable")
+    rng = np.random.default_rng(0)
+    if len(order) > ROWS:
+        others = rng.choice(order[ROWS // 2 :], ROWS - ROWS // 2, replace=False)
+        order = np.concatenate([order[: ROWS // 2], others])
+    positions = np.array(rows, dtype=np.uint16)[order]
+    encoding = Encoding.of(space)
+    made = targets(np.array(scores)[order][:, None])
+    part = rng.permutation(len(order))[:FITTED]
+    settings = fit(encoding, positions[part], made.values[part])
+    kernel = covariance(encoding, settings, positions, positions)
+    kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
+    return _Model(settings, positions, np.linalg.solve(kernel, made.values[:, 0]) * made.scales[0])
+
+
+def _rank_correlation(a: Vector, b: Vector) -> float:
+    ranks = [np.argsort(np.argsort(x)) for x in (a, b)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.search.compare import main, traces
+from benchmarks.search.figures import curves
+from benchmarks.search.recorded import nearness, read, read_all
+
+
+def write(folder: Path, name: str) -> None:
+    configs = [[b, a] for a in (0, 1) for b in (4, 2, 8) if (a, b) != (1, 8)]
+    times = [None if row == [4, 1] else float(row[0] + row[1]) for row in configs]
+    data = {"params": {"B": [2, 4, 8], "A": [0, 1]}, "configs": configs, "time_ms": times}
+    with gzip.open(folder / f"{name}.json.gz", "wt") as file:
+        json.dump(data, file)
+
+
+def test_a_recording_is_a_space(tmp_path: Path) -> None:
+    write(tmp_path, "scale-Fast_GPU")
+    recorded = read(tmp_path / "scale-Fast_GPU.json.gz")
+    assert (recorded.kernel, recorded.gpu, recorded.best) == ("scale", "Fast GPU", 2.0)
+    assert len(recorded.configs) == 5
+    for number, row in enumerate(recorded.rows.tolist()):
+        config = recorded.config(number)
+        assert list(config.as_dict().values()) == row
+        assert recorded.configs.index(config) == number
+        assert (recorded.scores[number] is None) == (row == [4, 1])
+
+
+def test_failed_evaluations_count_and_a_search_that_stopped_keeps_its_best(tmp_path: Path) -> None:
+    write(tmp_path, "scale-GPU")
+    recorded = read(tmp_path / "scale-GPU.json.gz")
+    number = {tuple(row): i for i, row in enumerate(recorded.rows.tolist())}
+    asked = [number[4, 1], number[4, 0], number[2, 1]]
+    assert np.allclose(nearness(recorded, asked, 5), [0, 2 / 4, 2 / 3, 2 / 3, 2 / 3])
+
+
+def test_runs_are_written_down_and_not_made_again(tmp_path: Path) -> None:
+    write(tmp_path, "scale-GPU")
+    arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--arms", "random", "--seeds", "2"]
+    found = {each.name: each for each in read_all(tmp_path)}
+    assert main(arguments) == 0
+    first = traces(tmp_path / "out", "random")
+    assert main([*arguments[:-1], "3"]) == 0
+    again = traces(tmp_path / "out", "random")
+    assert len(again) == 3
+    assert all(again[key] == asked for key, asked in first.items())
+    made = curves(found, tmp_path / "out", "random")
+    assert made is not None
+    assert made.mean(200) == 1

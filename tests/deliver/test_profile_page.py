@@ -1,0 +1,155 @@
+"""The page and the plot of a profile that is made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.lab.labs import device_of
+from tunesmith.core.profile.diagnose import diagnose
+from tunesmith.core.profile.facts import (
+    BlockTime,
+    Ceilings,
+    Counters,
+    Experiments,
+    LaunchFacts,
+    Operations,
+    Point,
+    Profile,
+    Work,
+)
+from tunesmith.core.profile.page import ProfilePage, View, WorkloadPage
+from tunesmith.deliver.profile_page import (
+    WIDTH,
+    bytes_text,
+    ceilings_text,
+    page_lines,
+    scaled,
+    seconds_text,
+    work_text,
+)
+from tunesmith.deliver.roofline_plot import roofline_svg
+
+CEILINGS = Ceilings(
+    copy=tuple(Point(4**k << 16, 1e-6 + (4**k << 16) / 4e12) for k in range(8)),
+    read=tuple(Point(4**k << 16, 1e-6 + (4**k << 16) / 4.2e12) for k in range(8)),
+    launch=2.1e-6,
+    graph_launch=1.2e-6,
+    fp32=60e12,
+    fp16=120e12,
+    cache_bytes=50 << 20,
+    cache_bandwidth=8e12,
+)
+
+
+def view(kernel: str, workload: str, seconds: float | None, moved: int = 64 << 20) -> View:
+    profile = Profile(
+        kernel=kernel,
+        workload=workload,
+        seconds=seconds,
+        limits=device_of("fake").limits,
+        work=Work(moved // 2, moved // 2, Operations(fp32=2e9)),
+        launch=LaunchFacts(
+            (4, 1, 1), (128, 1, 1), 128, 4, 16, waves=0.25, occupancy=50, limited_by=("threads",)
+        ),
+        ceilings=CEILINGS,
+        experiments=Experiments(warm=1e-5, cold=2e-5, whole_grid=2e-5, half_grid=1e-5)
+        if seconds
+        else Experiments(),
+        counters=Counters(dram=0.42, load_sectors=16.0, stalls=(("memory", 0.7),)) if seconds else None,
+        no_counters="" if seconds else "nobody is permitted",
+    )
+    return View(profile, diagnose(profile), ("said by the lab",))
+
+
+def page(**changes: object) -> ProfilePage:
+    first = WorkloadPage(
+        "decode", {"n": 4}, False, (view("original", "decode", 9e-4), view("BLOCK=64 VEC=8", "decode", 2e-5))
+    )
+    second = WorkloadPage("prefill", {"n": 99}, True, (view("original", "prefill", 3e-5, 1 << 20),))
+    whole = ProfilePage("softmax", "a device", "driver 1", "nvrtc 13.0", CEILINGS, (first, second))
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def test_the_page_has_what_was_found_side_by_side() -> None:
+    lines = page_lines(page(notes=("a note",), plot="somewhere/roofline.svg"))
+    text = "\n".join(lines)
+    assert lines[0] == "softmax on a device (driver 1), built with nvrtc 13.0"
+    (times_line,) = [line for line in lines if line.startswith("  time ") and "20 µs" in line]
+    assert "900.0 µs" in times_line
+    assert "DRAM 42 %, 16.0 sectors a load, waiting mostly for memory (70 %)" in " ".join(text.split())
+    assert "50 % of the whole" in text
+    assert "→ " in text
+    assert "said by the lab" in text
+    assert text.count("said by the lab") == 1  # what all of them say is said once
+    assert text.endswith("somewhere/roofline.svg")
+    assert all(len(line) <= WIDTH for line in lines)
+
+
+def test_names_cannot_act_on_a_terminal() -> None:
+    bad = page(device="\x1b[31mred\x07", workloads=(replace(page().workloads[0], name="a\x1b]0;x\x07b"),))
+    assert not any("\x1b" in line or "\x07" in line for line in page_lines(bad))
+
+
+def test_a_page_without_measurements_says_so() -> None:
+    unseen = WorkloadPage("decode", {}, False, (view("original", "decode", None),))
+    text = "\n".join(page_lines(page(workloads=(unseen,), missing="it is elsewhere", ceilings=Ceilings())))
+    assert "it is elsewhere. What follows is what builds alone tell" in text
+    assert "no counters   nobody is permitted; the code told what there is" in text
+    assert "\n  time" not in text
+
+
+def test_blocks_that_were_tried_are_listed() -> None:
+    own = page().workloads[1]
+    tried = replace(
+        own.views[0].profile, experiments=Experiments(blocks=(BlockTime(64, 1e-5), BlockTime(128, 2e-5)))
+    )
+    shown = replace(own, views=(replace(own.views[0], profile=tried),))
+    assert any(
+        "threads in a block 64: 10 µs, 128: 20 µs" in line for line in page_lines(page(workloads=(shown,)))
+    )
+
+
+def test_numbers_read_well() -> None:
+    assert seconds_text(2.5e-6) == "2.5 µs"
+    assert seconds_text(1.2345e-3) == "1234.5 µs"
+    assert seconds_text(0.0123) == "12.3 ms"
+    assert bytes_text(100) == "100 bytes"
+    assert bytes_text(3 << 19) == "1.5 MiB"
+    assert scaled(4.8e12) == "4.8 T"
+    assert "launch 2.1 µs, 1.2 µs in a graph" in ceilings_text(CEILINGS)
+    assert ceilings_text(Ceilings()) == "none were measured"
+    assert "2 Gflop in fp32" in work_text(Work(1, 1, Operations(fp32=2e9)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"ceilings": Ceilings()},
+        {"ceilings": Ceilings(launch=1.0)},
+        {"workloads": ()},
+        {"device": "<&\x00"},
+    ],
+)
+def test_the_plot_is_sound_whatever_is_missing(changes: dict[str, object]) -> None:
+    root = ElementTree.fromstring(roofline_svg(page(**changes)))
+    assert root.tag.endswith("svg")
+
+
+def test_the_plot_has_the_curve_the_floor_and_the_points() -> None:
+    text = roofline_svg(page()).decode()
+    for words in (
+        "copy, measured",
+        "read, measured",
+        "launch floor",
+        "decode",
+        "prefill",
+        "original",
+        "tuned",
+    ):
+        assert words in text
+    assert text.count("<circle") == 3 + 2  # the points, and the legend's
+    assert roofline_svg(page()) == roofline_svg(page())

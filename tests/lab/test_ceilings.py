@@ -1,0 +1,208 @@
+"""Ceilings by a device whose every time is known, and by the real ones that are here."""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.opencl_here import needs_opencl
+from tunesmith import registry
+from tunesmith.backends.fake import FakeBackend
+from tunesmith.core.device import Device, Resources
+from tunesmith.core.messages import Timed, Unit
+from tunesmith.core.outcome import Status
+from tunesmith.core.plan import Plan
+from tunesmith.core.template import Variant
+from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.ceilings import ITEM_BYTES, Measured, measure, moving_plan, sizes_for
+from tunesmith.lab.runner import Race
+from tunesmith.lab.verdicts import Verdict
+
+LAUNCH, GRAPH, BANDWIDTH, WARM, RATE = 3e-6, 1e-6, 4e12, 8e12, 60e12
+
+
+@dataclass
+class KnownDevice:
+    """Builders and runner in one: kernels take as long as their bytes and operations, wide ones less."""
+
+    broken: tuple[str, ...] = ()  # files that do not build, entries that do not run
+    raced: list[Race] = field(default_factory=list)
+
+    def start(self, variant: Variant) -> Future[BuiltCode | Verdict]:
+        built: Future[BuiltCode | Verdict] = Future()
+        if variant.path in self.broken:
+            built.set_result(Verdict(Status.BUILD_FAILED, "there is no such header\nsecond line"))
+        else:
+            unit = Unit(variant.path, variant.source, variant.language, (), variant.entries)
+            built.set_result(BuiltCode(unit, b"", variant.digest, Resources(), 0.1))
+        return built
+
+    def time(self, race: Race, deadline: float) -> Timed | Verdict:
+        self.raced.append(race)
+        entries = {plan.launches[0].entry for _, plan in race.contenders}
+        if entries & set(self.broken):
+            return Verdict(Status.CRASHED, "killed by SIGSEGV")
+        seconds = [self.seconds(code, plan, race) for code, plan in race.contenders]
+        return Timed(tuple((s, s * 1.1, s) for s in seconds))
+
+    def seconds(self, code: BuiltCode, plan: Plan, race: Race) -> float:
+        (launch,) = plan.launches
+        assert launch.entry in code.unit.entries
+        start = LAUNCH if race.plain else GRAPH
+        if launch.entry == "empty":
+            return start
+        if launch.entry.startswith("fp"):
+            rounds = {s.name: s.value for s in plan.scalars}["rounds"]
+            lanes = {"fp32": 16, "fp16": 32}[launch.entry]
+            return 2 * lanes * rounds * math.prod(launch.grid) * math.prod(launch.block) / RATE
+        slower = 1.0 if launch.entry.endswith("4") else 1.2
+        return start + slower * plan.nbytes / (WARM if race.warm else BANDWIDTH)
+
+
+def gpu(**limits: int) -> Device:
+    device = FakeBackend().devices()[0]
+    large = {"memory": 141 << 30, "max_allocation": 141 << 30, "llc": 50 << 20, "sms": 132, **limits}
+    return replace(device, backend="cuda", kind="gpu", inspects=True, limits=replace(device.limits, **large))
+
+
+def measured(device: Device, known: KnownDevice) -> Measured:
+    return measure(device, known, known, read_text=lambda name: name)  # type: ignore[arg-type]
+
+
+def test_what_the_device_does_is_what_is_found() -> None:
+    found = measured(gpu(), KnownDevice())
+    ceilings = found.ceilings
+    assert found.notes == ()
+    assert [p.bytes for p in ceilings.copy] == [4**k << 16 for k in range(8)]
+    assert [p.bytes for p in ceilings.read] == [p.bytes for p in ceilings.copy]
+    for point in ceilings.copy:
+        assert point.seconds == pytest.approx(GRAPH + point.bytes / BANDWIDTH)  # the fastest way counts
+    assert ceilings.launch == LAUNCH
+    assert ceilings.graph_launch == GRAPH
+    assert ceilings.fp32 == pytest.approx(RATE)
+    assert ceilings.fp16 == pytest.approx(RATE)
+    assert ceilings.cache_bytes == 50 << 20
+    assert ceilings.cache_bandwidth is not None
+    assert BANDWIDTH < ceilings.cache_bandwidth < WARM
+
+
+def test_bandwidth_is_measured_cold_and_that_of_the_cache_warm_within_it() -> None:
+    known = KnownDevice()
+    measured(gpu(), known)
+    moving = [r for r in known.raced if r.contenders[0][1].launches[0].entry[:4] in ("copy", "read")]
+    for race in moving:
+        assert all(p.nbytes <= 50 << 18 for _, p in race.contenders) if race.warm else True
+    assert sum(race.warm for race in moving) == 2
+    assert len(moving) == 18
+
+
+def test_a_small_memory_gets_small_arrays() -> None:
+    small = gpu(memory=1 << 28, max_allocation=1 << 27)
+    assert sizes_for(small)[-1] == 16 << 20
+    assert sizes_for(gpu(max_allocation=1 << 20))[-1] == 1 << 20
+
+
+def test_a_cpu_has_no_graphs_and_smaller_arrays() -> None:
+    known = KnownDevice()
+    cpu = replace(gpu(), kind="cpu", inspects=False)
+    found = measured(cpu, known).ceilings
+    assert found.graph_launch is None
+    assert found.launch is not None
+    assert found.copy[-1].bytes == 64 << 20
+
+
+def test_copies_read_half_and_write_half() -> None:
+    plan = moving_plan("copy", 1 << 20, 4, 256)
+    assert [b.nbytes for b in plan.buffers] == [1 << 19, 1 << 19]
+    assert plan.launches[0].grid == ((1 << 19) // ITEM_BYTES // 1024, 1, 1)
+    read = moving_plan("read", 1 << 20, 1, 256)
+    assert [b.nbytes for b in read.buffers] == [ITEM_BYTES, 1 << 20]
+
+
+def test_what_fails_is_left_out_with_a_note() -> None:
+    found = measured(gpu(), KnownDevice(broken=("ceilings_fp16.cu", "read4")))
+    assert found.ceilings.fp16 is None
+    assert found.ceilings.read == ()
+    assert len(found.ceilings.copy) == 8
+    assert any("fp16 was not measured" in note for note in found.notes)
+    assert any("read of 65536 bytes was not measured: crashed, killed by SIGSEGV" in n for n in found.notes)
+
+
+def test_kernels_that_do_not_build_are_a_note() -> None:
+    found = measured(gpu(), KnownDevice(broken=("ceilings.cu",)))
+    assert found.ceilings.copy == ()
+    assert found.notes == ("the kernels for ceilings do not build: there is no such header",)
+
+
+def test_other_backends_say_that_they_have_none() -> None:
+    found = measured(replace(gpu(), backend="fake"), KnownDevice())
+    assert found.notes == ("there are no kernels for fake to measure ceilings with",)
+
+
+def real(spec: str, folder: Path) -> tuple[Measured, Device, float]:
+    device = registry.pick_device(registry.list_devices(spec, folder), None, spec)
+    builders = registry.builders(spec, folder, device, 1, "")
+    runner = registry.runner(spec, folder, device)
+    started = time.monotonic()
+    try:
+        return measure(device, builders, runner), device, time.monotonic() - started
+    finally:
+        builders.close()
+        runner.close()
+
+
+@needs_nvrtc
+def test_the_cuda_kernels_build_with_wide_accesses() -> None:
+    from tunesmith.backends.cuda.architectures import absent_device
+    from tunesmith.backends.cuda.compile import build
+    from tunesmith.lab.builders import unit_of
+    from tunesmith.lab.ceilings import SOURCES, packaged
+
+    device, source = absent_device("H200"), SOURCES["cuda"]
+    assert device is not None
+    entries = ("copy1", "copy4", "read1", "read4", "empty", "fp32")
+    binary = build(unit_of(source.variant(source.name, packaged(source.name), entries), "nvrtc"), device)
+    assert binary.resources.spills in (0, None)
+    build(unit_of(source.variant(source.half, packaged(source.half), ("fp16",)), "nvrtc"), device)
+
+
+@needs_opencl
+@pytest.mark.slow
+def test_a_cpu_by_its_own_kernels(tmp_path: Path) -> None:
+    found, device, _ = real("opencl", tmp_path)
+    ceilings = found.ceilings
+    assert len(ceilings.copy) == len(ceilings.read) == len(sizes_for(device))
+    assert all(p.seconds > 0 for p in (*ceilings.copy, *ceilings.read))
+    assert ceilings.copy[-1].seconds > ceilings.copy[0].seconds
+    assert ceilings.launch is not None
+    assert 0 < ceilings.launch < 0.01
+    assert ceilings.fp32 is not None
+    assert ceilings.fp32 > 1e8
+
+
+@pytest.mark.gpu
+def test_a_gpu_by_its_own_kernels(tmp_path: Path) -> None:
+    found, device, seconds = real("cuda", tmp_path)
+    ceilings, pins = found.ceilings, device.limits.pin_bandwidth
+    assert seconds < 10
+    assert found.notes == ()
+    assert len(ceilings.copy) == 8
+    assert pins
+    for points in (ceilings.copy, ceilings.read):
+        assert 0.6 * pins < points[-1].bytes / points[-1].seconds < pins
+        assert all(a.seconds < b.seconds for a, b in pairwise(points[2:]))
+    assert ceilings.graph_launch is not None
+    assert ceilings.launch is not None
+    assert 0 < ceilings.graph_launch < ceilings.launch < 20e-6
+    assert ceilings.fp32 is not None
+    assert ceilings.fp16 is not None
+    assert 1e12 < ceilings.fp32 < ceilings.fp16
+    assert ceilings.cache_bandwidth is not None
+    assert ceilings.cache_bandwidth > ceilings.copy[-1].bytes / ceilings.copy[-1].seconds
