@@ -13,7 +13,7 @@ from tunesmith.core import choose
 from tunesmith.core.digest import seed_of
 from tunesmith.core.events import Admitted, Asked, Decided, Event, Measured, Settings, Stopped
 from tunesmith.core.outcome import Effort, Purpose, Trial
-from tunesmith.core.ports import Journal, Lab, Listener, Planner, Prior, Searcher, SearchView
+from tunesmith.core.ports import Journal, Lab, Listener, Planner, Prior, Searcher, SearchView, Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.pruning import prune
 from tunesmith.core.racing import heat
@@ -92,15 +92,19 @@ class Loop:
 
     def _ask_batch(self, least: int) -> bool:
         """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
-        everything."""
-        pool = None
+        everything. Before that, what need not be measured is left out."""
+        state, pool = self._state, None
+        if self.settings.ahead and len(state.pool) < least:
+            return False
+        tried = scores(self.problem, state)
         if self.settings.ahead:
-            for verdict in prune(self.problem, self._state) if self.settings.prune else ():
+            pool = tuple(found.config for found in state.pool if found.config is not None)
+            verdicts = list(prune(state, tried)) if self.settings.prune else []
+            for verdict in verdicts:
                 self._append(verdict)
-            pool = tuple(found.config for found in self._state.pool if found.config is not None)
-            if len(pool) < least:
-                return False
-        proposal = self.searcher.ask(self._view(pool), BATCH)
+            if verdicts:
+                return True
+        proposal = self.searcher.ask(self._view(pool, tried), BATCH)
         if proposal.configs:
             asked = [(config, self._workloads) for config in proposal.configs]
             self._ask(asked, "short", "search", proposal.gain)
@@ -112,30 +116,23 @@ class Loop:
         missing = min(possible, ahead - len(self._state.pool) - len(self._state.building))
         if missing <= 0 or missing < min(possible, ahead // 2):
             return False
-        proposal = self.searcher.ask(self._view(None), missing)
+        proposal = self.searcher.ask(self._view(None, scores(self.problem, self._state)), missing)
         if proposal.configs:
             self._ask([(config, self._workloads) for config in proposal.configs], "build", "search")
         return bool(proposal.configs)
 
     def _may_build(self) -> int:
         """How many more configurations there are that the budget has room to build."""
-        known = self._known()
-        left, evals = len(self.configs) - len(known), self.settings.evals
-        return left if evals is None else max(0, min(left, BUILDS * evals - len(known)))
+        known, evals = len(self._state.known), self.settings.evals
+        left = len(self.configs) - known
+        return left if evals is None else max(0, min(left, BUILDS * evals - known))
 
-    def _known(self) -> set[Config]:
-        """All that has been built, measured, or is on the way."""
-        state = self._state
-        configs = [*(t.config for t in state.asked), *(found.config for found in state.surveyed)]
-        return {config for config in configs if config is not None}
-
-    def _view(self, pool: tuple[Config, ...] | None) -> SearchView:
+    def _view(self, pool: tuple[Config, ...] | None, tried: tuple[Tried, ...]) -> SearchView:
         """With a pool all of it is open; without one nothing is that was built or asked for."""
         state = self._state
-        tried = scores(self.problem, state)
         done = {t.config for t in tried}
         if self.settings.ahead and pool is None:
-            under_way = tuple(sorted(self._known() - done, key=str))
+            under_way = tuple(sorted(state.known - done, key=str))
         else:
             under_way = tuple(t.config for t in state.in_flight if t.config is not None)
         return SearchView(
@@ -166,7 +163,7 @@ class Loop:
         return None
 
     def _nothing_left(self) -> str:
-        if len(self._known()) < len(self.configs) and self.settings.evals is not None:
+        if len(self._state.known) < len(self.configs) and self.settings.evals is not None:
             return f"the budget of {BUILDS * self.settings.evals} builds is used up"
         return "every configuration has been tried"
 

@@ -12,6 +12,7 @@ from tests.samples import a_problem, built, config, outcome, records, state_of
 from tunesmith.core.events import Event, Pruned, Surveyed, SurveyedBuild
 from tunesmith.core.outcome import Outcome, Result, Status
 from tunesmith.core.pruning import FAR, LOW, WITNESSES, prune
+from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
 
@@ -21,7 +22,11 @@ REFUSED = {"small": Status.OVER_LIMITS, "wide": Status.OVER_LIMITS}
 
 
 def pruned(*events: Event | Outcome) -> list[Pruned]:
-    return list(prune(PROBLEM, state_of(*events)))
+    return pruned_in(state_of(*events))
+
+
+def pruned_in(state: State) -> list[Pruned]:
+    return list(prune(state, scores(PROBLEM, state)))
 
 
 def measured(number: int, chosen: Config, small: float | Status, wide: float | Status) -> Outcome:
@@ -171,7 +176,7 @@ class TestOccupancy:
 
 def all_pruned(state: State) -> State:
     """Verdict by verdict, as the journal has them."""
-    while found := list(prune(PROBLEM, state)):
+    while found := pruned_in(state):
         (record,) = records([found[0]])
         state = apply(state, replace(record, number=state.events))
     return state

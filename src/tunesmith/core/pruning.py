@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from tunesmith.core.events import Pruned, Surveyed
 from tunesmith.core.ports import Tried
-from tunesmith.core.problem import Problem
-from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 
@@ -21,11 +19,11 @@ FAR = 0.25  # log: how far behind the best, at every workload, each of them is
 LOW = 50  # per cent of occupancy: from there on nobody is condemned for it
 
 
-def prune(problem: Problem, state: State) -> Iterator[Pruned]:
+def prune(state: State, tried: Sequence[Tried]) -> Iterator[Pruned]:
     """All that can be said now of those waiting to be measured."""
     waiting = {found.config for found in state.pool}
     built = {found.config: found for found in state.surveyed if found.config is not None}
-    witnesses = _witnesses(scores(problem, state), built)
+    witnesses = _witnesses(tried, built)
     twins: dict[tuple[tuple[str, str], ...], Config] = {}
     for config, found in built.items():
         twin = config if found.unable else twins.setdefault(_what_runs(found), config)

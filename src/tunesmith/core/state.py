@@ -24,6 +24,7 @@ from tunesmith.core.events import (
     Verified,
 )
 from tunesmith.core.outcome import Outcome, Trial
+from tunesmith.core.space import Config
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class State:
     outcomes: tuple[Outcome, ...] = ()  # in the order they arrived; sentinels and finalists among them
     verified: tuple[Verified, ...] = ()
     stopped: Stopped | None = None
+    # What follows from the rest, kept because every step of the loop asks for it.
+    in_flight: tuple[Trial, ...] = ()  # on their way to the device
+    building: tuple[Trial, ...] = ()  # on their way to the compiler alone
+    pool: tuple[Surveyed, ...] = ()  # built, and neither measured nor on the way there nor pruned
+    known: frozenset[Config] = frozenset()  # built, asked for, or on the way
 
     @property
     def device(self) -> Device:
@@ -69,27 +75,6 @@ class State:
         known = set(self.attached.unable) if self.attached else set()
         known.update(p.config for p in self.pruned if p.rule == "cannot_run")
         return tuple(s for s in self.surveyed if s.config in known)
-
-    @property
-    def in_flight(self) -> tuple[Trial, ...]:
-        """On their way to the device."""
-        done = {o.trial.id for o in self.outcomes}
-        return tuple(t for t in self.asked if t.effort != "build" and t.id not in done)
-
-    @property
-    def building(self) -> tuple[Trial, ...]:
-        """On their way to the compiler alone."""
-        done = {s.config for s in self.surveyed}
-        return tuple(t for t in self.asked if t.effort == "build" and t.config not in done)
-
-    @property
-    def pool(self) -> tuple[Surveyed, ...]:
-        """Built, and neither measured nor on the way there nor pruned."""
-        known = {t.config for t in self.asked if t.purpose == "search" and t.effort != "build"}
-        known.update(p.config for p in self.pruned)
-        known.update(s.config for s in self.unable)
-        known.add(None)
-        return tuple(s for s in self.surveyed if s.config not in known)
 
     @property
     def next_trial(self) -> int:
@@ -120,11 +105,12 @@ def apply(state: State, record: Recorded) -> State:
         case Started() as event:
             return replace(state, started=event)
         case Surveyed() as event:
-            return replace(state, surveyed=(*state.surveyed, event))
+            return _surveyed(state, event)
         case Attached() as event:
             # What was said for another device holds only where it has been looked at again for this one.
             surveyed = tuple(s for s in state.surveyed if s.config in event.unable)
-            return replace(state, surveyed=surveyed, attached=event, attached_at=record.at, admitted=None)
+            attached = replace(state, surveyed=surveyed, attached=event, attached_at=record.at, admitted=None)
+            return replace(attached, pool=(), known=frozenset(event.unable))
         case Baseline() as event:
             return replace(state, baseline=event)
         case Admitted() as event:
@@ -134,17 +120,45 @@ def apply(state: State, record: Recorded) -> State:
         case Primed() as event:
             return replace(state, primed=(*state.primed, event))
         case Asked(trials, gain):
-            is_search = any(t.purpose == "search" and t.effort != "build" for t in trials)
-            gains = (*state.gains, gain) if is_search else state.gains
-            return replace(state, asked=(*state.asked, *trials), gains=gains)
+            return _asked(state, trials, gain)
         case Pruned() as event:
-            return replace(state, pruned=(*state.pruned, event))
+            pool = tuple(s for s in state.pool if s.config != event.config)
+            return replace(state, pruned=(*state.pruned, event), pool=pool)
         case Measured(outcome):
-            return replace(state, outcomes=(*state.outcomes, outcome))
+            in_flight = tuple(t for t in state.in_flight if t.id != outcome.trial.id)
+            return replace(state, outcomes=(*state.outcomes, outcome), in_flight=in_flight)
         case Verified() as event:
             return replace(state, verified=(*state.verified, event))
         case Stopped() as event:
             return replace(state, stopped=event)
+
+
+def _surveyed(state: State, event: Surveyed) -> State:
+    surveyed = (*state.surveyed, event)
+    if event.config is None:
+        return replace(state, surveyed=surveyed)
+    return replace(
+        state,
+        surveyed=surveyed,
+        building=tuple(t for t in state.building if t.config != event.config),
+        pool=(*state.pool, event),
+        known=state.known | {event.config},
+    )
+
+
+def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State:
+    builds = tuple(t for t in trials if t.effort == "build")
+    others = tuple(t for t in trials if t.effort != "build")
+    searched = {t.config for t in others if t.purpose == "search"}
+    return replace(
+        state,
+        asked=(*state.asked, *trials),
+        gains=(*state.gains, gain) if searched else state.gains,
+        in_flight=(*state.in_flight, *others),
+        building=(*state.building, *builds),
+        pool=tuple(s for s in state.pool if s.config not in searched) if searched else state.pool,
+        known=state.known.union(t.config for t in trials if t.config is not None),
+    )
 
 
 def fold(records: Iterable[Recorded]) -> State:
