@@ -18,6 +18,7 @@ from tests.samples import (
     a_template,
     baseline,
     config,
+    finalist,
     outcome,
 )
 from tests.samples import KERNEL as SOURCE
@@ -160,3 +161,19 @@ def test_of_a_long_run_the_best_half_and_some_of_the_rest(tmp_path: Path) -> Non
     assert ROWS * 3 // 4 <= len(blocks) <= ROWS
     assert blocks[: ROWS // 2] == list(range(1, ROWS // 2 + 1))
     assert max(blocks) > 880
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_a_run_with_nonsense_in_it_is_passed_over_with_a_note(tmp_path: Path, seconds: float) -> None:
+    a_run(tmp_path, "strange", (outcome(0, config(32), {"small": seconds, "wide": 1.0}),))
+    notes: list[str] = []
+    assert priors(tmp_path, (), OWN, SAME, DEVICE, notes.append) == ()
+    assert len(notes) == 1
+    assert notes[0].startswith("the earlier run strange is passed over: ")
+
+
+def test_what_a_longer_look_found_wrong_is_no_recommendation(tmp_path: Path) -> None:
+    wrong = finalist(3, config(32), {"small": Status.WRONG, "wide": Status.WRONG})
+    a_run(tmp_path, "scale-1", (*A_FEW, wrong))
+    (primed,) = found(tmp_path)
+    assert dict(primed.rows)[config(32)] is None

@@ -27,12 +27,12 @@ from tunesmith.core.events import (
 )
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
 from tunesmith.core.ports import Planner, Prior, Proposal, Searcher, SearchView
-from tunesmith.core.scores import USUAL_NOISE
-from tunesmith.core.space import Config
+from tunesmith.core.scores import LEAST_NOISE, USUAL_NOISE
+from tunesmith.core.space import Config, Param
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
 from tunesmith.expert.planner import GivenTemplate
-from tunesmith.loop import BATCH, BUILDS, CONVINCED, LEAST, SENTINEL_EVERY, Loop
+from tunesmith.loop import BATCH, BUILDS, CONVINCED, LEAST, LITTLE, SENTINEL_EVERY, Loop
 from tunesmith.search.exhaustive import Exhaustive
 from tunesmith.search.random import Random
 
@@ -328,6 +328,26 @@ def test_a_run_killed_after_any_event_goes_on_as_if_it_had_not_been(searcher: Se
         assert again.lab.baselines == (0 if cut > 1 else 1)
 
 
+@pytest.mark.parametrize("ahead", [8, 12, 16])
+@each_searcher
+def test_being_killed_between_two_verdicts_changes_nothing(searcher: Searcher, ahead: int) -> None:
+    """Where most of what is built cannot run, the pool is soon smaller than a batch."""
+
+    def half(chosen: Config) -> Surveyed:
+        refused = dict.fromkeys(ORIGINAL, Status.OVER_LIMITS) if chosen["UNROLL"] > 2 else {}
+        return built(chosen, refused=refused)
+
+    settings = Settings(evals=12, ahead=ahead, seed=3)
+    whole = Run(settings, searcher, lab=FakeLab(survey=half))
+    whole.go()
+    records = whole.journal.records
+    assert len(events(whole, Pruned)) > 5
+    for cut in range(1, len(records) + 1):
+        again = Run(settings, searcher, lab=FakeLab(survey=half), records=records[:cut])
+        again.go()
+        assert again.journal.records == records, f"after event {cut}"
+
+
 @both
 def test_a_lab_that_is_interrupted_loses_only_what_was_in_flight(ahead: int) -> None:
     settings = Settings(evals=40, ahead=ahead)
@@ -558,7 +578,7 @@ def test_a_searcher_that_gives_up_ends_the_search() -> None:
 
     state = Run(WHOLE, Lazy()).go()
     assert len(state.searched()) == 8
-    assert state.stopped == Stopped("every configuration has been tried")
+    assert state.stopped == Stopped("the search proposes nothing more")
 
 
 # -- building ahead -----------------------------------------------------------------------------------
@@ -820,14 +840,42 @@ class Expecting(Random):
         return Proposal(super().ask(view, n).configs, self.gains[min(batch, len(self.gains) - 1)])
 
 
+class Rising(Exhaustive):
+    """Goes from the worst to the best, and expects nothing of it."""
+
+    def __init__(self, gain: float) -> None:
+        self.gain = gain
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        return Proposal(super().ask(view, n).configs, self.gain)
+
+
 @both
 def test_a_search_that_expects_nothing_more_is_ended_and_says_why(ahead: int) -> None:
-    state = Run(replace(WHOLE, ahead=ahead), Expecting(0.001)).go()
+    alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
+    state = Run(replace(WHOLE, ahead=ahead, prune=False), Expecting(0.0005), lab=alike).go()
     assert state.stopped == Stopped(
-        f"more trials are expected to gain 0.10%, measurements here can see {USUAL_NOISE:.2%}"
+        f"more trials are expected to gain 0.05%, measurements here can see {LEAST_NOISE:.2%}"
     )
-    assert LEAST <= len(state.searched()) <= LEAST + 8, "no more than were in flight"
+    assert LEAST <= len(state.searched()) <= LEAST + 12, "no more than were in flight"
     assert state.finalists()
+
+
+@both
+def test_as_long_as_something_is_found_nobody_is_believed(ahead: int) -> None:
+    order = {chosen: place for place, chosen in enumerate(CONFIGS)}
+    better = FakeLab(cost=lambda chosen, workload: ORIGINAL[workload] / (2 + order[chosen] / 10))
+    state = Run(replace(WHOLE, ahead=ahead, prune=False), Rising(0.0), lab=better).go()
+    assert len(state.searched()) == 80
+
+
+def test_a_small_space_is_tried_whole() -> None:
+    few = replace(
+        TEMPLATE,
+        space=replace(TEMPLATE.space, params=(*TEMPLATE.space.params[:2], Param("UNROLL", (1, 2, 3, 4)))),
+    )
+    alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
+    assert len(Run(WHOLE, Expecting(0.0), lab=alike, template=few).go().searched()) == LITTLE == 64
 
 
 @both
@@ -839,11 +887,13 @@ def test_one_that_has_no_idea_or_some_hope_goes_on(gains: tuple[float | None, ..
 
 
 def test_one_batch_without_hope_convinces_nobody() -> None:
-    assert CONVINCED == 2
-    gains = [0.0, 0.5] * 10
-    assert len(Run(WHOLE, Expecting(*gains)).go().searched()) == 80
-    doubting = [0.0, None] * 10
-    assert len(Run(WHOLE, Expecting(*doubting)).go().searched()) == 80
+    assert CONVINCED == 3
+    alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
+    gains = [0.0, 0.0, 0.5] * 10
+    assert len(Run(WHOLE, Expecting(*gains), lab=alike).go().searched()) == 80
+    doubting = [0.0, 0.0, None] * 10
+    alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
+    assert len(Run(WHOLE, Expecting(*doubting), lab=alike).go().searched()) == 80
 
 
 def test_the_noisier_the_measurements_the_sooner_it_is_enough() -> None:

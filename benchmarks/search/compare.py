@@ -34,6 +34,7 @@ CHOICES = {
     "opening-12": Choices(opening=12),
     "level-0.3": Choices(level=0.3),
     "local-2": Choices(local_every=2),
+    "local-4": Choices(local_every=4),
 }
 
 

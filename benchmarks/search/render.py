@@ -186,7 +186,7 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "pip install optuna kernel_tuner==1.5.0",
         "python -m benchmarks.search.compare FOLDER --out RESULTS --jobs 2",
         "python -m benchmarks.search.compare FOLDER --out RESULTS --jobs 2 --seeds 20 \\",
-        "    --arms choice-opening-12 choice-level-0.3 choice-local-2",
+        "    --arms choice-opening-12 choice-level-0.3 choice-local-2 choice-local-4",
         "python -m benchmarks.search.warm FOLDER --out RESULTS --jobs 2",
         "python -m benchmarks.search.render FOLDER --out RESULTS",
         "```",

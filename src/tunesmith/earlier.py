@@ -6,14 +6,14 @@ over, and the searcher finds out soon whether it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.events import Primed
 from tunesmith.core.problem import Problem
-from tunesmith.core.scores import scores
+from tunesmith.core.racing import sound_scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
@@ -26,29 +26,41 @@ ROWS = 400  # of one run: its best half, and of the rest every so many
 
 
 def priors(
-    root: Path, named: Sequence[Path], problem: Problem, template: Template, device: Device
+    root: Path,
+    named: Sequence[Path],
+    problem: Problem,
+    template: Template,
+    device: Device,
+    note: Callable[[str], None] = lambda _text: None,
 ) -> tuple[Primed, ...]:
     """What the runs `named` have found, or with none the newest ones below `root` that fit; of the same
-    device first."""
+    device first. Runs nobody named that cannot be read are passed over with a note."""
     if named:
         return tuple(_named(path, problem, template) for path in named)
     found: list[tuple[bool, Primed]] = []
     for path in _newest(root):
         try:
             state, own = _read(path)
-            is_same = state.device.name == device.name
-        except (TunesmithError, OSError, AssertionError):
-            continue  # half written, of another version, or taken away while we look: there are others
-        primed = _primed(path.name, state, own, problem, template)
+            primed = _primed(path.name, state, own, problem, template)
+        except TunesmithError as error:
+            note(f"the earlier run {path.name} is passed over: {error}")
+            continue
         if isinstance(primed, Primed):
-            found.append((not is_same, primed))
+            found.append((state.device.name != device.name, primed))
     found.sort(key=lambda pair: pair[0])
     return tuple(primed for _, primed in found[:USED])
 
 
 def _newest(root: Path) -> list[Path]:
-    journals = [(path.stat().st_mtime_ns, path.parent) for path in root.glob(f"*/{JOURNAL}")]
+    journals = [(_changed(path), path.parent) for path in root.glob(f"*/{JOURNAL}")]
     return [folder for _, folder in sorted(journals, reverse=True)[:LOOKED_AT]]
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # taken away while we look
+        return 0
 
 
 def _named(path: Path, problem: Problem, template: Template) -> Primed:
@@ -64,9 +76,17 @@ def _named(path: Path, problem: Problem, template: Template) -> Primed:
 
 
 def _read(path: Path) -> tuple[State, tuple[Problem, Template]]:
+    """Whatever is wrong with a run that someone else wrote is bad input, and no fault of ours."""
     folder = RunFolder.open(path)
-    state = fold(folder.journal().read())
-    return state, reload(folder, state.started)
+    try:
+        state = fold(folder.journal().read())
+        own = reload(folder, state.started)
+        sound_scores(own[0], state)
+    except TunesmithError:
+        raise
+    except Exception as error:
+        raise BadInput(f"this run cannot be read: {error!r}", where=str(path)) from error
+    return state, own
 
 
 def _primed(
@@ -82,8 +102,8 @@ def _primed(
         return f"its parameters are {listed}, not {', '.join(domains)}"
     rows = [
         (Config(tuple((key, values[key]) for key in domains)), tried.score)
-        for tried in scores(other_problem, state)
-        if all((values := tried.config.as_dict())[key] in domain for key, domain in domains.items())
+        for tried in sound_scores(other_problem, state)
+        if all((values := tried.config.as_dict()).get(key) in domain for key, domain in domains.items())
     ]
     if not any(score is not None for _, score in rows):
         return "it has measured no configuration that this template has"

@@ -17,7 +17,7 @@ from tunesmith.core.ports import Journal, Lab, Listener, Planner, Prior, Searche
 from tunesmith.core.problem import Problem
 from tunesmith.core.pruning import prune
 from tunesmith.core.racing import heat
-from tunesmith.core.scores import noise, scores
+from tunesmith.core.scores import last_improvement, noise, scores
 from tunesmith.core.space import Config, ConfigSet
 from tunesmith.core.state import State, apply, fold
 from tunesmith.core.survey import features
@@ -26,8 +26,11 @@ from tunesmith.core.template import Template
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
 BUILDS = 4  # at most so many for each evaluation the budget has
-LEAST = 24  # evaluations before a searcher is believed that there is nothing more to gain
-CONVINCED = 2  # batches in a row that say so
+LITTLE = 64  # configurations are all tried, if the budget allows: less is no saving
+LEAST = 40  # evaluations before a searcher is believed that there is nothing more to gain,
+PER_PARAMETER = 12  # or so many for each parameter,
+CONVINCED = 3  # when it says so so often in a row,
+STALLED = 0.4  # and this share of the evaluations has found nothing
 
 
 @dataclass
@@ -94,20 +97,21 @@ class Loop:
         """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
         everything. Before that, what need not be measured is left out."""
         state, pool = self._state, None
-        if self.settings.ahead and len(state.pool) < least:
-            return False
-        tried = scores(self.problem, state)
         if self.settings.ahead:
+            if self.settings.prune and (len(state.pool) >= least or state.pruning):
+                # One verdict a step, so that each follows from the state alone.
+                verdict = next(prune(state, lambda: scores(self.problem, state)), None)
+                if verdict is not None:
+                    self._append(verdict)
+                    return True
+            if len(state.pool) < least:
+                return False
             pool = tuple(found.config for found in state.pool if found.config is not None)
-            verdicts = list(prune(state, tried)) if self.settings.prune else []
-            for verdict in verdicts:
-                self._append(verdict)
-            if verdicts:
-                return True
+        tried = scores(self.problem, state)
         proposal = self.searcher.ask(self._view(pool, tried), BATCH)
         if proposal.configs:
             asked = [(config, self._workloads) for config in proposal.configs]
-            self._ask(asked, "short", "search", proposal.gain)
+            self._ask(asked, "short", "search", None if pool else proposal.gain)
         return bool(proposal.configs)
 
     def _ask_builds(self) -> bool:
@@ -118,7 +122,8 @@ class Loop:
             return False
         proposal = self.searcher.ask(self._view(None, scores(self.problem, self._state)), missing)
         if proposal.configs:
-            self._ask([(config, self._workloads) for config in proposal.configs], "build", "search")
+            asked = [(config, self._workloads) for config in proposal.configs]
+            self._ask(asked, "build", "search", proposal.gain)
         return bool(proposal.configs)
 
     def _may_build(self) -> int:
@@ -130,17 +135,17 @@ class Loop:
     def _view(self, pool: tuple[Config, ...] | None, tried: tuple[Tried, ...]) -> SearchView:
         """With a pool all of it is open; without one nothing is that was built or asked for."""
         state = self._state
-        done = {t.config for t in tried}
-        if self.settings.ahead and pool is None:
-            under_way = tuple(sorted(state.known - done, key=str))
-        else:
-            under_way = tuple(t.config for t in state.in_flight if t.config is not None)
+        waiting = [t.config for t in (*state.in_flight, *state.building)]
+        if pool is None:
+            waiting += [found.config for found in state.pool]
+        under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
         return SearchView(
             space=self.template.space,
             configs=self.configs,
             default=self.template.default,
             tried=tried,
             in_flight=under_way,
+            closed=frozenset(verdict.config for verdict in state.pruned),
             budget_left=self._evals_left() if pool is not None or not self.settings.ahead else None,
             seed=seed_of(self.settings.seed, "ask", state.events),
             weights=tuple(w.weight for w in self.problem.workloads),
@@ -163,18 +168,25 @@ class Loop:
         return None
 
     def _nothing_left(self) -> str:
-        if len(self._state.known) < len(self.configs) and self.settings.evals is not None:
-            return f"the budget of {BUILDS * self.settings.evals} builds is used up"
-        return "every configuration has been tried"
+        if len(self._state.known) >= len(self.configs):
+            return "every configuration has been tried"
+        if self.settings.ahead and not self._may_build():
+            return f"the budget of {len(self._state.known)} builds is used up"
+        return "the search proposes nothing more"
 
     def _nothing_to_gain(self) -> str | None:
-        """Whether the searcher expects less than measurements could tell from nothing."""
+        """Whether the searcher expects less than measurements could tell from nothing, and for a good while
+        nothing more was found: it is sure of itself sooner than it should be."""
         state = self._state
         gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
-        if len(gains) < CONVINCED or len(state.searched()) < LEAST:
+        done = len(state.searched())
+        if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
             return None
         visible = noise(state)
-        if max(gains) >= visible / 2:
+        if max(gains) >= visible / 2 or len(self.configs) <= LITTLE:
+            return None
+        since = done - last_improvement(scores(self.problem, state), visible)
+        if since < max(LEAST, done * STALLED):
             return None
         return f"more trials are expected to gain {max(gains):.2%}, measurements here can see {visible:.2%}"
 

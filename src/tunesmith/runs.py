@@ -13,7 +13,7 @@ from tunesmith.config import RunConfig
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
-from tunesmith.core.events import Settings, Started
+from tunesmith.core.events import Primed, Settings, Started
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report, build_report
@@ -25,7 +25,7 @@ from tunesmith.machine import Here, temporary_scratch
 from tunesmith.problems import RECORDING, TEMPLATE, keep, load_problem, load_template, reload
 from tunesmith.store import FileJournal, RunFolder, SqliteCache, newest_run, resume_command
 
-UNLIMITED = 256  # spaces up to this size are searched whole unless the user sets a budget
+UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
 LISTED = ("cuda", "opencl", "fake")  # replay has the device of its recording
 PACKAGES = (
@@ -77,8 +77,9 @@ def start(
         device = machine.choose_device(here, config.device)
         feasible = len(registry.configs_of(problem, template, device))
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
-    found = config.prior or bool(prior_runs)
-    primed = earlier.priors(Path(config.runs), prior_runs, problem, template, device) if found else ()
+    primed: tuple[Primed, ...] = ()
+    if config.prior or prior_runs:
+        primed = earlier.priors(Path(config.runs), prior_runs, problem, template, device, listener.note)
     folder = RunFolder.create(out) if out else RunFolder.create_next(Path(config.runs), problem.name)
     try:
         stored = keep(folder, problem, files, template)
@@ -93,6 +94,7 @@ def start(
             settings=_settings(config, device, feasible),
             versions=versions(),
             compiler=compiler,
+            priors=len(primed),
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))
@@ -110,7 +112,7 @@ def start(
 
 def _settings(config: RunConfig, device: Device, feasible: int) -> Settings:
     evals = config.evals
-    if evals is None and config.time is None and feasible > UNLIMITED:
+    if evals is None and config.time is None and feasible > UNLIMITED and config.search != "exhaustive":
         evals = DEFAULT_EVALS
     return Settings(
         search=config.search,
@@ -201,6 +203,12 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
     state = fold(journal.read())
     problem, template = reload(folder, state.started)
     assert state.started is not None
+    if len(state.primed) < state.started.priors:
+        raise BadInput(
+            "this run was killed before it had begun",
+            where=str(folder.path),
+            hint="start it again: tunesmith tune PROBLEM --template FILE",
+        )
     if state.stopped is not None:
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event

@@ -191,11 +191,20 @@ def test_there_are_only_so_many_heats() -> None:
 
 
 def test_nobody_runs_again_for_a_difference_that_nobody_would_notice() -> None:
-    close, apart = 2.0 * math.exp(-0.8 * TIE), 2.0 * math.exp(-1.2 * TIE)
+    close = 2.0 * math.exp(-0.6 * TIE)
+    sure = raced(3, A, 2.0, 2.0, 0.1 * TIE)
+    assert next_heat(*CLOSE[:2], sure, raced(4, B, close, close, 0.1 * TIE)) == {}
+    assert next_heat(*CLOSE[:2], sure, raced(4, B, 2.0, 2.0, 0.1 * TIE)) == {}
+
+
+def test_medians_that_are_close_settle_nothing_where_nobody_knows_them_well() -> None:
     leader = raced(3, A, 2.0, 2.0, 0.05)
-    assert next_heat(*CLOSE[:2], leader, raced(4, B, close, close, 0.05)) == {}
-    assert next_heat(*CLOSE[:2], leader, raced(4, B, apart, apart, 0.05)) == {A: BOTH, B: BOTH}
-    assert next_heat(*CLOSE[:2], leader, raced(4, B, 2.0, 2.0, 0.05)) == {}
+    assert next_heat(*CLOSE[:2], leader, raced(4, B, 1.999, 1.999, 0.05)) == {A: BOTH, B: BOTH}
+
+
+def test_one_that_comes_late_is_timed_though_the_leader_has_had_its_heats() -> None:
+    leader = [raced(3 + n, A, 2.0, 2.0, 0.05) for n in range(HEATS)]
+    assert next_heat(*CLOSE[:2], *leader, raced(9, B, 1.96, 1.96, 0.05)) == {B: BOTH}
 
 
 def test_they_meet_again_only_where_it_is_open() -> None:

@@ -35,6 +35,7 @@ class Started:
     settings: Settings
     versions: tuple[tuple[str, str], ...]
     compiler: str = ""  # name and version, where the backend has several: one for both sides
+    priors: int = 0  # so many `Primed` follow
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from tunesmith.core.device import Device
 from tunesmith.core.explain import Explanation, Row, explain
 from tunesmith.core.history import History, history, score_at
 from tunesmith.core.outcome import Outcome
-from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.racing import SOUND, failed_verification, merged
-from tunesmith.core.scores import noise, scores
+from tunesmith.core.racing import SOUND, sound_scores
+from tunesmith.core.scores import noise
 from tunesmith.core.space import Config
 from tunesmith.core.space.hardware import hardware_constraints
 from tunesmith.core.state import State
@@ -21,14 +20,16 @@ from tunesmith.core.template import Template
 
 
 def history_of(problem: Problem, state: State) -> History:
-    return history(_sound(problem, state), [w.name for w in problem.workloads])
+    measured = {o.trial.config for o in state.searched()}
+    tried = [t for t in sound_scores(problem, state) if t.config in measured]
+    return history(tried, [w.name for w in problem.workloads])
 
 
 def explanations(
     problem: Problem, template: Template, state: State, choice: Choice
 ) -> tuple[Explanation, ...]:
     """Of the general configuration, then of those that workloads have of their own, by their own times."""
-    tried = _sound(problem, state)
+    tried = sound_scores(problem, state)
     found: list[Explanation] = []
     if choice.general is not None:
         rows = [(t.config, t.score) for t in tried]
@@ -58,20 +59,6 @@ def _of(
         workload.name if workload else "",
         noise(state),
     )
-
-
-def _sound(problem: Problem, state: State) -> tuple[Tried, ...]:
-    """What was tried. What a longer look found wrong counts as failed: nothing wrong may count as fast."""
-    raced, barred = merged(state), failed_verification(state)
-    names = [w.name for w in problem.workloads]
-    checked: list[Tried] = []
-    for tried in scores(problem, state):
-        bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
-        if tried.config in barred:
-            bad.update(names)
-        at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
-        checked.append(Tried(tried.config, None if bad else tried.score, at))
-    return tuple(checked)
 
 
 def _twins(state: State, scored: dict[Config, float | None]) -> list[Row]:

@@ -237,6 +237,7 @@ class SearchView:
     in_flight: tuple[Config, ...]
     budget_left: int | None
     seed: int
+    closed: frozenset[Config] = frozenset()  # never to be asked for, and nothing will be known of them
     weights: tuple[float, ...] = ()  # of the workloads
     priors: tuple[Prior, ...] = ()
     pool: tuple[Config, ...] | None = None  # built, of which alone it may ask; None: of everything
@@ -247,7 +248,7 @@ class SearchView:
 
     @property
     def seen(self) -> frozenset[Config]:
-        return frozenset((*(tried.config for tried in self.tried), *self.in_flight))
+        return self.closed.union(self.in_flight, (tried.config for tried in self.tried))
 
     @property
     def open(self) -> Sequence[Config] | ConfigSet:

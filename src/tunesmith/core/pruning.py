@@ -6,7 +6,7 @@ Every verdict is an event with its reason, so the report can show it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.core.events import Pruned, Surveyed
@@ -16,14 +16,14 @@ from tunesmith.core.state import State
 
 WITNESSES = 4  # measured configurations it takes to condemn the others like them
 FAR = 0.25  # log: how far behind the best, at every workload, each of them is
-LOW = 50  # per cent of occupancy: from there on nobody is condemned for it
+LOW = 25  # per cent of occupancy: from there on nobody is condemned for it
 
 
-def prune(state: State, tried: Sequence[Tried]) -> Iterator[Pruned]:
-    """All that can be said now of those waiting to be measured."""
+def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned]:
+    """All that can be said now of those waiting to be measured. `tried` is called where it matters."""
     waiting = {found.config for found in state.pool}
     built = {found.config: found for found in state.surveyed if found.config is not None}
-    witnesses = _witnesses(tried, built)
+    witnesses: list[_Witness] | None = None
     twins: dict[tuple[tuple[str, str], ...], Config] = {}
     for config, found in built.items():
         twin = config if found.unable else twins.setdefault(_what_runs(found), config)
@@ -34,8 +34,11 @@ def prune(state: State, tried: Sequence[Tried]) -> Iterator[Pruned]:
             yield Pruned(config, "cannot_run", f"{why.status}: {why.detail}")
         elif twin != config:
             yield Pruned(config, "same_code", f"builds and launches the same as {twin}")
-        elif verdict := _condemned(config, found, witnesses):
-            yield verdict
+        elif _spills(found) or (_occupancy(found) or LOW) < LOW:
+            if witnesses is None:
+                witnesses = _witnesses(tried(), built)
+            if verdict := _condemned(config, found, witnesses):
+                yield verdict
 
 
 @dataclass(frozen=True)

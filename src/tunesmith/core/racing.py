@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.core.digest import seed_of
 from tunesmith.core.outcome import Outcome, Result, Status, Timing
+from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
-from tunesmith.core.scores import Yardstick, noise, score
+from tunesmith.core.scores import Yardstick, noise, score, scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import Interval, median, median_interval
@@ -107,6 +108,20 @@ def failed_verification(state: State) -> set[Config]:
     return {o.trial.config for o in outcomes if o.trial.config is not None}
 
 
+def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
+    """What was tried. What a longer look found wrong counts as failed: nothing wrong may count as fast."""
+    raced, barred = merged(state), failed_verification(state)
+    names = [w.name for w in problem.workloads]
+    checked: list[Tried] = []
+    for tried in scores(problem, state):
+        bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
+        if tried.config in barred:
+            bad.update(names)
+        at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
+        checked.append(Tried(tried.config, None if bad else tried.score, at))
+    return tuple(checked)
+
+
 def _enter(chosen: dict[Config, Entry], outcome: Outcome) -> Entry:
     assert outcome.trial.config is not None, "the original is not in the race"
     return chosen.setdefault(outcome.trial.config, Entry(outcome))
@@ -160,8 +175,11 @@ def _again(
     all_names = tuple(w.name for w in problem.workloads)
     decisions.append((all_names, {config: _general(problem, logs[config]) for config in general}))
     for names, standings in decisions:
-        meeting = [c for c in _open(standings) if any(times[c, name] < HEATS for name in names)]
-        for config in meeting if len(meeting) > 1 else ():
+        undecided = _open(standings)
+        meeting = [c for c in undecided if any(times[c, name] < HEATS for name in names)]
+        # One alone only where the leader has had its heats: each is timed against the original anyway.
+        is_late = meeting != undecided[-1:]
+        for config in meeting if is_late else ():
             wanted[config].update(
                 name for name in names if name in logs[config] and times[config, name] < HEATS
             )
@@ -176,9 +194,14 @@ def _open(standings: dict[Config, Interval]) -> list[Config]:
     behind = [
         config
         for config, own in standings.items()
-        if own.high >= leader.low and leader.value - own.value > TIE
+        if own is not leader and own.high >= leader.low and _gap(own, leader) > TIE
     ]
     return [*behind, *(c for c, own in standings.items() if own is leader)] if behind else []
+
+
+def _gap(own: Interval, leader: Interval) -> float:
+    """How far apart the two may be, whoever is ahead."""
+    return max(own.high - leader.low, leader.high - own.low)
 
 
 def _general(problem: Problem, logs: dict[str, Interval]) -> Interval:

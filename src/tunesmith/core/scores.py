@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
+from collections.abc import Sequence
 from itertools import pairwise
 
 from tunesmith.core.outcome import Outcome
@@ -75,3 +76,16 @@ def noise(state: State) -> float:
         median([abs(b - a) for a, b in pairwise(logs)]) for logs in times.values() if len(logs) >= SENTINELS
     ]
     return max(LEAST_NOISE, median(spreads)) if spreads else USUAL_NOISE
+
+
+def last_improvement(tried: Sequence[Tried], least: float) -> int:
+    """How many had been tried when last one was better than all before it, in general or at a workload."""
+    best: dict[int, float] = {}
+    last = 0
+    for number, one in enumerate(tried, 1):
+        for place, value in enumerate((one.score, *one.at)):
+            if value is not None and value > best.get(place, -math.inf):
+                if value > best.get(place, -math.inf) + least:
+                    last = number
+                best[place] = value
+    return last

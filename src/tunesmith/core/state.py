@@ -50,6 +50,7 @@ class State:
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: tuple[Surveyed, ...] = ()  # built, and neither measured nor on the way there nor pruned
     known: frozenset[Config] = frozenset()  # built, asked for, or on the way
+    pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
     def device(self) -> Device:
@@ -100,7 +101,8 @@ class State:
 
 
 def apply(state: State, record: Recorded) -> State:
-    state = replace(state, events=record.number + 1, elapsed=record.at)
+    pruning = isinstance(record.event, Pruned)
+    state = replace(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
     match record.event:
         case Started() as event:
             return replace(state, started=event)
@@ -150,10 +152,12 @@ def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State
     builds = tuple(t for t in trials if t.effort == "build")
     others = tuple(t for t in trials if t.effort != "build")
     searched = {t.config for t in others if t.purpose == "search"}
+    # Of a pool the searcher cannot tell what all the rest may add.
+    is_whole = bool(builds) if state.started and state.settings.ahead else bool(searched)
     return replace(
         state,
         asked=(*state.asked, *trials),
-        gains=(*state.gains, gain) if searched else state.gains,
+        gains=(*state.gains, gain) if is_whole else state.gains,
         in_flight=(*state.in_flight, *others),
         building=(*state.building, *builds),
         pool=tuple(s for s in state.pool if s.config not in searched) if searched else state.pool,

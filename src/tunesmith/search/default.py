@@ -1,7 +1,7 @@
 """The default: a Gaussian process that proposes what may improve most, and looks around the best.
 
 A few configurations far apart open the search. From then on a model of all outcomes is asked about a random
-part of the space and the neighbours of the best, and the largest expected improvement wins; every fourth
+part of the space and the neighbours of the best, and the largest expected improvement wins; every third
 time only neighbours of the two best are compared, because a model is never quite right about details. What
 is in flight, or has just been picked, is taken to turn out as expected, so that a batch does not crowd.
 """
@@ -39,7 +39,7 @@ class Choices:
 
     opening: int = 8  # configurations far apart before a model is asked
     level: float = LEVEL  # the quantile of the scores below which they all count the same
-    local_every: int = 4  # so many picks, one is among the neighbours of the best alone
+    local_every: int = 3  # so many picks, one is among the neighbours of the best alone
 
 
 class Default:
@@ -71,7 +71,8 @@ class _Asking:
         self.known = self.field.positions(np.array(numbers, dtype=np.int64))
         self.scores = _scores(self.tried, view.weights)
         self.pending = [number for c in pending if (number := self.field.number(c)) is not None]
-        self.seen = {*self.pending, *numbers}
+        closed = (self.field.number(config) for config in view.closed)
+        self.seen = {*self.pending, *numbers, *(number for number in closed if number is not None)}
         self.guide = Guide(view.space, view.priors) if self.encoding.params else None
 
     def proposal(self, n: int) -> Proposal:
@@ -197,9 +198,11 @@ class _Asking:
 
     def _told(self, known: list[Config], numbers: Numbers) -> Trend | None:
         """What the compiler says of builds, as a trend: it may matter beyond what the parameters tell."""
+        if self.view.pool is None:
+            return None
         asked = [*known, *(self.view.configs[int(number)] for number in numbers)]
         rows = [row for config in asked if (row := self.view.static.get(config)) is not None]
-        if self.view.pool is None or len(rows) < len(asked):
+        if len(rows) < len(asked):
             return None
         columns = np.log2(2.0 + np.array(rows))  # numbers from -1, which is unknown
         columns -= columns.mean(axis=0)
