@@ -75,6 +75,7 @@ class LocalLab:
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
         self._evaluations: deque[Future[Outcome]] = deque()
+        self._built: set[int] = set()  # trials that were built while nothing was timed, on a CPU
         self._surveyor = Surveyor(problem, device, self._builders)
         self._prepared: dict[Trial, tuple[ToBuild, ...]] = {}
         self._judged: dict[tuple[str, str, str], Verdict] = {}
@@ -158,9 +159,10 @@ class LocalLab:
         trial = self._queue[0]
         # Builds would disturb the measurement on a CPU: there all that wait are built while nothing is timed,
         # and those that come after them when the first of these is due.
-        if self._device.is_host and not all(future.done() for future in self._start_builds(trial)):
+        if self._device.is_host and trial.id not in self._built:
             for future in [f for waiting in self._queue for f in self._start_builds(waiting)]:
                 future.result()
+            self._built = {waiting.id for waiting in self._queue}
         if self._device.is_host:
             self._evaluations.append(self._thread.submit(self._evaluate_and_remember, trial))
         outcome = self._evaluations.popleft().result()
