@@ -214,7 +214,9 @@ class TestResume:
     @pytest.mark.timeout(200)
     def test_after_an_interrupt(self, tmp_path: Path) -> None:
         process = self.half_done(tmp_path)
+        process.send_signal(signal.SIGSTOP)  # however slow the next command is, the run is still there
         ended = tunesmith(tmp_path, "resume", "my run", "--json")
+        process.send_signal(signal.SIGCONT)
         assert ended.code == 2
         assert "my run: another process is working in this run folder" in ended.err
         assert ended.json["hint"] == "wait for it to end, or start a new run with --out"
