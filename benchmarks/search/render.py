@@ -161,6 +161,7 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
     largest = max(found.values(), key=lambda each: len(each.configs))
     took = milliseconds(largest, 200)
     chosen, warmed = leave_one_out(found, out), warm(found, out, made["default"])
+    seeds = chosen.seeds if chosen else 20
     lines = [
         "# Search",
         "",
@@ -210,7 +211,7 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "```",
         "pip install optuna kernel_tuner==1.5.0",
         "python -m benchmarks.search.compare FOLDER --out RESULTS --jobs 2",
-        "python -m benchmarks.search.compare FOLDER --out RESULTS --jobs 2 --seeds 20 \\",
+        f"python -m benchmarks.search.compare FOLDER --out RESULTS --jobs 2 --seeds {seeds} \\",
         "    --arms choice-opening-12 choice-level-0.3 choice-local-2 choice-local-4",
         "python -m benchmarks.search.warm FOLDER --out RESULTS --jobs 2",
         "python -m benchmarks.search.render FOLDER --out RESULTS",

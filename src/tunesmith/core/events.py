@@ -60,6 +60,11 @@ class Surveyed:
     refused: tuple[Result, ...] = ()  # for each workload it cannot run at: the status, and why
 
     @property
+    def what_runs(self) -> tuple[tuple[str, str], ...]:
+        """Code and launches: two configurations for which they are the same are one."""
+        return tuple((build.code_digest, build.launches) for build in self.builds)
+
+    @property
     def unable(self) -> bool:
         """Whether there is no workload it could run at."""
         return len(self.refused) == sum(len(build.workloads) for build in self.builds)

@@ -63,7 +63,7 @@ def _of(
 
 def _twins(state: State, scored: dict[Config, float | None]) -> list[Row]:
     """Those that were not measured because they are the same code as one that was, launched alike."""
-    built = {s.config: tuple((b.code_digest, b.launches) for b in s.builds) for s in state.surveyed}
+    built = {s.config: s.what_runs for s in state.surveyed}
     known = {built[config]: score for config, score in scored.items() if config in built}
     same = [p.config for p in state.pruned if p.rule == "same_code" and built.get(p.config) in known]
     return [(config, known[built[config]]) for config in same]

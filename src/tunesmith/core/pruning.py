@@ -13,6 +13,7 @@ from tunesmith.core.events import Pruned, Surveyed
 from tunesmith.core.ports import Tried
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
+from tunesmith.core.survey import most
 
 WITNESSES = 4  # measured configurations it takes to condemn the others like them
 FAR = 0.25  # log: how far behind the best, at every workload, each of them is
@@ -26,7 +27,7 @@ def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned
     witnesses: list[_Witness] | None = None
     twins: dict[tuple[tuple[str, str], ...], Config] = {}
     for config, found in built.items():
-        twin = config if found.unable else twins.setdefault(_what_runs(found), config)
+        twin = config if found.unable else twins.setdefault(found.what_runs, config)
         if config not in waiting:
             continue
         if found.unable:
@@ -34,7 +35,7 @@ def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned
             yield Pruned(config, "cannot_run", f"{why.status}: {why.detail}")
         elif twin != config:
             yield Pruned(config, "same_code", f"builds and launches the same as {twin}")
-        elif _spills(found) or (_occupancy(found) or LOW) < LOW:
+        elif (most(found, "spills") or 0) or (most(found, "occupancy") or LOW) < LOW:
             if witnesses is None:
                 witnesses = _witnesses(tried(), built)
             if verdict := _condemned(config, found, witnesses):
@@ -57,8 +58,8 @@ def _witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) -> list
     best = [max(at, default=0.0) for at in values]
     return [
         _Witness(
-            _spills(built[t.config]),
-            _occupancy(built[t.config]),
+            most(built[t.config], "spills") or 0,
+            most(built[t.config], "occupancy"),
             all(here is None or here <= best[place] - FAR for place, here in enumerate(t.at)),
         )
         for t in measured
@@ -66,12 +67,12 @@ def _witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) -> list
 
 
 def _condemned(config: Config, found: Surveyed, witnesses: Sequence[_Witness]) -> Pruned | None:
-    own = _spills(found)
+    own = most(found, "spills") or 0
     alike = [w for w in witnesses if 0 < w.spills <= own]
     if len(alike) >= WITNESSES and all(w.is_far for w in alike):
         words = f"spills {own} bytes of registers; the {len(alike)} measured that spill no more are all far"
         return Pruned(config, "spills", f"{words} behind the best at every workload")
-    share = _occupancy(found)
+    share = most(found, "occupancy")
     if share is None or share >= LOW:
         return None
     alike = [w for w in witnesses if w.occupancy is not None and share <= w.occupancy < LOW]
@@ -79,16 +80,3 @@ def _condemned(config: Config, found: Surveyed, witnesses: Sequence[_Witness]) -
         words = f"{share} % occupancy; the {len(alike)} measured from there up to {LOW} % are all far"
         return Pruned(config, "occupancy", f"{words} behind the best at every workload")
     return None
-
-
-def _what_runs(found: Surveyed) -> tuple[tuple[str, str], ...]:
-    return tuple((build.code_digest, build.launches) for build in found.builds)
-
-
-def _spills(found: Surveyed) -> int:
-    return max((b.resources.spills or 0 for b in found.builds if b.resources is not None), default=0)
-
-
-def _occupancy(found: Surveyed) -> int | None:
-    known = [build.occupancy for build in found.builds if build.occupancy is not None]
-    return min(known) if known else None

@@ -55,13 +55,9 @@ def judge(problem: Problem, built: ToBuild, device: Device, resources: Resources
 
 def features(found: Surveyed) -> tuple[float, ...]:
     """What the compiler says, as numbers for a model: over all builds the most of each."""
-    built = [build for build in found.builds if build.resources is not None]
-    most = [
-        max((getattr(build.resources, name) or 0 for build in built), default=0)
-        for name in ("registers", "spills", "shared", "private")
-    ]
-    occupancies = [build.occupancy for build in built if build.occupancy is not None]
-    return (*map(float, most), float(min(occupancies)) if occupancies else -1.0)
+    known = [most(found, name) for name in ("registers", "spills", "shared", "private")]
+    occupancy = most(found, "occupancy")
+    return (*(float(value or 0) for value in known), -1.0 if occupancy is None else float(occupancy))
 
 
 def still_unable(
@@ -131,7 +127,7 @@ def survey_report(state: State) -> SurveyReport:
     own = [s for s in state.surveyed if s.config is None]
     counts = Counter(s.status for s in found)
     runnable = [s for s in found if not s.unable]
-    spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := _most(s, "spills"))]
+    spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := most(s, "spills"))]
     return SurveyReport(
         planned=planned(state),
         statuses={status.value: counts[status] for status in Status if counts[status]},
@@ -148,13 +144,13 @@ def planned(state: State) -> int:
 
 
 def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
-    values = [value for s in found if (value := _most(s, name)) is not None]
+    values = [value for s in found if (value := most(s, name)) is not None]
     if not values:
         return None
-    return Span(_most(own[0], name) if own else None, min(values), median(values), max(values))
+    return Span(most(own[0], name) if own else None, min(values), median(values), max(values))
 
 
-def _most(found: Surveyed, name: str) -> int | None:
+def most(found: Surveyed, name: str) -> int | None:
     """The largest over the builds of a configuration; of the occupancy the least."""
     if name == "occupancy":
         known = [b.occupancy for b in found.builds if b.occupancy is not None]

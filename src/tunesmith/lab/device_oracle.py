@@ -18,7 +18,7 @@ from tunesmith.core.plan import Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import policies
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_of
+from tunesmith.lab.references import References, Referred, draw_of
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
@@ -47,7 +47,6 @@ class DeviceOracle:
         self._original = original
         self._known: dict[Case, _Known | Verdict] = {}
         self._referred: OrderedDict[Case, Referred] = OrderedDict()
-        self._contested: dict[Case, frozenset[int]] = {}
 
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
@@ -98,10 +97,8 @@ class DeviceOracle:
 
     def _widen(self, case: Case, contested: Sequence[int]) -> bool:
         """Whether the case is kept anew with these rows among those the reference is asked for."""
-        wider = self._contested.get(case, frozenset()) | set(contested)
-        if not contested or len(wider) > CONTESTED_ROWS:
+        if not self._references.contest(case, contested):
             return False
-        self._contested[case] = wider
         self._referred.pop(case, None)
         return not isinstance(self._keep(case), Verdict)
 
@@ -156,9 +153,7 @@ class DeviceOracle:
 
     def _refer(self, case: Case, plan: Plan) -> Referred:
         if case not in self._referred:
-            self._referred[case] = self._references.ask(
-                case, plan, digests=False, contested=self._contested.get(case, ())
-            )
+            self._referred[case] = self._references.ask(case, plan, digests=False)
             while sum(r.nbytes for r in self._referred.values()) > KEPT_BYTES and len(self._referred) > 1:
                 self._referred.popitem(last=False)
         self._referred.move_to_end(case)

@@ -64,7 +64,6 @@ class HostOracle:
         self._run_original = run_original
         self._run = run
         self._known: OrderedDict[Case, Expectation | Verdict] = OrderedDict()
-        self._contested: dict[Case, frozenset[int]] = {}
 
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
@@ -115,17 +114,15 @@ class HostOracle:
 
     def _refer(self, case: Case, contested: Sequence[int]) -> bool:
         """Whether the case was established anew with these rows among those the reference is asked for."""
-        wider = self._contested.get(case, frozenset()) | set(contested)
-        if not contested or len(wider) > CONTESTED_ROWS:
+        if not self._references.contest(case, contested):
             return False
-        self._contested[case] = wider
         self._known.pop(case, None)
         return True
 
     def _establish(self, case: Case) -> Expectation | Verdict:
         plan = self._plan_original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
-        referred = self._references.ask(case, plan, digests=True, contested=self._contested.get(case, ()))
+        referred = self._references.ask(case, plan, digests=True)
         rows, sampled = referred.rows, referred.sampled
         inputs, gaps = dict(referred.answer.input_digests), dict(referred.answer.gap_digests)
         arrays = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,18 +45,27 @@ class References:
     def __init__(self, problem: Problem, worker: WorkerProcess) -> None:
         self._problem = problem
         self._worker = worker
+        self._contested: dict[Case, frozenset[int]] = {}
 
     @property
     def present(self) -> bool:
         return self._problem.accuracy.reference is not None
 
-    def ask(self, case: Case, plan: Plan, digests: bool, contested: Collection[int] = ()) -> Referred:
+    def contest(self, case: Case, rows: Sequence[int]) -> bool:
+        """From now on the answer for the case has these rows too; False where there are none, or too many."""
+        wider = self._contested.get(case, frozenset()) | set(rows)
+        if not rows or len(wider) > CONTESTED_ROWS:
+            return False
+        self._contested[case] = wider
+        return True
+
+    def ask(self, case: Case, plan: Plan, digests: bool) -> Referred:
         """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
-        Where rows are sampled, the `contested` ones are among them."""
+        Where rows are sampled, the contested ones are among them."""
         accuracy = self._problem.accuracy
         rows = self._rows(plan, case.seed)
-        if rows is not None and contested:
-            rows = np.union1d(rows, np.asarray(sorted(contested), dtype=np.intp))
+        if rows is not None and case in self._contested:
+            rows = np.union1d(rows, np.asarray(sorted(self._contested[case]), dtype=np.intp))
         sampled = frozenset(self._row_arrays()) if rows is not None else frozenset()
         request = Refer(
             accuracy.reference,
