@@ -49,7 +49,7 @@ class Original:
 
     def run(self, case: Case, plan: Plan) -> Run | Verdict:
         code = self.build(dict(case.sizes))
-        deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan, self._device)
+        deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan)
         run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
         if isinstance(run, Verdict) and run.status is Status.CRASHED:
             # Perhaps what an earlier kernel did to that process: only a fresh one can tell.

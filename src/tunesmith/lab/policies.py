@@ -46,23 +46,23 @@ def give_up(original: float, best: float | None, device: Device) -> float:
 
 BUILD_SECONDS = 120.0
 ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
-DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies and sends at the very least
-DEVICE_DATA_RATE = 500e6  # where the device does all that, but for what the user's function makes
+DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies, sends and judges at the very least
+LAYOUT_RATE = 500e6  # at which a device that fills its memory by itself lays out what is timed
 INPUT_SECONDS = 60.0  # for the user's function that makes inputs, where nobody has seen it at work yet
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
 OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
 OUT_OF_NOISY_RACE = 3.0
 
 
-def data_seconds(plan: Plan, device: Device) -> float:
-    """What handling a case's arrays may take, whatever the kernel does."""
-    plain = all(b.in_c_order and b.packed == 1 and b.init is None for b in plan.buffers)
-    return plan.nbytes / (DEVICE_DATA_RATE if device.inspects and plain else DATA_RATE)
+def data_seconds(plan: Plan) -> float:
+    """What handling a case's arrays may take, whatever the kernel does. Also where the device judges: what it
+    does not find right at once, which may be right all the same, is read back and judged by the host."""
+    return plan.nbytes / DATA_RATE
 
 
 def case_deadline(original_seconds: float, device: Device, build_seconds: float, plan: Plan) -> float:
     """What a candidate may take for one case: its launches, and everything around them."""
-    return launch_deadline(original_seconds, device, build_seconds) + data_seconds(plan, device)
+    return launch_deadline(original_seconds, device, build_seconds) + data_seconds(plan)
 
 
 def launch_deadline(original_seconds: float, device: Device, build_seconds: float) -> float:
@@ -89,7 +89,7 @@ def baseline_deadline(device: Device, nbytes: int) -> float:
 
 def _layout_seconds(device: Device, nbytes: int) -> float:
     """The first request of a workload lays out its data."""
-    rate = DEVICE_DATA_RATE if device.inspects else DATA_RATE
+    rate = LAYOUT_RATE if device.inspects else DATA_RATE
     return (2.0 if device.inspects else 5.0) + (nbytes + 3 * device.limits.llc) / rate
 
 
