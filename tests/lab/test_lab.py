@@ -446,6 +446,4 @@ class TestDeadlines:
         assert policies.case_deadline(0.001, device, 0.0, plan_of(1 << 30)) > 10
         assert policies.case_deadline(0.001, device, 0.0, plan_of(1 << 10)) < 1.1
         gpu = replace(device, inspects=True)
-        assert policies.case_deadline(0.001, gpu, 0.0, plan_of(1 << 30)) < 4, "it does all that itself"
-        padded = plan_of(1 << 30, strides=(2,))
-        assert policies.case_deadline(0.001, gpu, 0.0, padded) > 10, "but not with gaps between elements"
+        assert policies.case_deadline(0.001, gpu, 0.0, plan_of(1 << 30)) > 10, "the host may have to judge it"
