@@ -1,0 +1,1 @@
+"""What a kernel computes, apart from how its threads share the work."""

@@ -1,0 +1,220 @@
+"""What a kernel computes, apart from how its threads share the work.
+
+A kernel is read as *tasks* that do not depend on each other (a row, a token and head, a group), each worked on
+by a *team* of threads today (a block, a warp, a part of a warp, one thread). What a team does for its task is a
+list of *steps*. The heart is `Each`: a loop over elements whose order does not matter, spread over the team,
+perhaps with totals (sums, maxima) that every member knows afterwards. How many threads a team has, how many
+elements one takes at once, whether a row is kept in registers: none of that is in the steps. It is in the
+`Schedule`, which moves fill in with parameters, and from which the writer prints.
+
+    token < tokens:                                    Task("token", extent tokens)
+        Each i in 0 .. d: sum += x * x                 totals: sum
+        Let scale = rsqrtf(sum / d + eps)              the same for the whole team
+        Each i in 0 .. d: out[token * d + i] = ...
+
+Inside steps every access to global memory is an `Index` on a kernel parameter's name, with pointer arithmetic
+folded in; every name is a parameter, a task's index, a loop's own index, or defined by an earlier step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tunesmith.expert.c.nodes import Expr, Function, Source, Stmt, Type
+
+Operator = Literal["+", "*", "max", "min", "&", "|", "^"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One index of the independent pieces of work: 0 <= name < extent. `extent` is over kernel parameters."""
+
+    name: str
+    extent: Expr
+    type: str = "int"
+
+
+@dataclass(frozen=True)
+class Total:
+    """A value combined over all elements of a loop, known to the whole team afterwards.
+
+    `start` is what it begins with; it takes part once (an identity, or a bound such as eps for a maximum).
+    `combine` is the expression of `name` and `value` as the source writes it, e.g. Call("fmaxf", ...), or None
+    where the operator itself says it.
+    """
+
+    name: str
+    type: Type
+    operator: Operator
+    start: Expr
+    combine: str = ""  # a function of two values, e.g. "fmaxf"; "" for the operator itself
+
+
+@dataclass(frozen=True)
+class Each:
+    """For every index in start <= index < stop, in any order, once: the body. Reads what it does not write,
+    or, in place, the very elements it writes in the same turn.
+
+    `kept`: arrays over the elements of the task that live between loops (shared memory today, indexed by the
+    loop's own index): name -> type. A later `Each` over the same range may read what this one wrote there.
+    """
+
+    index: str
+    start: Expr
+    stop: Expr
+    body: tuple[Stmt, ...]
+    totals: tuple[Total, ...] = ()
+    type: str = "int"
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Let:
+    """Statements whose results are the same for the whole team: every thread may run them. No stores."""
+
+    body: tuple[Stmt, ...]
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Once:
+    """Statements with effects on global memory that one thread of the team runs."""
+
+    body: tuple[Stmt, ...]
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class When:
+    """A branch that the whole team takes or does not."""
+
+    condition: Expr
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...] = ()
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A loop that the whole team runs in turn: for (index = start; index < stop; index += step)."""
+
+    index: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[Step, ...]
+    type: str = "int"
+    line: int = field(default=0, compare=False)
+
+
+Step = Each | Let | Once | When | Again
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One value of every element of a task that a loop leaves for a later one, in shared memory today."""
+
+    name: str  # in the bodies: Index(Name(name), Name(index of the loop)), or with a constant second index
+    type: Type
+    width: int = 1  # values for one element
+
+
+Team = Literal["grid", "block", "warp", "part of a warp", "thread"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One way a parameter's array is touched, for moves and for words."""
+
+    array: str
+    kind: Literal["load", "store", "update", "atomic"]
+    type: Type  # of what is moved at once: __half, or uint4 through a cast
+    index: Expr  # in elements of `type`
+    stride: int | None  # elements from one index of the loop to the next; None: not constant
+    loop: str = ""  # index of the `Each` it is in; "" outside
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`function` is the kernel with template arguments bound and helpers that touch memory inlined."""
+
+    source: Source
+    function: Function
+    tasks: tuple[Task, ...]  # slowest first
+    steps: tuple[Step, ...]
+    team: Team
+    lanes: Expr | None = None  # how many threads a team has today
+    kept: tuple[Kept, ...] = ()
+    accesses: tuple[Access, ...] = ()
+    bound: tuple[tuple[str, str], ...] = ()  # template parameters -> what the entry binds them to
+    barriers: int = 0
+    notes: tuple[str, ...] = ()  # what was found on the way, in words with line numbers
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A kernel that could not be read as tasks and steps: only local moves are possible."""
+
+    source: Source
+    function: Function | None
+    reason: str  # in words, with a line number
+    line: int = 0
+
+
+# -- how the work is to be shared -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A parameter of the template to be: a macro with a finite domain."""
+
+    name: str
+    values: tuple[int, ...]
+    default: int
+    note: str = ""
+    categorical: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the writer parameterises. None: the writer does what the default says, and prints no parameter.
+
+    With all defaults the printed kernel shares work as the original does, as far as the scheme allows.
+    """
+
+    lanes: Choice | None = None  # threads to a task
+    tasks: Choice | None = None  # tasks to a block
+    vector: Choice | None = None  # elements in one load or store
+    items: Choice | None = None  # vectors a thread has in flight
+    split: Choice | None = None  # 1: a task's elements are spread over several blocks
+    keep: Choice | None = None  # vectors of its row a thread keeps in registers; 0: read again
+    persistent: Choice | None = None  # 0: a block ends with its tasks; else blocks for every multiprocessor
+    load_hint: Choice | None = None
+    store_hint: Choice | None = None
+    fast: Choice | None = None  # fast intrinsics
+    reciprocal: Choice | None = None
+    convert: Choice | None = None  # hardware conversions
+    divide: Choice | None = None  # strength-reduced index division
+    unroll: Choice | None = None  # of sequential loops inside bodies
+    bake: Choice | None = None  # sizes as constants of the build
+    bounds: Choice | None = None  # blocks to a multiprocessor in __launch_bounds__
+    registers: Choice | None = None  # --maxrregcount
+    flags: Choice | None = None
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return tuple(c for c in vars(self).values() if isinstance(c, Choice))
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A template to be written: what is computed, how it may be shared, and what must hold."""
+
+    kernel: Kernel
+    schedule: Schedule = Schedule()
+    require: tuple[tuple[str, str], ...] = ()  # name -> expression of the template file
+    prefer: tuple[tuple[str, str], ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()  # remedy -> condition
+    moves: tuple[str, ...] = ()  # applied, in order
