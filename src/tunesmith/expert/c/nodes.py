@@ -1,6 +1,6 @@
 """The tree of a kernel's source: types, expressions, statements, functions. Plain frozen values.
 
-Only what kernels use. What the reader does not know becomes `Opaque`: text that is kept and never interpreted.
+Only what kernels use. What the reader does not know becomes `Opaque`: text that is kept, never interpreted.
 Operators are spelled as in C. Every statement knows its line in the user's file; printing ignores it.
 """
 
@@ -189,7 +189,7 @@ class If:
 
 @dataclass(frozen=True)
 class For:
-    """`init` is one declaration or assignment each; `unroll` what a pragma says: None, 0 (full) or a count."""
+    """`init`: one declaration or assignment each; `unroll` is what a pragma says: None, 0 (full), a count."""
 
     init: tuple[Declare | Evaluate, ...]
     condition: Expr | None

@@ -1,11 +1,11 @@
 """What a kernel computes, apart from how its threads share the work.
 
-A kernel is read as *tasks* that do not depend on each other (a row, a token and head, a group), each worked on
-by a *team* of threads today (a block, a warp, a part of a warp, one thread). What a team does for its task is a
-list of *steps*. The heart is `Each`: a loop over elements whose order does not matter, spread over the team,
-perhaps with totals (sums, maxima) that every member knows afterwards. How many threads a team has, how many
-elements one takes at once, whether a row is kept in registers: none of that is in the steps. It is in the
-`Schedule`, which moves fill in with parameters, and from which the writer prints.
+A kernel is read as *tasks* that do not depend on each other (a row, a token and head, a group), each worked
+on by a *team* of threads today (a block, a warp, a part of a warp, one thread). What a team does for its task
+is a list of *steps*. The heart is `Each`: a loop over elements whose order does not matter, spread over the
+team, perhaps with totals (sums, maxima) that every member knows afterwards. How many threads a team has, how
+many elements one takes at once, whether a row is kept in registers: none of that is in the steps. It is in
+the `Schedule`, which moves fill in with parameters, and from which the writer prints.
 
     token < tokens:                                    Task("token", extent tokens)
         Each i in 0 .. d: sum += x * x                 totals: sum
@@ -39,25 +39,25 @@ class Task:
 class Total:
     """A value combined over all elements of a loop, known to the whole team afterwards.
 
-    `start` is what it begins with; it takes part once (an identity, or a bound such as eps for a maximum).
-    `combine` is the expression of `name` and `value` as the source writes it, e.g. Call("fmaxf", ...), or None
-    where the operator itself says it.
+    The loop's body combines it as the source does (`sum += x * x`, `m = fmaxf(m, x)`), thread by thread.
+    `start` is what every thread begins with: an identity of the operator, or for maxima and minima any value
+    that is the same for the whole team. `combine` is the function that joins two of them, e.g. "fmaxf"; ""
+    where the operator itself does.
     """
 
     name: str
     type: Type
     operator: Operator
     start: Expr
-    combine: str = ""  # a function of two values, e.g. "fmaxf"; "" for the operator itself
+    combine: str = ""
 
 
 @dataclass(frozen=True)
 class Each:
-    """For every index in start <= index < stop, in any order, once: the body. Reads what it does not write,
-    or, in place, the very elements it writes in the same turn.
+    """For every index in start <= index < stop, in any order, once: the body.
 
-    `kept`: arrays over the elements of the task that live between loops (shared memory today, indexed by the
-    loop's own index): name -> type. A later `Each` over the same range may read what this one wrote there.
+    It reads what it does not write or, in place, the very elements it writes in the same turn. Arrays of the
+    kernel's `kept` live between loops over the same range: a later one may read what an earlier one wrote.
     """
 
     index: str
