@@ -10,6 +10,7 @@ from tunesmith.core.device import Device, Resources
 from tunesmith.core.events import Baseline, Decided, Event, Recorded, Surveyed, Verified
 from tunesmith.core.messages import Unit
 from tunesmith.core.outcome import Outcome, Timing, Trial
+from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config, ConfigSet, Space
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
@@ -285,6 +286,38 @@ class Searcher(Protocol):
 
 class Planner(Protocol):
     def decide(self, state: State) -> Decided: ...
+
+
+@dataclass(frozen=True)
+class Refactoring:
+    """What an author is asked for: the kernel as a template with these moves, in this order."""
+
+    moves: tuple[str, ...]
+    without: tuple[tuple[str, int], ...] = ()  # values of parameters that proved wrong: left out
+    failure: str = ""  # the gate's words about the last draft, where this is another try
+
+
+@dataclass(frozen=True)
+class Written:
+    """A template file. `moves` are those in it; `refused` those that do not apply, and why."""
+
+    text: str
+    moves: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Why there is no template."""
+
+    reason: str
+
+
+class Author(Protocol):
+    """Turns a kernel into a template. The same task gives the same text."""
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined: ...
 
 
 class Journal(Protocol):
