@@ -17,7 +17,7 @@ demo:
 	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --template $(EXAMPLE)/template.cl --seed 1
 
 test:
-	@sh scripts/setup.sh dev,opencl,cuda
+	@sh scripts/setup.sh dev,opencl,cuda,models
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -25,7 +25,7 @@ test:
 	$(BIN)/pytest -n 2 --dist worksteal --durations 15
 
 gpu-test:
-	@sh scripts/setup.sh dev,opencl,cuda
+	@sh scripts/setup.sh dev,opencl,cuda,models
 	$(BIN)/pytest -m gpu
 
 preflight:

@@ -1,4 +1,4 @@
-# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl,cuda)
+# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl,cuda,models)
 #
 # Does again only what must be done again: .venv is remade when it is broken or was made for another folder
 # or another PYTHON, and the install is repeated when pyproject.toml or requirements-dev.txt has changed.

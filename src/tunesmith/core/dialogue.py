@@ -1,0 +1,89 @@
+"""What is said between a run and a language model: requests, replies, and why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tunesmith.core.digest import digest_of
+
+Role = Literal["planner", "author", "tester", "analyst"]
+ROLES: tuple[Role, ...] = ("planner", "author", "tester", "analyst")
+Speaker = Literal["system", "user", "assistant"]
+Expects = Literal["json", "file"]
+
+LONGEST = 256 << 10  # characters of a reply that are looked at: no template and no plan is longer
+_PER_TOKEN = 3.5  # characters, in a mixture of code and words
+
+
+@dataclass(frozen=True)
+class Message:
+    speaker: Speaker
+    text: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to a model, with everything it is told. Models remember nothing between requests."""
+
+    number: int  # within the run, from 1
+    role: Role
+    messages: tuple[Message, ...]
+    expects: Expects  # one JSON object, or one fenced block that is a whole file
+    example: str = ""  # of a reply that would be understood
+    most_tokens: int = 16384
+
+    @property
+    def digest(self) -> str:
+        """What is asked, whoever is asked and when: equal for equal questions."""
+        said = [part for m in self.messages for part in (m.speaker, m.text)]
+        return digest_of(self.role, self.expects, *said)
+
+    @property
+    def name(self) -> str:
+        """For files: sorted as they were asked."""
+        return f"{self.number:04d}-{self.role}"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """None: nobody said. Never zero for what is not known."""
+
+    sent: int | None = None  # tokens
+    received: int | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str
+    usage: Usage = Usage()
+    seconds: float | None = None
+    is_cut: bool = False  # it ran into the limit on its length
+
+
+@dataclass(frozen=True)
+class Pending:
+    """There is no reply yet; `where` says what is waited for."""
+
+    where: str
+
+
+@dataclass(frozen=True)
+class NoReply:
+    """The model did not answer. `lasts`: asking again would give the same (a wrong key, an unknown model)."""
+
+    reason: str
+    lasts: bool = False
+    wait: float | None = None  # seconds the other side asked us to wait
+
+
+class Model(Protocol):
+    name: str
+
+    def reply(self, request: Request) -> Reply | Pending | NoReply: ...
+
+
+def tokens_of(text: str) -> int:
+    """An estimate by length, for before a model has told."""
+    return int(len(text) / _PER_TOKEN) + 1

@@ -1,0 +1,1 @@
+"""Language models behind one protocol: hosted ones, a mailbox of files, and recordings of either."""

@@ -1,0 +1,74 @@
+"""A model that answers by files: each request is written, and the run waits for the reply beside it.
+
+So a person, a coding agent or a machine without network can be the model.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.core.dialogue import LONGEST, NoReply, Pending, Reply, Request
+from tunesmith.models.letters import letter
+
+POLL = 0.5
+SETTLED = 1.0  # seconds without a change, after which a file that somebody writes is believed to be whole
+
+
+@dataclass
+class Mailbox:
+    """`wait`: until the reply is there, else `Pending` when it is not. `folder` as errors should name it."""
+
+    folder: Path
+    wait: bool = True
+    tell: Callable[[str], None] = lambda text: None
+    name: str = "mailbox"
+
+    def reply(self, request: Request) -> Reply | Pending | NoReply:
+        target = self.folder / f"{request.name}.reply.md"
+        try:
+            self._write(request, target.name)
+            if self.wait and not target.exists():
+                self.tell(f"waiting for {target}")
+            while True:
+                text = _whole(target)
+                if text is not None:
+                    return Reply(text[: LONGEST + 1], is_cut=len(text) > LONGEST)
+                if not self.wait:
+                    return Pending(str(target))
+                time.sleep(POLL)
+        except OSError as error:
+            return NoReply(f"the mailbox {self.folder} cannot be used: {error.strerror or error}", lasts=True)
+
+    def _write(self, request: Request, reply_name: str) -> None:
+        """Once: a request that is there was asked by this run before it was interrupted."""
+        file = self.folder / f"{request.name}.request.md"
+        text = letter(request, reply_name)
+        if file.exists() and file.read_text("utf-8", "replace") == text:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f".{file.name}.part")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, file)
+
+
+def _whole(file: Path) -> str | None:
+    """What it holds, once nobody writes to it any more; None before."""
+    try:
+        before = file.stat()
+    except FileNotFoundError:
+        return None
+    if before.st_size == 0:
+        return None
+    quiet = time.time() - before.st_mtime
+    if 0 <= quiet < SETTLED:
+        time.sleep(SETTLED - quiet)
+    with file.open("rb") as source:
+        data = source.read(4 * LONGEST + 4)
+    after = file.stat()
+    if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        return None
+    return data.decode("utf-8", "replace")

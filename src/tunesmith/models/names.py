@@ -1,0 +1,61 @@
+"""How a model is named on the command line: `openai:gpt-5@http://host/v1`, `mailbox:DIR`, `recorded:DIR`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunesmith.core.dialogue import ROLES, Role
+from tunesmith.core.errors import BadInput
+
+KINDS = ("openai", "anthropic", "mailbox", "recorded")
+EXPERT = "expert"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """`kind` is one of KINDS or "expert"; `rest` a model's name or a folder, `url` another place for it."""
+
+    kind: str
+    rest: str = ""
+    url: str = ""
+
+
+def parse_spec(text: str) -> Spec:
+    kind, _, rest = text.strip().partition(":")
+    if kind == EXPERT and not rest:
+        return Spec(EXPERT)
+    if kind not in KINDS:
+        known = ", ".join(f"{kind}:…" for kind in KINDS)
+        raise BadInput(
+            f"unknown model {text!r}; known are {known} and {EXPERT}",
+            hint="e.g. --model openai:gpt-5, --model openai:my-model@http://localhost:8000/v1, "
+            "--model mailbox:DIR",
+        )
+    if kind in ("mailbox", "recorded"):
+        if not rest and kind == "recorded":
+            raise BadInput(f"{text!r} names no folder", hint=f"write {kind}:DIR")
+        return Spec(kind, rest)
+    name, _, url = rest.partition("@")
+    if not name:
+        raise BadInput(f"{text!r} names no model", hint=f"write {kind}:NAME")
+    if url and not url.startswith(("http://", "https://")):
+        raise BadInput(f"{url!r} is no address", hint=f"write {kind}:{name}@http://host:port/v1")
+    return Spec(kind, name, url)
+
+
+def parse_models(text: str) -> Mapping[Role, Spec]:
+    """`SPEC` for all roles, or `planner=SPEC,author=SPEC`: roles that are not named are the expert's."""
+    if "=" not in text.split("@", 1)[0]:
+        return dict.fromkeys(ROLES, parse_spec(text))
+    found: dict[Role, Spec] = dict.fromkeys(ROLES, Spec(EXPERT))
+    for part in text.split(","):
+        name, _, spec = part.partition("=")
+        role = next((role for role in ROLES if role == name.strip()), None)
+        if role is None:
+            raise BadInput(
+                f"unknown role {name.strip()!r}; the roles are {', '.join(ROLES)}",
+                hint="e.g. --model planner=expert,author=openai:gpt-5",
+            )
+        found[role] = parse_spec(spec)
+    return found
