@@ -1,0 +1,1 @@
+"""The roles played by language models: what each is told, and how its reply is read."""

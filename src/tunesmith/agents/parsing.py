@@ -1,0 +1,90 @@
+"""What is taken from a reply: one fenced file, or one JSON object of a known shape, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from tunesmith.core.dialogue import LONGEST, Reply
+
+T = TypeVar("T")
+
+_FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
+MARK = "/// tunesmith"  # what a template's header begins with
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a reply cannot be used, in words its author can act on."""
+
+    reason: str
+
+
+def read_file(reply: Reply) -> str | Fault:
+    """The one fenced block that is a template; where there is a single block, that one."""
+    fault = _too_long(reply)
+    if fault is not None:
+        return fault
+    blocks, is_open = _blocks(reply.text)
+    marked = [block for block in blocks if MARK in block]
+    if len(marked) == 1:
+        return marked[0]
+    if len(marked) > 1:
+        return Fault(f"the reply has {len(marked)} templates in fences; send one whole file, once")
+    if is_open or reply.is_cut:
+        return Fault("the reply ends inside a fenced block: it was cut off; send a shorter file, whole")
+    if len(blocks) == 1:
+        return blocks[0]
+    if not blocks:
+        return Fault("the reply has no fenced block; send the whole file between two lines of ```")
+    return Fault(f"none of the {len(blocks)} fenced blocks has the header `// {MARK}`; send one whole file")
+
+
+def read_json(reply: Reply, kind: type[T]) -> T | Fault:
+    """One object of that kind, alone, in a fence, or with words around it."""
+    fault = _too_long(reply)
+    if fault is not None:
+        return fault
+    blocks, _ = _blocks(reply.text)
+    text = next((b for b in blocks if b.lstrip().startswith("{")), None) or _braced(reply.text)
+    if text is None:
+        cut = ": it was cut off" if reply.is_cut else ""
+        return Fault(f"the reply has no JSON object{cut}; send one object and nothing else")
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace"), type=kind)
+    except msgspec.ValidationError as error:
+        return Fault(f"the JSON is not of the shape asked for: {error}")
+    except (msgspec.DecodeError, RecursionError) as error:
+        return Fault(f"the reply is no JSON: {error}")
+
+
+def _too_long(reply: Reply) -> Fault | None:
+    if len(reply.text) > LONGEST:
+        return Fault(f"the reply is longer than {LONGEST} characters; no file or plan needs that")
+    return None
+
+
+def _blocks(text: str) -> tuple[list[str], bool]:
+    """The fenced blocks, and whether the last one was never closed."""
+    blocks: list[str] = []
+    lines: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if not fence:
+            if found:
+                fence, lines = found["fence"], []
+        elif found and found["fence"].startswith(fence) and not found["info"].strip():
+            blocks.append("\n".join(lines) + "\n")
+            fence = ""
+        else:
+            lines.append(line)
+    return blocks, bool(fence)
+
+
+def _braced(text: str) -> str | None:
+    begin, end = text.find("{"), text.rfind("}")
+    return text[begin : end + 1] if 0 <= begin < end else None

@@ -1,0 +1,95 @@
+"""What is taken from a model's reply, and what is said about the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from tunesmith.agents.parsing import Fault, read_file, read_json
+from tunesmith.agents.replies import EXAMPLES, Analysis, Cases, Plan
+from tunesmith.core.dialogue import LONGEST, Reply
+
+TEMPLATE = "// /// tunesmith\n// [params]\n// A = [1]\n// ///\n__global__ void k() {}\n"
+
+
+def fenced(text: str, fence: str = "```", info: str = "cuda") -> str:
+    return f"{fence}{info}\n{text}{fence}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        fenced(TEMPLATE),
+        "Here it is:\n\n" + fenced(TEMPLATE) + "\nGood luck.",
+        fenced(TEMPLATE, "~~~~", ""),
+        fenced("int unrelated;\n") + "and\n" + fenced(TEMPLATE),
+        fenced(TEMPLATE, "````", "c++"),
+    ],
+)
+def test_one_file_is_found(text: str) -> None:
+    assert read_file(Reply(text)) == TEMPLATE
+
+
+def test_a_fence_inside_a_longer_fence_is_text() -> None:
+    inner = TEMPLATE + "// ```\n// not the end\n"
+    assert read_file(Reply(fenced(inner + "```\n", "````"))) == inner + "```\n"
+
+
+def test_a_single_block_without_a_header_is_left_to_the_template_reader() -> None:
+    assert read_file(Reply(fenced("__global__ void k() {}\n"))) == "__global__ void k() {}\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply("I would unroll the loop."), "no fenced block"),
+        (Reply("```cuda\n" + TEMPLATE), "cut off"),
+        (Reply("```cuda\n" + TEMPLATE, is_cut=True), "cut off"),
+        (Reply(fenced(TEMPLATE) * 2), "has 2 templates"),
+        (Reply(fenced("a\n") + fenced("b\n")), "none of the 2 fenced blocks"),
+        (Reply("x" * (LONGEST + 1)), "is longer than"),
+    ],
+)
+def test_what_is_no_file_is_said(reply: Reply, said: str) -> None:
+    found = read_file(reply)
+    assert isinstance(found, Fault)
+    assert said in found.reason
+
+
+@pytest.mark.parametrize("around", ["{}", "Sure:\n{}\nDone.", "```json\n{}\n```", "~~~\n{}\n~~~"])
+def test_an_object_is_found(around: str) -> None:
+    found = read_json(Reply(around.replace("{}", EXAMPLES["planner"])), Plan)
+    assert isinstance(found, Plan)
+    assert found.decision == "refactor"
+    assert found.moves == ("vector",)
+
+
+def test_our_own_examples_are_understood() -> None:
+    assert isinstance(read_json(Reply(EXAMPLES["tester"]), Cases), Cases)
+    assert isinstance(read_json(Reply(EXAMPLES["analyst"]), Analysis), Analysis)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Let us stop.", "no JSON object"),
+        ("{ not json }", "no JSON"),
+        ('{"decision": "stop"}', "missing required field `why`"),
+        ('{"decision": "delete", "why": "x"}', "decision"),
+        ('{"decision": "stop", "why": ""}', "why"),
+        ('{"decision": "stop", "why": "x", "shell": "rm"}', "unknown field `shell`"),
+        ('{"decision": "stop", "why": "' + "y" * 5000 + '"}', "length <= 4000"),
+        ("[" * 100_000 + "{}", "missing required field"),
+        ('{"decision": {"decision":' * 9_000 + "}", "decision"),
+        ('{"why": ' + "[" * 100_000 + "}", "why"),
+    ],
+)
+def test_what_is_no_plan_is_said(text: str, said: str) -> None:
+    found = read_json(Reply(text), Plan)
+    assert isinstance(found, Fault)
+    assert said in found.reason
+
+
+def test_sizes_are_numbers() -> None:
+    found = read_json(Reply('{"cases": [{"sizes": {"d": "all"}, "why": "x"}]}'), Cases)
+    assert isinstance(found, Fault)
+    assert "$.cases[0].sizes" in found.reason
