@@ -1,0 +1,127 @@
+"""Whether a source that nobody here wrote may be given to a compiler: device code, and no file but its own.
+
+The text is read as a compiler reads it: lines joined, comments gone. Whether the kernel is right is the
+oracle's business. On a CPU a kernel is native code: there nothing may be called that the source does not
+define itself and OpenCL does not bring.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_SPLICE = re.compile(r"\\[ \t]*\r?\n")
+_TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)")
+      | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')""",
+    re.VERBOSE | re.DOTALL,
+)
+_DIRECTIVE = re.compile(r"^[ \t]*(?:\#|%:|\?\?=)[ \t]*(?P<word>\w*)[ \t]*(?P<rest>[^\n]*)$", re.MULTILINE)
+_NAMED = re.compile(r'(<[^>\n]+>|"[^"\n]+")')
+_WORDS = re.compile(r"[^\W\d]\w*")
+_PROTOTYPE = re.compile(r"(?:^|(?<=[;{}]))\s*(?:[^\W\d]\w*[\s*]+)+(?P<name>[^\W\d]\w*)\s*\([^(){};]*\)\s*;")
+_DEFINITION = re.compile(r"\b(?P<name>[^\W\d]\w*)\s*\([^(){};]*\)\s*\{")
+_ATTRIBUTE = re.compile(r"\b__attribute(?:__)?\s*\(\s*\((?P<words>[^;{}]*?)\)\s*\)")
+
+_DIRECTIVES = frozenset({
+    "define", "undef", "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif", "pragma",
+    "error", "warning", "line",
+})  # fmt: skip
+# Of the host, whatever a compiler for devices would make of it.
+_HOST = re.compile(
+    r"<<<|\bint\s+main\s*\(|\b(?:cuda|hip)(?:Malloc|Memcpy|Free|Launch|SetDevice|Stream)\w*\s*\("
+)
+_READS_FILES = frozenset({"__has_include", "__has_include_next", "__has_embed", "_Pragma", "__pragma"})
+_ASSEMBLER = frozenset({"asm", "__asm", "__asm__"})
+_HARMLESS = frozenset({
+    "aligned", "__aligned__", "packed", "__packed__", "always_inline", "noinline", "unused", "const", "pure",
+    "vec_type_hint", "work_group_size_hint", "reqd_work_group_size", "opencl_unroll_hint", "overloadable",
+})  # fmt: skip
+# Of the C library, which is in the process a kernel runs in. A macro could hide how they are declared.
+_LIBRARY = frozenset({
+    "system", "popen", "execl", "execle", "execlp", "execv", "execve", "execvp", "fork", "vfork", "clone",
+    "syscall", "open", "openat", "creat", "fopen", "freopen", "fdopen", "unlink", "unlinkat", "remove",
+    "rename", "rmdir", "mkdir", "chmod", "chown", "link", "symlink", "socket", "connect", "bind", "dlopen",
+    "dlsym", "mmap", "mprotect", "kill", "ptrace", "setenv", "putenv", "getenv", "write", "read", "exit",
+    "_exit", "abort", "raise", "signal", "sigaction", "longjmp", "malloc", "free", "memfd_create",
+    "posix_spawn", "pthread_create",
+})  # fmt: skip
+_NO_TYPE = frozenset({"return", "else", "goto", "case", "do", "sizeof"})
+
+
+def vet(source: str, original: str, language: str) -> str | None:
+    """Why the source must not be compiled; None where it may. `original` is what it was made from, whose
+    includes it may have."""
+    text, known = _bare(source), _includes(_bare(original))
+    for directive in _DIRECTIVE.finditer(text):
+        word, rest = directive["word"], directive["rest"]
+        line = f"line {source.count(chr(10), 0, directive.start()) + 1}"
+        if word == "include":
+            named = _NAMED.match(rest.strip())
+            if named is None or named[0] not in known:
+                have = ", ".join(sorted(known)) or "none"
+                return f"{line}: #include {rest.strip()[:80]} is not among the original's, which are: {have}"
+        elif word and word not in _DIRECTIVES:
+            return f"{line}: #{word} is not allowed in a template"
+    words = set(_WORDS.findall(_without_strings(text)))
+    if reads := words & _READS_FILES:
+        return f"{min(reads)} is not allowed in a template"
+    host = _HOST.search(_without_strings(text))
+    if host is not None:
+        return f"{' '.join(host[0].split())!r} is host code; a template holds device code alone"
+    return _vet_native(text, words, original) if language == "opencl" else None
+
+
+def _vet_native(text: str, words: set[str], original: str) -> str | None:
+    if found := words & _ASSEMBLER:
+        return f"{min(found)} is not allowed in OpenCL C: a template has no assembler"
+    code = _without_strings(text)
+    called = {name for name in words & _LIBRARY if re.search(rf"\b{name}\b\s*[(,)]", code)}
+    if foreign := called - set(_WORDS.findall(original)):
+        return (
+            f"{min(foreign)} is a function of the C library; a template calls what it defines and built-ins"
+        )
+    if "##" in code and "##" not in original:
+        return "## is not allowed in a template: names stand as they are"
+    for attribute in _ATTRIBUTE.finditer(code):
+        strange = [word for word in _WORDS.findall(attribute["words"]) if word not in _HARMLESS]
+        if strange and not _is_size(strange):
+            return f"__attribute__(({strange[0]})) is not allowed in a template"
+    defined = {match["name"] for match in _DEFINITION.finditer(code)}
+    for prototype in _prototypes(code):
+        if prototype not in defined:
+            return f"{prototype} is declared and not defined: a template calls what it defines and built-ins"
+    return None
+
+
+def _is_size(words: list[str]) -> bool:
+    """Parameters, as in aligned(VEC * 4)."""
+    return all(word.isupper() or word == "sizeof" or word in ("float", "int", "half") for word in words)
+
+
+def _prototypes(code: str) -> Iterator[str]:
+    """Functions that are declared, wherever that is."""
+    for match in _PROTOTYPE.finditer(_DIRECTIVE.sub("", code)):
+        before = _WORDS.findall(match[0][: match.start("name") - match.start()])
+        if not _NO_TYPE.intersection(before):
+            yield match["name"]
+
+
+def _bare(source: str) -> str:
+    """As the compiler sees it: lines that go on are one, comments are blanks."""
+    text = _SPLICE.sub("", source)
+    return _TOKEN.sub(lambda m: _blank(m[0]) if m["comment"] is not None else m[0], text)
+
+
+def _blank(comment: str) -> str:
+    return " " + "\n" * comment.count("\n")
+
+
+def _without_strings(text: str) -> str:
+    return _TOKEN.sub(lambda m: '""' + "\n" * m[0].count("\n"), text)
+
+
+def _includes(text: str) -> frozenset[str]:
+    found = (_NAMED.match(d["rest"].strip()) for d in _DIRECTIVE.finditer(text) if d["word"] == "include")
+    return frozenset(match[0] for match in found if match is not None)

@@ -1,0 +1,106 @@
+"""Sources of strangers: what may be compiled and what may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunesmith.core.vetting import vet
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CUDA = "#include <cuda_fp16.h>\n__global__ void k(float *x) { x[0] = 1.0f; }\n"
+OPENCL = "__kernel void k(__global float *x) { x[0] = 1.0f; }\n"
+
+
+@pytest.mark.parametrize("template", sorted(EXAMPLES.glob("*/*/template.*")), ids=lambda p: p.parent.name)
+def test_our_own_templates_pass(template: Path) -> None:
+    (kernel,) = template.parent.glob("kernel.*")
+    language = "opencl" if template.suffix == ".cl" else "cuda"
+    original = kernel.read_text()
+    # A hand template may bring a header of its own; an author's may not.
+    extra = "".join(f"{line}\n" for line in template.read_text().splitlines() if line.startswith("#include"))
+    assert vet(template.read_text(), original + extra, language) is None
+
+
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        ("#include </etc/passwd>", "#include </etc/passwd> is not among the original's"),
+        ('#include "secrets.h"', '"secrets.h"'),
+        ("#  include <cuda_bf16.h>", "which are: <cuda_fp16.h>"),
+        ("#/* hidden */include <stdio.h>", "<stdio.h>"),
+        ("#inc\\\nlude <stdio.h>", "<stdio.h>"),
+        ("%:include <stdio.h>", "<stdio.h>"),
+        ("??=include <stdio.h>", "<stdio.h>"),
+        ("#define H <stdio.h>\n#include H", "#include H"),
+        ("#include_next <cuda_fp16.h>", "#include_next is not allowed"),
+        ("#import <x>", "#import is not allowed"),
+        ("#embed </etc/passwd>", "#embed is not allowed"),
+        ("#if __has_include(</etc/passwd>)\n#endif", "__has_include is not allowed"),
+        ("int main() { return 0; }", "host code"),
+        ("void f() { k<<<1, 1>>>(0); }", "host code"),
+        ("void f() { cudaMalloc(0, 1); }", "host code"),
+        ('_Pragma("nv_exec_check_disable")', "_Pragma is not allowed"),
+    ],
+)
+def test_what_reaches_out_is_refused(added: str, said: str) -> None:
+    found = vet(CUDA + added + "\n", CUDA, "cuda")
+    assert found is not None
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "// #include </etc/passwd>",
+        "/* int main() { k<<<1,1>>>(); } */",
+        "#include <cuda_fp16.h>",
+        "#define VEC 4\n#if VEC > 2\n#pragma unroll\n#endif",
+        "__device__ void f() { cudaGridDependencySynchronize(); }",
+        '__device__ void f() { asm volatile("membar.gl;"); }',
+        "__device__ int main_index(int i) { return i; }",
+    ],
+)
+def test_device_code_passes(added: str) -> None:
+    assert vet(CUDA + added + "\n", CUDA, "cuda") is None
+
+
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        ("int system(const char *);", "system is a function of the C library"),
+        ("void f() { int mine(int); mine(1); }", "mine is declared and not defined"),
+        ("#define P(n) int n(__constant char *)\nP(system);", "system is a function of the C library"),
+        ("#define P(n) int sys##n(__constant char *)\nP(tem);", "## is not allowed"),
+        ("extern int system(\n    __constant char *c);", "system is a function of the C library"),
+        ('void f() { __asm__(".incbin \\"/etc/passwd\\""); }', "no assembler"),
+        ("__attribute__((constructor)) void f() {}", "constructor"),
+        ("#include <stdio.h>", "not among the original's"),
+    ],
+)
+def test_native_code_calls_only_what_it_defines(added: str, said: str) -> None:
+    found = vet(OPENCL + added + "\n", OPENCL, "opencl")
+    assert found is not None
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "float twice(float x);\nfloat twice(float x) { return 2.0f * x; }",
+        "typedef struct __attribute__((aligned(VEC * 4))) { float at[VEC]; } pack;",
+        "__attribute__((reqd_work_group_size(64, 1, 1)))\n__kernel void j(__global float *x) { *x = 1; }",
+        "int half_of(int n) { if (n < 0) return abs(n); else return max(n, 1) / 2; }",
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
+        "void f() { float y = exp(1.0f); barrier(CLK_LOCAL_MEM_FENCE); }",
+    ],
+)
+def test_opencl_as_people_write_it_passes(added: str) -> None:
+    assert vet(OPENCL + added + "\n", OPENCL, "opencl") is None
+
+
+def test_a_line_is_named() -> None:
+    found = vet("\n\n#include <stdio.h>\n", "", "cuda")
+    assert found is not None
+    assert found.startswith("line 3:")
