@@ -1,0 +1,114 @@
+"""The zoo: plain kernels of many families and styles, to try the expert on. They are right themselves."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.backends.cuda.builds import built
+from tests.cuda_here import needs_nvrtc
+from tests.lab.labs import lab
+from tests.opencl_here import needs_opencl
+from tests.running import FIXTURES, tunesmith
+from tunesmith.backends.cuda.architectures import absent_device
+from tunesmith.core.checks.cases import Case, full_cases, verify_cases
+from tunesmith.core.messages import Refer
+from tunesmith.core.plan import Plan, plan_launch
+from tunesmith.core.problem import Problem
+from tunesmith.core.template import original
+from tunesmith.lab.reference import compute
+from tunesmith.lab.references import draw_of
+from tunesmith.problems import load_problem
+
+ZOO = FIXTURES / "zoo"
+NAMES = sorted(path.parent.name for path in ZOO.glob("*/problem.toml"))
+CUDA = [name for name in NAMES if (ZOO / name / "kernel.cu").exists()]
+OPENCL = [name for name in NAMES if (ZOO / name / "kernel.cl").exists()]
+H200 = absent_device("H200")
+SMALL = 1 << 20  # bytes that a reference is quick at
+
+every = pytest.mark.parametrize("name", NAMES)
+
+
+@cache
+def read(name: str) -> Problem:
+    return load_problem(ZOO / name)[0]
+
+
+@cache
+def cases(name: str) -> tuple[Case, ...]:
+    problem = read(name)
+    full = full_cases(problem, original(problem), H200, seed=0)
+    used = [case.sizes for case in full]
+    return (*full, *verify_cases(problem, original(problem), H200, seed=0, used=used))
+
+
+def planned(name: str, case: Case) -> Plan:
+    problem = read(name)
+    plan = plan_launch(problem, original(problem), dict(case.sizes), H200, None)
+    assert isinstance(plan, Plan), f"{case.where}: {plan}"
+    return plan
+
+
+def test_all_languages_are_there() -> None:
+    assert len(CUDA) >= 21
+    assert len(OPENCL) >= 5
+    assert len(NAMES) - len(CUDA) - len(OPENCL) >= 2
+
+
+@every
+def test_problems_are_read(name: str) -> None:
+    """Reading also holds the arguments against the kernel's own signature."""
+    problem = read(name)
+    assert 2 <= len(problem.workloads) <= 4
+    assert problem.accuracy.reference is not None
+    assert {path.name for path in (ZOO / name).iterdir() if path.is_file()} <= {
+        Path(problem.kernel.path).name,
+        "problem.toml",
+        "reference.py",
+        "inputs.py",
+    }
+
+
+@every
+def test_originals_can_be_launched_all_over_the_contract(name: str) -> None:
+    largest = max(planned(name, case).nbytes for case in cases(name))
+    assert largest <= 128 << 20
+
+
+@every
+def test_references_give_the_shapes_of_the_problem(name: str) -> None:
+    problem = read(name)
+    small = {case.sizes: case for case in cases(name) if planned(name, case).nbytes <= SMALL}
+    assert small
+    for case in list(small.values())[:6]:
+        plan = planned(name, case)
+        draw = draw_of(problem, case)
+        expected, _ = compute(Refer(problem.accuracy.reference, plan, draw, (), None, (), digests=False))
+        assert [array.name for array in expected.arrays] == [buffer.name for buffer in plan.compared()]
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", CUDA)
+def test_cuda_kernels_build(name: str) -> None:
+    kernel = read(name).kernel
+    binary = built(kernel.text, kernel.entry, device="H200", flags=kernel.flags)
+    assert not binary.resources.spills
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", OPENCL)
+def test_opencl_kernels_are_right(name: str) -> None:
+    with lab(read(name), spec="opencl", baseline=False) as harness:
+        assert harness.lab.check() >= 10
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", CUDA)
+def test_cuda_kernels_are_right(name: str, tmp_path: Path) -> None:
+    ended = tunesmith(tmp_path, "check", ZOO / name, "--json")
+    assert ended.code == 0, ended.err or ended.out
+    assert ended.json["right"]
