@@ -184,6 +184,7 @@ class If:
     condition: Expr
     then: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
+    constexpr: bool = False
     line: int = field(default=0, compare=False)
 
 
@@ -281,4 +282,5 @@ class Source:
         tuple[str, Expr], ...
     ] = ()  # constexpr and const variables of the file with their values
     aliases: tuple[tuple[str, str], ...] = ()  # typedef and using: name -> type
+    shared: tuple[Declare, ...] = ()  # shared memory declared at file scope
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers
