@@ -266,6 +266,7 @@ class Function:
     result: Type
     is_kernel: bool = False
     template: tuple[TemplateParameter, ...] = ()
+    specialises: tuple[str, ...] = ()  # template<> f<float>: the arguments it is written for
     text: str = ""  # as it stands in the source, with its qualifiers
     line: int = field(default=0, compare=False)
 

@@ -1,0 +1,102 @@
+"""The value of an #if: integer arithmetic over words whose macros are expanded; other names are 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunesmith.expert.c.lex import Token
+from tunesmith.expert.c.numbers import read_number
+from tunesmith.expert.c.unreadable import Unreadable
+
+_LEVELS = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}  # fmt: skip
+_MAX_DEPTH = 100
+
+
+def evaluate_condition(tokens: Sequence[Token]) -> int:
+    reader = _Reader(tokens)
+    value = reader.ternary(0)
+    reader.expect_end()
+    return value
+
+
+class _Reader:
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def expect_end(self) -> None:
+        if self._at < len(self._tokens):
+            raise Unreadable(f"`{self._peek()}` was not expected there")
+
+    def _peek(self) -> str:
+        return self._tokens[self._at].text if self._at < len(self._tokens) else ""
+
+    def _next(self) -> Token:
+        if self._at >= len(self._tokens):
+            raise Unreadable("it ends too early")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def ternary(self, depth: int) -> int:
+        if depth > _MAX_DEPTH:
+            raise Unreadable("it is nested too deep")
+        value = self._binary(1, depth)
+        if self._peek() != "?":
+            return value
+        self._next()
+        yes = self.ternary(depth + 1)
+        if self._next().text != ":":
+            raise Unreadable("a `?` has no `:`")
+        no = self.ternary(depth + 1)
+        return yes if value else no
+
+    def _binary(self, least: int, depth: int) -> int:
+        left = self._unary(depth + 1)
+        while _LEVELS.get(self._peek(), 0) >= least:
+            op = self._next().text
+            right = self._binary(_LEVELS[op] + 1, depth + 1)
+            left = _apply(op, left, right)
+        return left
+
+    def _unary(self, depth: int) -> int:
+        if depth > _MAX_DEPTH:
+            raise Unreadable("it is nested too deep")
+        token = self._next()
+        if token.text in ("!", "-", "+", "~"):
+            value = self._unary(depth + 1)
+            return {"!": int(not value), "-": -value, "+": value, "~": ~value}[token.text]
+        if token.text == "(":
+            value = self.ternary(depth + 1)
+            if self._next().text != ")":
+                raise Unreadable("a `(` has no `)`")
+            return value
+        if token.kind == "number":
+            number = read_number(token.text)
+            if isinstance(number, int):
+                return number
+        elif token.kind == "word":
+            if self._peek() == "(":  # __has_include(<x>) and its like: a call of what is no macro
+                raise Unreadable(f"{token.text}(...) has no meaning here")
+            return int(token.text == "true")
+        raise Unreadable(f"`{token.text}` is no integer")
+
+
+def _apply(op: str, a: int, b: int) -> int:
+    if op in ("/", "%"):
+        if b == 0:
+            raise Unreadable("it divides by zero")
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return quotient if op == "/" else a - b * quotient
+    if op in ("<<", ">>"):
+        if not 0 <= b < 64:
+            raise Unreadable(f"it shifts by {b}")
+        return a << b if op == "<<" else a >> b
+    results: dict[str, int] = {
+        "+": a + b, "-": a - b, "*": a * b, "&": a & b, "|": a | b, "^": a ^ b,
+        "==": a == b, "!=": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b,
+        "&&": bool(a) and bool(b), "||": bool(a) or bool(b),
+    }  # fmt: skip
+    return int(results[op])

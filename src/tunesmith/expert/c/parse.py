@@ -1,0 +1,417 @@
+"""A source text as a tree: its functions, and everything around them.
+
+What cannot be read is said in `unread`, with a line number, and does not keep the rest from being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tunesmith.expert.c.grammar_text import GrammarText, Known, grammar_text, known_names
+from tunesmith.expert.c.lex import Token, layout
+from tunesmith.expert.c.nodes import (
+    Declare,
+    Expr,
+    Function,
+    Number,
+    Parameter,
+    Return,
+    Source,
+    TemplateParameter,
+    Type,
+)
+from tunesmith.expert.c.numbers import integer, of_type
+from tunesmith.expert.c.parse_statements import StatementReader
+from tunesmith.expert.c.preprocess import preprocess
+from tunesmith.expert.c.top_level import top_level_items
+from tunesmith.expert.c.type_names import canonical
+from tunesmith.expert.c.unreadable import Unreadable
+from tunesmith.expert.reading.source_model import Language
+from tunesmith.expert.reading.syntax import parse, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_KERNEL_WORDS = frozenset({"__global__", "__kernel", "kernel"})
+_DEVICE_WORDS = _KERNEL_WORDS | {"__device__", "constexpr"}
+_MAX_TEXT = 500_000
+
+
+def read_source_tree(text: str, language: Language, defines: Iterable[tuple[str, str]] = ()) -> Source:
+    """`defines`: macros given to the compiler, as name and text. Never raises for what the text holds."""
+    if len(text) > _MAX_TEXT:
+        return Source(language, (), unread=(f"the file is longer than {_MAX_TEXT:,} characters",))
+    try:
+        prepared = preprocess(text, language, defines)
+    except Unreadable as trouble:
+        return Source(language, (), unread=(_said(trouble),))
+    known = known_names(prepared.tokens, language)
+    tokens = _without_own_namespaces(prepared.tokens, known)
+    place = grammar_text(tokens, language, known)
+    root = parse(place.text, language)
+    found = _Found()
+    if root.type == "ERROR" or any(child.type == "ERROR" for child in root.children):
+        for item in top_level_items(tokens):
+            part = grammar_text(item, language, known)
+            _FileReader(part, language, known, found).read(parse(part.text, language))
+    else:
+        _FileReader(place, language, known, found).read(root)
+    pragmas = tuple(f"#{t.text}" for t in tokens if t.kind == "directive" and "OPENCL" in t.text)
+    return Source(
+        language,
+        tuple(found.functions),
+        includes=prepared.includes,
+        preamble=(*pragmas, *found.preamble),
+        constants=tuple(found.constants.items()),
+        aliases=tuple(found.aliases.items()),
+        shared=tuple(found.shared),
+        unread=(*prepared.problems, *found.unread),
+    )
+
+
+def read_expression(text: str, language: Language = "cuda") -> Expr:
+    """One expression by itself, such as a template argument; raises Unreadable."""
+    source = read_source_tree(f"__device__ void expression() {{ return ({text}); }}", language)
+    body = source.functions[0].body if len(source.functions) == 1 and not source.unread else ()
+    if len(body) == 1 and isinstance(body[0], Return) and body[0].value is not None:
+        return body[0].value
+    raise Unreadable(f"`{text}` is not understood as an expression")
+
+
+def read_type(text: str, language: Language = "cuda") -> Type:
+    """One type by itself; raises Unreadable."""
+    source = read_source_tree(f"__device__ void type({text} parameter) {{}}", language)
+    if len(source.functions) == 1 and len(source.functions[0].parameters) == 1 and not source.unread:
+        return source.functions[0].parameters[0].type
+    raise Unreadable(f"`{text}` is not understood as a type")
+
+
+def _said(trouble: Unreadable) -> str:
+    return f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
+
+
+def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[Token, ...]:
+    """Functions are read without the file's own namespaces, so `ns::` and `using namespace ns` go."""
+    if not known.namespaces:
+        return tokens
+    kept: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        words = [token.text for token in tokens[at : at + 4]]
+        before = tokens[at - 1].text if at else ""
+        if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
+            at += 4
+        elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
+            if at + 2 < len(tokens):
+                follower = tokens[at + 2]
+                kept.append(replace(follower, space=tokens[at].space))
+            at += 3
+        else:
+            kept.append(tokens[at])
+            at += 1
+    return tuple(kept)
+
+
+@dataclass
+class _Found:
+    functions: list[Function] = field(default_factory=list)
+    preamble: list[str] = field(default_factory=list)
+    constants: dict[str, Expr] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    shared: list[Declare] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+class _FileReader(StatementReader):
+    def __init__(self, place: GrammarText, language: str, known: Known, found: _Found) -> None:
+        super().__init__(place, language, known)
+        self.found = found
+        self.pointers = set()
+        self.variables = set()
+
+    def read(self, root: Node) -> None:
+        pending = list(reversed(root.named_children))
+        if root.type == "ERROR":  # the whole file: what is around its functions means nothing
+            self._unread(root, "this could not be read")
+            pending = [
+                node for node in pending if node.type in ("function_definition", "template_declaration")
+            ]
+        while pending:
+            node = pending.pop()
+            match node.type:
+                case "function_definition" | "template_declaration":
+                    self._function_or_template(node)
+                case "namespace_definition" | "linkage_specification":
+                    body = node.child_by_field_name("body")
+                    if body is None:
+                        continue
+                    pending += reversed(body.named_children) if body.type == "declaration_list" else [body]
+                case "ERROR":
+                    # A broken head may hide whole functions below it.
+                    self._unread(node, "this could not be read")
+                    pending += reversed([n for n in node.named_children if n.type == "function_definition"])
+                case "comment" | "preproc_call":
+                    pass
+                case _:
+                    self._other(node)
+
+    def _unread(self, node: Node, reason: str) -> None:
+        error = next((n for n in walk(node) if n.type == "ERROR" or n.is_missing), node)
+        line = self.line(error)
+        shown = " ".join(self.text(error).split())[:60]
+        self.found.unread.append(f"line {line}: {reason}" + (f": `{shown}`" if shown else ""))
+
+    def _other(self, node: Node) -> None:
+        text = self._whole_text(node)
+        if not text.strip(" ;"):
+            return
+        if node.type == "declaration" and not node.has_error:
+            if self._file_shared(node):
+                return
+            self._file_constants(node)
+            if any(_is_function(part) for part in node.children_by_field_name("declarator")):
+                return  # a prototype: functions are put in order by who calls whom
+        elif node.type == "alias_declaration" or node.type == "type_definition":
+            self._alias(node)
+        elif node.type == "enum_specifier":
+            self._enumerators(node)
+        elif node.has_error:
+            self._unread(node, "this could not be read")
+        elif node.type == "struct_specifier":
+            self._static_functions(node)
+        self.found.preamble.append(text)
+
+    def _static_functions(self, node: Node) -> None:
+        """`Op::apply` of a struct: read to be put in place; its text stays in the struct."""
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is None or body is None:
+            return
+        for member in body.named_children:
+            if member.type != "function_definition" or not self._is_static(member):
+                continue
+            before = len(self.found.functions)
+            try:
+                self._function(member, (), set(), "")
+            except Unreadable:
+                continue  # it stays a call of something that is not known
+            self.found.functions[before:] = [
+                replace(f, name=f"{self.short(name)}::{f.name}") for f in self.found.functions[before:]
+            ]
+
+    def _is_static(self, member: Node) -> bool:
+        return any(
+            child.type == "storage_class_specifier" and child.text == b"static" for child in member.children
+        )
+
+    def _whole_text(self, node: Node) -> str:
+        """With the qualifiers the grammar was not shown, and the semicolon that it may leave out."""
+        start, end = self._token_range(node)
+        text = layout(self.place.tokens[start:end])
+        following = self.place.tokens[end].text if end < len(self.place.tokens) else ""
+        return text.strip() + (";" if following == ";" and not text.rstrip().endswith(";") else "")
+
+    def _token_range(self, node: Node) -> tuple[int, int]:
+        tokens, starts = self.place.tokens, self.place.starts
+        start = self.place.at(node.start_byte)
+        while start and starts[start - 1] == starts[start]:
+            start -= 1
+        while (
+            start and tokens[start - 1].text not in (";", "{", "}") and tokens[start - 1].kind != "directive"
+        ):
+            start -= 1
+        while start < len(tokens) and tokens[start].kind == "directive":
+            start += 1
+        end = self.place.at(max(node.end_byte - 1, 0)) + 1
+        return start, end
+
+    # -- what is no function ------------------------------------------------------------------------
+
+    def _file_shared(self, node: Node) -> bool:
+        """Shared memory declared outside of the kernels that use it."""
+        if "__shared__" not in {token.text for token in self.place.words(node.start_byte, node.end_byte)}:
+            return False
+        parts = self._declaration(node, self.line(node))
+        declares = [part for part in parts if isinstance(part, Declare) and "shared" in part.storage]
+        self.found.shared += declares
+        return len(declares) == len(parts)
+
+    def _file_constants(self, node: Node) -> None:
+        try:
+            specifiers = self.specifiers(node)
+            if not (specifiers.type.const or "constexpr" in specifiers.words):
+                return
+            for part in self._declaration(node, self.line(node)):
+                if isinstance(part, Declare) and part.init is not None and not part.is_array:
+                    self.found.constants[part.name] = of_type(part.init, part.type)
+        except Unreadable:
+            return  # it stays in the preamble as text; nothing was promised about its value
+
+    def _alias(self, node: Node) -> None:
+        name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
+        if node.type == "alias_declaration" and name is not None and type_ is not None:
+            self.found.aliases[self.short(name)] = self._alias_text(type_)
+            return
+        declarators = node.children_by_field_name("declarator")
+        if type_ is not None and len(declarators) == 1 and declarators[0].type == "type_identifier":
+            is_struct = type_.child_by_field_name("body") is not None
+            if not is_struct:
+                self.found.aliases[self.short(declarators[0])] = self._alias_text(type_)
+
+    def _alias_text(self, node: Node) -> str:
+        return canonical(self.short(node), self.language)
+
+    def _enumerators(self, node: Node) -> None:
+        body = node.child_by_field_name("body")
+        following: int | None = 0
+        for item in body.named_children if body is not None else []:
+            name, value = item.child_by_field_name("name"), item.child_by_field_name("value")
+            if name is None:
+                continue
+            if value is not None:
+                expr = self.expr(value)
+                following = expr.value if isinstance(expr, Number) and isinstance(expr.value, int) else None
+            if following is not None:
+                self.found.constants[self.short(name)] = integer(following)
+                following += 1
+
+    # -- functions ----------------------------------------------------------------------------------
+
+    def _function_or_template(self, node: Node) -> None:
+        inner = node
+        template: tuple[TemplateParameter, ...] = ()
+        try:
+            while inner.type == "template_declaration":
+                template += self._template_parameters(inner.child_by_field_name("parameters"))
+                inner = inner.named_children[-1]
+            if inner.type != "function_definition":
+                self._other(node)
+                return
+            start, end = self._token_range(node)
+            body = inner.child_by_field_name("body")
+            head_end = self.place.at(body.start_byte) if body is not None else end
+            words = {token.text for token in self.place.tokens[start:head_end]}
+            if self.language != "opencl" and not words & _DEVICE_WORDS:
+                return  # host code
+            if inner.has_error:
+                self._unread(inner, f"{self._name_of(inner)} could not be read, it stumbles here")
+                return
+            self._function(inner, template, words, layout(self.place.tokens[start:end]))
+        except Unreadable as trouble:
+            line = trouble.line or self.line(inner)
+            self.found.unread.append(
+                f"line {line}: {self._name_of(inner)} could not be read: {trouble.reason}"
+            )
+
+    def _name_of(self, node: Node) -> str:
+        declarator = node.child_by_field_name("declarator")
+        for _ in range(8):
+            if declarator is None or declarator.type == "identifier":
+                break
+            declarator = declarator.child_by_field_name("declarator")
+        return self.short(declarator) if declarator is not None else "a function"
+
+    def _function(
+        self, node: Node, template: tuple[TemplateParameter, ...], words: set[str], text: str
+    ) -> None:
+        declarator = node.child_by_field_name("declarator")
+        result = self.specifiers(node).type
+        while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
+            pointer = declarator.type == "pointer_declarator"
+            result = (
+                replace(result, pointers=result.pointers + 1) if pointer else replace(result, reference=True)
+            )
+            declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
+        name = declarator.child_by_field_name("declarator") if declarator is not None else None
+        if declarator is None or name is None or declarator.type != "function_declarator":
+            raise Unreadable("its head is not understood", self.line(node))
+        specialises: tuple[str, ...] = ()
+        if name.type == "template_function":
+            specialises = tuple(self.short(a) for a in _arguments(name))
+            name = name.child_by_field_name("name") or name
+        if name.type == "operator_name":
+            self.found.preamble.append(text.strip())  # used by its sign: only the compiler needs it
+            return
+        if name.type not in ("identifier", "field_identifier"):
+            raise Unreadable(
+                f"`{self.short(name)}` is a form of function that is not understood", self.line(name)
+            )
+        self.pointers = set()
+        self.variables = set()
+        parameters = self._parameters(declarator.child_by_field_name("parameters"))
+        self.found.functions.append(
+            Function(
+                self.short(name),
+                parameters,
+                self.block(node.child_by_field_name("body")),
+                result,
+                is_kernel=bool(words & _KERNEL_WORDS),
+                template=template,
+                specialises=tuple(canonical(text, self.language) for text in specialises),
+                text=text.strip(),
+                line=self.line(name),
+            )
+        )
+
+    def _parameters(self, node: Node | None) -> tuple[Parameter, ...]:
+        found: list[Parameter] = []
+        for child in node.named_children if node is not None else []:
+            if child.type == "comment":
+                continue
+            if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
+                raise Unreadable(f"the parameter `{self.short(child)}` is not understood", self.line(child))
+            declared = self.declarator(child.child_by_field_name("declarator"), self.specifiers(child).type)
+            type_ = declared.type
+            if declared.dims:
+                type_ = replace(type_, pointers=type_.pointers + len(declared.dims))
+            if type_ == Type("void") and not declared.name:
+                continue
+            self.variables.add(declared.name)
+            if type_.is_pointer:
+                self.pointers.add(declared.name)
+            found.append(Parameter(type_, declared.name))
+        return tuple(found)
+
+    def _template_parameters(self, node: Node | None) -> tuple[TemplateParameter, ...]:
+        found: list[TemplateParameter] = []
+        for child in node.named_children if node is not None else []:
+            match child.type:
+                case "type_parameter_declaration" | "optional_type_parameter_declaration":
+                    default = child.child_by_field_name("default_type")
+                    name = next(
+                        (c for c in child.named_children if c.type == "type_identifier" and c != default),
+                        None,
+                    )
+                    text = "" if name is None else self.short(name)
+                    found.append(
+                        TemplateParameter(
+                            text, "type", default="" if default is None else self.short(default)
+                        )
+                    )
+                case "parameter_declaration" | "optional_parameter_declaration":
+                    declared = self.declarator(
+                        child.child_by_field_name("declarator"), self.specifiers(child).type
+                    )
+                    value = child.child_by_field_name("default_value")
+                    found.append(
+                        TemplateParameter(
+                            declared.name, "value", declared.type, "" if value is None else self.short(value)
+                        )
+                    )
+                case "comment":
+                    pass
+                case _:
+                    raise Unreadable(
+                        f"the template parameter `{self.short(child)}` is not understood", self.line(child)
+                    )
+        return tuple(found)
+
+
+def _arguments(name: Node) -> list[Node]:
+    listed = name.child_by_field_name("arguments")
+    return listed.named_children if listed is not None else []
+
+
+def _is_function(declarator: Node) -> bool:
+    return any(node.type == "function_declarator" for node in walk(declarator))
