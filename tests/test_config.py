@@ -86,12 +86,16 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
     cache = false
     prune = false
     prior = false
+    steer = false
+    counters = true
     runs = "läufe"
     cache_dir = "c"
     builders = 2
     """
     config = resolved(tmp_path, text)
-    assert config == RunConfig("fake", "0", "random", 5, 60, 7, False, False, False, "läufe", "c", 2)
+    assert config == RunConfig(
+        "fake", "0", "random", 5, 60, 7, False, False, False, False, True, "läufe", "c", 2
+    )
 
 
 def test_where_the_cache_lies(tmp_path: Path) -> None:

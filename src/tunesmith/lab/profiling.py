@@ -16,7 +16,7 @@ from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.messages import Draw
 from tunesmith.core.plan import Geometry, Plan, Refused, plan_launch
 from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.profile.counting import Counting, NoCounting, ToCount
+from tunesmith.core.profile.counting import Counted, Counting, NoCounting, ToCount
 from tunesmith.core.profile.facts import (
     BlockTime,
     Ceilings,
@@ -82,6 +82,14 @@ class Looked:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Built:
+    profile: Profile
+    code: BuiltCode
+    plan: Plan
+    notes: tuple[str, ...]
+
+
 class Profiler:
     """`runner` None: the device is not here, and only what a build tells is known."""
 
@@ -109,7 +117,27 @@ class Profiler:
         self._progress = progress
         self._policy = policies.policies_of(device).baseline
 
+    def known(self, subject: Subject, workload: Workload, seconds: float) -> Looked:
+        """Without timing anything: it is known how long it takes. Counters are taken where there are any."""
+        found = self._built(subject, workload)
+        if isinstance(found, Looked):
+            return found
+        timed = replace(found.profile, seconds=seconds)
+        counted = self._count(found.code, found.plan, workload)
+        told = replace(timed, counters=counted.counters, no_counters=counted.why_not)
+        return Looked(told, found.notes)
+
     def profile(self, subject: Subject, workload: Workload) -> Looked:
+        found = self._built(subject, workload)
+        if isinstance(found, Looked):
+            return found
+        if self._runner is None:
+            return Looked(replace(found.profile, no_counters="the device is not here"), found.notes)
+        looked = self._measure(found.profile, subject, workload, found.code, found.plan)
+        return replace(looked, notes=(*found.notes, *looked.notes))
+
+    def _built(self, subject: Subject, workload: Workload) -> _Built | Looked:
+        """What its build and its launch tell; `Looked` where it cannot run."""
         where = f"{subject.name} at {workload.name}"
         self._progress(f"building {where}")
         warm = workload.cache == "warm"
@@ -136,10 +164,7 @@ class Profiler:
         notes: tuple[str, ...] = ()
         if len(plan.launches) > 1:
             notes = (f"of its {len(plan.launches)} launches, {main.entry} is the one whose code is told of",)
-        if self._runner is None:
-            return Looked(replace(found, no_counters="the device is not here"), notes)
-        looked = self._measure(found, subject, workload, code, plan)
-        return replace(looked, notes=(*notes, *looked.notes))
+        return _Built(found, code, plan, notes)
 
     def _measure(
         self, found: Profile, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan
@@ -155,9 +180,7 @@ class Profiler:
         experiments, notes = self._experiments(subject, workload, code, plan, seconds)
         if not isinstance(self._counting, NoCounting):
             self._progress(f"counting {where}")
-        counted = self._counting.count(
-            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm)
-        )
+        counted = self._count(code, plan, workload)
         if counted.left_out:
             few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
             notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
@@ -169,6 +192,12 @@ class Profiler:
             no_counters=counted.why_not,
         )
         return Looked(found, notes)
+
+    def _count(self, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
+        warm = workload.cache == "warm"
+        return self._counting.count(
+            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm)
+        )
 
     # -- what a build tells -----------------------------------------------------------------------------
 
