@@ -64,6 +64,11 @@ class Region:
     texts: tuple[str, ...] = ()
     side: Side = "inside"
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether `numbers` are all that lie on this side; of a large space they are a part."""
+        return len(self.configs) <= MOST
+
     def __len__(self) -> int:
         return len(self.numbers)
 
@@ -106,9 +111,8 @@ def _split(
     configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...]
 ) -> tuple[Numbers, NDArray[np.bool_]]:
     total = len(configs)
-    numbers = np.arange(total)
-    if total > MOST:
-        numbers = np.unique(np.random.default_rng(0).integers(total, size=MOST))
+    drawn = np.random.default_rng(0).integers(total, size=MOST) if total > MOST else np.arange(total)
+    numbers = np.unique(drawn)
     values = configs.values_matrix(numbers)
     columns = {param.name: values[:, place] for place, param in enumerate(params)}
     inside = np.ones(len(numbers), dtype=np.bool_)

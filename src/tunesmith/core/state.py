@@ -55,7 +55,7 @@ class State:
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: tuple[Surveyed, ...] = ()  # built, and neither measured nor on the way there nor pruned
     known: frozenset[Config] = frozenset()  # built, asked for, or on the way
-    steered_after: int = 0  # outcomes of the search that were there when it was last steered
+    steered_at: tuple[int, ...] = ()  # outcomes of the search that were there at each `Steered`
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -136,8 +136,8 @@ def apply(state: State, record: Recorded) -> State:
             return replace(state, profiled=(*state.profiled, event))
         case Steered() as event:
             # What a searcher expected was of the part it was shown.
-            after = len(state.searched())
-            return replace(state, steered=(*state.steered, event), steered_after=after, gains=())
+            at = (*state.steered_at, len(state.searched()))
+            return replace(state, steered=(*state.steered, event), steered_at=at, gains=())
         case Asked(trials, gain):
             return _asked(state, trials, gain)
         case Pruned() as event:

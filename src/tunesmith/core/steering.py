@@ -63,7 +63,8 @@ def focus_of(
             text = offered.answers[remedy].text
             if subject is not None and meets(subject, (text,)):
                 continue
-            evidence = f"{finding.evidence[0]} (at {', '.join(workloads)})"
+            where = "every workload" if 1 < len(workloads) == len(diagnoses) else ", ".join(workloads)
+            evidence = f"{finding.evidence[0]} (at {where})"
             condition = Condition(remedy.value, text, finding.kind.value, evidence, score)
             remaining = offered.count([*conditions, condition])
             if remaining == left:

@@ -40,7 +40,7 @@ def next_step(
         return _decided(problem, state, offered, tried)
     if state.focus is None:
         return None
-    before = len(tried) - (len(state.searched()) - state.steered_after)
+    before = len(tried) - (len(state.searched()) - state.steered_at[-1])
     found = doubt(state.focus, tried, noise(state), before)
     if found is None:
         return None

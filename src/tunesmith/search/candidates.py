@@ -27,6 +27,7 @@ class Field:
         self.pool: Numbers | None = None  # None: too many to list
         self._places: Positions = np.zeros((0, len(view.space.params)), dtype=np.uint8)
         opened = view.open
+        self._part = opened if isinstance(opened, Region) and not opened.is_whole else None
         if view.pool is not None:
             found = [_number(view.configs, config) for config in opened]
             self.pool = np.array([number for number in found if number is not None], dtype=np.int64)
@@ -59,7 +60,7 @@ class Field:
         number = self.number(config)
         if number is None:
             return np.zeros(0, dtype=np.int64)
-        if self.pool is not None:
+        if self.pool is not None and self._part is None:
             differing = (self._places != self.positions(np.array([number]))[0]).sum(axis=1)
             return _without(self.pool[differing == 1], seen)
         near = [
@@ -67,6 +68,7 @@ class Field:
             for param in self._space.params
             for value in param.values
             if value != config[param.name]
+            and (self._part is None or config.replace(param.name, value) in self._part)
         ]
         return _without(np.array(sorted(i for i in near if i is not None), dtype=np.int64), seen)
 
