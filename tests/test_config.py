@@ -176,3 +176,4 @@ def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.
         assert environment[name].startswith(str(tmp_path))
     assert environment["LIBRARY_PATH"].split(os.pathsep) == ["/opt/lib", str(tmp_path / "lib")]
     assert environment["KEPT"] == "yes"
+    assert environment["CUDA_CACHE_DISABLE"] == "1", "else a build may come without the compiler's words"
