@@ -280,7 +280,7 @@ def lab(
     from tunesmith.lab.lab import LabSettings, LocalLab
     from tunesmith.lab.onlooker import Onlooker
 
-    simulated = backend_name(spec) in ("fake", "replay")
+    missing = _no_profiles(spec, device, ceilings)
     counted = counting(spec, scratch) if counters else NoCounting(NO_COUNTERS)
     reader = instructions_reader(spec)
     return LocalLab(
@@ -291,9 +291,19 @@ def lab(
         cache=cache,
         known=known,
         progress=progress,
-        onlooker=None if simulated else Onlooker(problem, device, counted, reader, ceilings, seed, progress),
-        no_profiles="a simulated device has nothing to profile" if simulated else "",
+        onlooker=None if missing else Onlooker(problem, device, counted, reader, ceilings, seed, progress),
+        no_profiles=missing,
     )
+
+
+def _no_profiles(spec: str, device: Device, ceilings: KeptCeilings | None) -> str:
+    """Why a search here has no profile to be steered by; empty where it has."""
+    if backend_name(spec) in ("fake", "replay"):
+        return "a simulated device has nothing to profile"
+    # There machine code is not read, and to measure ceilings takes longer than many a search.
+    if device.is_host and (ceilings is None or ceilings.get(device) is None):
+        return f"the ceilings of {device.name} are not known; tunesmith profile measures them"
+    return ""
 
 
 def runner(spec: str, scratch: Path, device: Device) -> Runner:

@@ -10,7 +10,6 @@ from tunesmith.core.events import Profiled
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.counting import Counting
 from tunesmith.core.profile.diagnose import diagnose
-from tunesmith.core.profile.facts import Ceilings
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template
 from tunesmith.lab.builders import Builders
@@ -53,6 +52,7 @@ class Onlooker:
         return Profiled(config, workload, diagnose(looked.profile), looked.notes)
 
     def _made(self, builders: Builders, runner: Runner) -> Profiler:
+        found, _ = kept_or_measured(self.kept, self.device, builders, lambda: runner, self.progress)
         return Profiler(
             self.problem,
             self.device,
@@ -60,13 +60,7 @@ class Onlooker:
             runner,
             self.counting,
             self.instructions,
-            ceilings=self._ceilings(builders, runner),
+            ceilings=found,
             seed=self.seed,
             progress=self.progress,
         )
-
-    def _ceilings(self, builders: Builders, runner: Runner) -> Ceilings:
-        if self.device.is_host:  # to measure them there takes longer than many a search
-            known = self.kept.get(self.device) if self.kept is not None else None
-            return known[0] if known is not None else Ceilings()
-        return kept_or_measured(self.kept, self.device, builders, lambda: runner, self.progress)[0]
