@@ -17,7 +17,7 @@ FLOORS = (
 
 
 def floors(all_: Mapping[str, Told | None]) -> list[str]:
-    told = all_["floors"]
+    told = all_.get("floors")
     if told is None:
         return ["Not measured.", ""]
     head = ["example", "workload", "before", "away", "bound by", "first finding"]
@@ -48,7 +48,7 @@ def _view(view: Told) -> list[str]:
 
 
 def faults(all_: Mapping[str, Told | None]) -> list[str]:
-    told = all_["faults"]
+    told = all_.get("faults")
     if told is None:
         return ["Not measured.", ""]
     rows, named = [], {"with": 0, "without": 0}
@@ -80,7 +80,7 @@ def faults(all_: Mapping[str, Told | None]) -> list[str]:
 
 
 def occupancy(all_: Mapping[str, Told | None]) -> list[str]:
-    told = all_["occupancy"]
+    told = all_.get("occupancy")
     if told is None:
         return ["Not measured.", ""]
     different, cases = len(told["different"]), told["cases"]
