@@ -23,6 +23,7 @@ from tunesmith.core.profile.facts import (
     Experiments,
     Instructions,
     LaunchFacts,
+    LaunchPart,
     Operations,
     Profile,
     StaticFacts,
@@ -35,6 +36,7 @@ from tunesmith.core.stats import median
 from tunesmith.core.template import Template, Variant, original
 from tunesmith.lab import policies
 from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
+from tunesmith.lab.launch_parts import main_place, prefixes, shares, with_shares
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
@@ -87,7 +89,6 @@ class _Built:
     profile: Profile
     code: BuiltCode
     plan: Plan
-    notes: tuple[str, ...]
 
 
 class Profiler:
@@ -124,17 +125,15 @@ class Profiler:
             return found
         timed = replace(found.profile, seconds=seconds)
         counted = self._count(found.code, found.plan, workload)
-        told = replace(timed, counters=counted.counters, no_counters=counted.why_not)
-        return Looked(told, found.notes)
+        return Looked(replace(timed, counters=counted.counters, no_counters=counted.why_not))
 
     def profile(self, subject: Subject, workload: Workload) -> Looked:
         found = self._built(subject, workload)
         if isinstance(found, Looked):
             return found
         if self._runner is None:
-            return Looked(replace(found.profile, no_counters="the device is not here"), found.notes)
-        looked = self._measure(found.profile, subject, workload, found.code, found.plan)
-        return replace(looked, notes=(*found.notes, *looked.notes))
+            return Looked(replace(found.profile, no_counters="the device is not here"))
+        return self._measure(found.profile, subject, workload, found.code, found.plan)
 
     def _built(self, subject: Subject, workload: Workload) -> _Built | Looked:
         """What its build and its launch tell; `Looked` where it cannot run."""
@@ -155,16 +154,14 @@ class Profiler:
         plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
         if isinstance(plan, Refused):
             return Looked(found, (f"{where} cannot run: {plan.reason}",))
-        main = main_launch(plan)
-        found = replace(
-            found,
-            static=self._static(code, main.entry),
-            launch=self._launch(code, plan, main),
+        parts = tuple(
+            LaunchPart(g.entry, self._static(code, g.entry), self._launch(code, plan, g))
+            for g in plan.launches
         )
-        notes: tuple[str, ...] = ()
-        if len(plan.launches) > 1:
-            notes = (f"of its {len(plan.launches)} launches, {main.entry} is the one whose code is told of",)
-        return _Built(found, code, plan, notes)
+        main = parts[main_place(plan.launches)]
+        several = parts if len(parts) > 1 else ()
+        found = replace(found, static=main.static, launch=main.launch, parts=several)
+        return _Built(found, code, plan)
 
     def _measure(
         self, found: Profile, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan
@@ -178,6 +175,8 @@ class Profiler:
         seconds = timed[0]
         self._progress(f"experiments with {where}")
         experiments, notes = self._experiments(subject, workload, code, plan, seconds)
+        found, unknown = self._weighed(found, code, plan, warm)
+        notes = (*notes, *unknown)
         if not isinstance(self._counting, NoCounting):
             self._progress(f"counting {where}")
         counted = self._count(code, plan, workload)
@@ -255,6 +254,19 @@ class Profiler:
             blocks = tuple(sorted((*blocks, own), key=lambda b: b.threads))
         return Experiments(both.get("warm"), both.get("cold"), whole, half, blocks), tuple(notes)
 
+    def _weighed(
+        self, found: Profile, code: BuiltCode, plan: Plan, warm: bool
+    ) -> tuple[Profile, tuple[str, ...]]:
+        """Of several launches what each takes; the one that takes most is the one to tell of."""
+        if not found.parts:
+            return found, ()
+        timed = self._time(code, (*prefixes(plan), plan), warm)
+        if isinstance(timed, Verdict):
+            return found, (f"its launches were not timed one by one: {_first(timed.detail)}",)
+        parts = with_shares(found.parts, shares(timed[:-1], timed[-1]))
+        main = max(parts, key=lambda part: part.share or 0.0)
+        return replace(found, parts=parts, static=main.static, launch=main.launch), ()
+
     def _blocks(self, subject: Subject, workload: Workload) -> tuple[BlockTime, ...]:
         found: list[BlockTime] = []
         for config in subject.other_blocks():
@@ -291,8 +303,7 @@ def necessary_work(problem: Problem, workload: Workload) -> Work:
 
 
 def main_launch(plan: Plan) -> Geometry:
-    """Of several kernels the one with the most threads: a profile has room for one."""
-    return max(plan.launches, key=lambda g: math.prod(g.grid) * math.prod(g.block))
+    return plan.launches[main_place(plan.launches)]
 
 
 def half_grid(plan: Plan) -> Plan | None:
