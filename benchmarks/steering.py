@@ -133,9 +133,11 @@ def main(arguments: list[str] | None = None) -> int:
                 file.write(json.dumps(rows[-1]) + "\n")
             sys.stderr.write(f"\r{number} of {len(jobs)} searches")
     device = read_run(folders[0]).device.name
-    command = f"python -m benchmarks.steering RUNS_FOLDER --seeds {given.seeds}"
+    searches = " ".join(given.search)
+    command = f"python -m benchmarks.steering RUNS_FOLDER --seeds {given.seeds} --search {searches}"
+    built = " ".join((registry.compilers("cuda") or (("an unknown compiler", ""),))[0])
     given.docs.mkdir(parents=True, exist_ok=True)
-    text = page(rows, device, datetime.date.today().isoformat(), command)
+    text = page(rows, device, f"{datetime.date.today().isoformat()}, profiles built with {built}", command)
     (given.docs / "steering.md").write_text(text, encoding="utf-8")
     return 0
 

@@ -91,5 +91,5 @@ def page(rows: Sequence[Row], device: str, date: str, command: str) -> str:
     if stopped:
         said = ", ".join(f"{count} {'with' if steer else 'without'}" for steer, count in stopped.items())
         lines += [f"Searches that ended before they came so close, counted by their length: {said}.", ""]
-    lines += [f"{date}, by recorded times:", "", "```", command, "```"]
+    lines += [f"{date}; the times were recorded on the device by exhaustive runs:", "", "```", command, "```"]
     return "\n".join(lines) + "\n"

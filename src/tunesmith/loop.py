@@ -79,10 +79,10 @@ class Loop:
         """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
         state = self._state
         is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
-        if is_hungry and self._steer():
-            return
         reason = self._exhausted_budget() or self._nothing_to_gain()
         if reason is None:
+            if is_hungry and self._steer():
+                return
             if self._sentinel_due():
                 self._ask([(None, self._workloads)], "short", "sentinel")
                 return

@@ -16,7 +16,7 @@ from tunesmith.core.space import Config, ConfigSet, Param
 
 Side = Literal["inside", "outside"]
 Numbers = NDArray[np.int64]
-MOST = 500_000  # configurations that are looked at; of larger spaces a part, drawn once and for all
+MOST = 50_000  # configurations that are looked at; of larger spaces a part, drawn once and for all
 OUTSIDE_EVERY = 8  # picks, of which one is outside: a focus that is never left cannot prove wrong
 
 
@@ -79,8 +79,10 @@ class Region:
         return (self.configs[int(number)] for number in self.numbers)
 
     def __contains__(self, config: object) -> bool:
-        if not isinstance(config, Config) or config not in self.configs:
-            return False
+        return isinstance(config, Config) and config in self.configs and self.is_beside(config)
+
+    def is_beside(self, config: Config) -> bool:
+        """Whether a configuration lies on this side, feasible or not."""
         return meets(config, self.texts) == (self.side == "inside")
 
 

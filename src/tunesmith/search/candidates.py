@@ -64,13 +64,13 @@ class Field:
             differing = (self._places != self.positions(np.array([number]))[0]).sum(axis=1)
             return _without(self.pool[differing == 1], seen)
         near = [
-            self.number(config.replace(param.name, value))
+            config.replace(param.name, value)
             for param in self._space.params
             for value in param.values
             if value != config[param.name]
-            and (self._part is None or config.replace(param.name, value) in self._part)
         ]
-        return _without(np.array(sorted(i for i in near if i is not None), dtype=np.int64), seen)
+        numbers = [self.number(c) for c in near if self._part is None or self._part.is_beside(c)]
+        return _without(np.array(sorted(i for i in numbers if i is not None), dtype=np.int64), seen)
 
 
 @lru_cache(maxsize=2)
