@@ -178,6 +178,13 @@ def test_a_template_without_answers_is_profiled_and_not_steered() -> None:
     assert state.focus is None
 
 
+def test_to_have_looked_changes_nothing_where_nothing_follows() -> None:
+    looked = run_of(template=TEMPLATE).go()
+    unlooked = run_of(replace(STEER, steer=False), template=TEMPLATE).go()
+    assert len(looked.profiled) >= 2
+    assert [t.config for t in looked.asked] == [t.config for t in unlooked.asked]
+
+
 def test_a_profile_that_fails_is_a_note_and_the_run_goes_on() -> None:
     lab = FakeLab(no_profiles="", diagnosis=lambda _config, _workload: None)
     run = run_of(lab=lab)

@@ -171,7 +171,8 @@ class Loop:
             in_flight=under_way,
             closed=frozenset(verdict.config for verdict in state.pruned),
             budget_left=self._evals_left() if pool is not None or not self.settings.ahead else None,
-            seed=seed_of(self.settings.seed, "ask", state.events),
+            # To have looked at a kernel changes no draw: a search that is not steered is the same without.
+            seed=seed_of(self.settings.seed, "ask", state.events - len(state.profiled) - len(state.steered)),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=tuple(Prior(primed.name, primed.rows) for primed in state.primed),
             pool=pool,

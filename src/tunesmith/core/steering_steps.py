@@ -33,7 +33,7 @@ def next_step(
     """The original is looked at before anything is tried, the best so far once, later on."""
     if not state.settings.steer:
         return None
-    wanted = _to_profile(problem, state, tried)
+    wanted = _to_profile(problem, state, offered, tried)
     if wanted is not None:
         return wanted
     if len(state.profiled) > max((steered.profiled for steered in state.steered), default=0):
@@ -47,11 +47,14 @@ def next_step(
     return Steered(widened(state.focus, found, offered), found.reason, dropped=tuple(sorted(found.remedies)))
 
 
-def _to_profile(problem: Problem, state: State, tried: Sequence[Tried]) -> ToProfile | None:
+def _to_profile(
+    problem: Problem, state: State, offered: Steerable, tried: Sequence[Tried]
+) -> ToProfile | None:
     if not state.asked:
         return _missing(problem, state, None)
-    if not state.profiled:
-        return None  # from before there was steering, or there was nothing to be found out
+    # From before there was steering; or nothing would follow, and to look means to wait for what is under way.
+    if not state.profiled or not offered.answers:
+        return None
     subject = state.profiled[-1].config
     if subject is None:
         subject = _changed(state, tried)
