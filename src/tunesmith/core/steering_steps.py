@@ -52,7 +52,7 @@ def _to_profile(
 ) -> ToProfile | None:
     if not state.asked:
         return _missing(problem, state, None)
-    # From before there was steering; or nothing would follow, and to look means to wait for what is under way.
+    # From before there was steering; or nothing would follow, and what is under way need not be waited for.
     if not state.profiled or not offered.answers:
         return None
     subject = state.profiled[-1].config
