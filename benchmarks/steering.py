@@ -108,11 +108,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--search", nargs="+", default=["default"])
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("steering"))
+    parser.add_argument("--out", type=Path, help="where what was counted is kept; RUNS_FOLDER/steering")
     parser.add_argument("--docs", type=Path, default=Path("docs/benchmarks"))
     given = parser.parse_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
-    kept = given.out / "searches.jsonl"
+    out = given.out or given.runs / "steering"
+    out.mkdir(parents=True, exist_ok=True)
+    kept = out / "searches.jsonl"
     rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
     done = {(r["example"], r["search"], r["seed"], r["steer"]) for r in rows}
     folders = sorted(path.parent for path in given.runs.glob("*/journal.jsonl"))
