@@ -61,6 +61,7 @@ def _line(name: str, both: Sequence[tuple[int, int]]) -> list[str]:
 def _moves(rows: Sequence[Row]) -> list[str]:
     """What the original's diagnosis led to, for each example; it is the same for every seed."""
     lines = []
+    rows = [row for row in rows if "," not in row["search"]]  # as the templates have it
     for example in sorted({row["example"] for row in rows}):
         steered = [row for row in rows if row["example"] == example and row["steer"] and row["moves"]]
         if not steered:
@@ -72,7 +73,18 @@ def _moves(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def page(rows: Sequence[Row], device: str, date: str, command: str) -> str:
+def _nothing_to_save(rows: Sequence[Row]) -> list[str]:
+    """Examples whose first evaluation is close enough already, whatever the seed."""
+    most: dict[str, int] = {}
+    for row in rows:
+        if not row["steer"]:
+            most[row["example"]] = max(most.get(row["example"], 0), row["evaluations"])
+    names = [name for name, evaluations in sorted(most.items()) if evaluations == 1]
+    said = f"The template's default is as close already for {', '.join(names)}: there nothing can be saved."
+    return [said, ""] if names else []
+
+
+def page(rows: Sequence[Row], device: str, date: str, commands: Sequence[str]) -> str:
     searches = list(dict.fromkeys(row["search"] for row in rows))
     stopped = Counter(row["steer"] for row in rows if not row["reached"])
     lines = [
@@ -87,9 +99,16 @@ def page(rows: Sequence[Row], device: str, date: str, command: str) -> str:
     ]
     for search in searches:
         lines += [f"## Search `{search}`", "", *_table(rows, search)]
+    lines += _nothing_to_save(rows)
     lines += ["## What steered", "", *_moves(rows), ""]
     if stopped:
         said = ", ".join(f"{count} {'with' if steer else 'without'}" for steer, count in stopped.items())
         lines += [f"Searches that ended before they came so close, counted by their length: {said}.", ""]
-    lines += [f"{date}; the times were recorded on the device by exhaustive runs:", "", "```", command, "```"]
+    lines += [
+        f"{date}; the times were recorded on the device by exhaustive runs:",
+        "",
+        "```",
+        *commands,
+        "```",
+    ]
     return "\n".join(lines) + "\n"

@@ -135,7 +135,7 @@ def searches(without: list[int], steered: list[int], example: str = "it") -> lis
     ],
 )
 def test_steering_is_judged_by_pairs(steered: list[int], verdict: str) -> None:
-    text = steering_page.page(searches([15, 16, 17, 18], steered), "a GPU", "2026-01-02", "python -m it")
+    text = steering_page.page(searches([15, 16, 17, 18], steered), "a GPU", "2026-01-02", ["python -m it"])
     line = next(line for line in text.splitlines() if line.startswith("| it |"))
     assert line.endswith(f"| {verdict} |")
     assert "| it | 4 | 16.5 |" in line
@@ -145,4 +145,10 @@ def test_steering_is_judged_by_pairs(steered: list[int], verdict: str) -> None:
 def test_only_seeds_that_both_have_count() -> None:
     rows = searches([10, 20, 30], [8, 100])
     assert steering_page.pairs(rows, "default", "it") == [(10, 8), (20, 100)]
-    assert "counted by their length: 1 with" in steering_page.page(rows, "a GPU", "2026-01-02", "x")
+    assert "counted by their length: 1 with" in steering_page.page(rows, "a GPU", "2026-01-02", ["x"])
+
+
+def test_where_the_default_is_close_enough_nothing_can_be_saved() -> None:
+    rows = searches([1, 1], [1, 1], "easy") + searches([9, 1], [1, 1], "hard")
+    text = steering_page.page(rows, "a GPU", "2026-01-02", ["x"])
+    assert "is as close already for easy: there nothing can be saved" in text
