@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.samples import DEVICE
 from tunesmith.config import RunConfig, resolve, worker_environment
 from tunesmith.core.errors import BadInput
+from tunesmith.runs import _settings as run_settings
 
 
 def resolved(
@@ -86,12 +88,16 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
     cache = false
     prune = false
     prior = false
+    steer = false
+    counters = true
     runs = "läufe"
     cache_dir = "c"
     builders = 2
     """
     config = resolved(tmp_path, text)
-    assert config == RunConfig("fake", "0", "random", 5, 60, 7, False, False, False, "läufe", "c", 2)
+    assert config == RunConfig(
+        "fake", "0", "random", 5, 60, 7, False, False, False, False, True, "läufe", "c", 2
+    )
 
 
 def test_where_the_cache_lies(tmp_path: Path) -> None:
@@ -172,3 +178,14 @@ def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.
         assert environment[name].startswith(str(tmp_path))
     assert environment["LIBRARY_PATH"].split(os.pathsep) == ["/opt/lib", str(tmp_path / "lib")]
     assert environment["KEPT"] == "yes"
+    assert environment["CUDA_CACHE_DISABLE"] == "1", "else a build may come without the compiler's words"
+
+
+@pytest.mark.parametrize(
+    ("flags", "steer", "profile"),
+    [({}, True, "static"), ({"steer": False}, False, "static"), ({"counters": True}, True, "counters")],
+)
+def test_a_run_is_steered_unless_told_otherwise(flags: dict[str, bool], steer: bool, profile: str) -> None:
+    config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
+    settings = run_settings(config, DEVICE, 10)
+    assert (settings.steer, settings.profile) == (steer, profile)

@@ -22,10 +22,12 @@ from tunesmith.core.events import (
     Primed,
     Pruned,
     Recorded,
+    Steered,
     Surveyed,
     SurveyedBuild,
     Verified,
 )
+from tunesmith.core.focus import Condition, Focus
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
 from tunesmith.core.report import Failure, Report, WorkloadReport
 from tunesmith.core.space import Config
@@ -151,6 +153,17 @@ class TestProgress:
         with Progress(stream).live() as progress:
             listen(progress, started(), Primed("an earlier run", ((CONFIG, 0.5), (CONFIG, None))))
         assert stream.getvalue() == "00:00 begins from an earlier run: 2 configurations\n"
+
+    def test_where_the_search_looks_first(self) -> None:
+        stream = StringIO()
+        wide = Condition("wide_access", "VEC >= 4", "narrow_access", "3 of 3", 0.4)
+        with Progress(stream).live() as progress:
+            steps = (Steered(Focus((wide,), 8, 40), "narrow loads"), Steered(None, "it was wrong"))
+            listen(progress, started(), *steps)
+        assert stream.getvalue().splitlines() == [
+            "00:00 the search looks first at VEC >= 4 (8 of 40): narrow loads",
+            "00:00 the search looks everywhere: it was wrong",
+        ]
 
     def test_builds_beside_measurements_are_no_progress_of_their_own(
         self, monkeypatch: pytest.MonkeyPatch

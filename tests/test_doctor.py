@@ -49,6 +49,10 @@ class Machine:
         monkeypatch.setattr(doctor.nvcc, "version", lambda: self.nvcc)
         monkeypatch.setattr(doctor.toolkit, "header_folders", lambda *_: self.headers)
         monkeypatch.setattr(doctor.toolkit, "find_nvcc", lambda: "/cuda/bin/nvcc")
+        self.ncu: str | None = "/cuda/bin/ncu"
+        self.may_count: tuple[bool | None, str] = (True, "counters are open to everyone")
+        monkeypatch.setattr(doctor.ncu, "find_ncu", lambda: self.ncu)
+        monkeypatch.setattr(doctor.counter_rights, "may_count", lambda: self.may_count)
 
     def _load(self, name: str) -> Any:
         assert name == "libcuda.so.1"
@@ -173,3 +177,31 @@ class TestCuda:
         finding = machine.finding("ml_dtypes")
         assert finding.detail == "not installed: comparing bfloat16 and float8 needs it"
         assert finding.fix == self.EXTRA
+
+
+class TestCounters:
+    NCU, RIGHTS = "Nsight Compute (ncu)", "hardware counters"
+
+    def test_found_and_permitted(self, machine: Machine) -> None:
+        assert machine.finding(self.NCU).detail == "/cuda/bin/ncu"
+        assert machine.finding(self.RIGHTS).usable
+
+    def test_not_found(self, machine: Machine) -> None:
+        machine.ncu = None
+        found = machine.finding(self.NCU)
+        assert not found.usable
+        assert "do without hardware counters" in found.detail
+        assert "cuda-downloads" in found.fix
+
+    @pytest.mark.parametrize(("allowed", "usable"), [(False, False), (None, True), (True, True)])
+    def test_permission(self, machine: Machine, allowed: bool | None, usable: bool) -> None:
+        machine.may_count = (allowed, "so the driver says")
+        found = machine.finding(self.RIGHTS)
+        assert (found.usable, found.detail) == (usable, "so the driver says")
+        assert bool(found.fix) is not usable
+
+    def test_without_a_driver_there_is_nothing_to_count(self, machine: Machine) -> None:
+        machine.driver = False
+        names = [finding.what for finding in doctor.examine()]
+        assert self.NCU not in names
+        assert self.RIGHTS not in names

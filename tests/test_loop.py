@@ -18,6 +18,7 @@ from tunesmith.core.events import (
     Event,
     Measured,
     Primed,
+    Profiled,
     Pruned,
     Recorded,
     Settings,
@@ -27,6 +28,7 @@ from tunesmith.core.events import (
 )
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
 from tunesmith.core.ports import Planner, Prior, Proposal, Searcher, SearchView
+from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.scores import LEAST_NOISE, USUAL_NOISE
 from tunesmith.core.space import Config, Param
 from tunesmith.core.state import State
@@ -125,6 +127,14 @@ class FakeLab:
     to_build: deque[Trial] = field(default_factory=deque)
     built_ones: list[Trial] = field(default_factory=list)
     closed: bool = False
+    no_profiles: str = "there is nothing to profile in memory"
+    diagnosis: Callable[[Config | None, str], Diagnosis | None] = lambda _config, _workload: None
+    profiled: list[tuple[Config | None, str, float]] = field(default_factory=list)
+
+    def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
+        assert not self.queue, "nothing is looked at while anything is measured"
+        self.profiled.append((config, workload, seconds))
+        return Profiled(config, workload, self.diagnosis(config, workload))
 
     def baseline(self) -> Baseline:
         self.baselines += 1

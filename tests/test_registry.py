@@ -10,7 +10,9 @@ import pytest
 from tests.samples import DEVICE, TEMPLATE, a_device, a_problem, a_template
 from tunesmith import registry
 from tunesmith.core.errors import BadInput
+from tunesmith.core.profile.facts import Ceilings
 from tunesmith.core.space import enumeration
+from tunesmith.store import CeilingsCache
 
 PROBLEM = a_problem()
 
@@ -85,3 +87,29 @@ class TestConfigs:
         monkeypatch.setattr(enumeration, "MAX_ROWS", 1)
         with pytest.raises(BadInput, match="legal combinations"):
             registry.configs_of(PROBLEM, own, DEVICE)
+
+
+class TestProfilesOfASearch:
+    """Which labs have something to steer by."""
+
+    def made(self, spec: str, tmp_path: Path, is_host: bool, kept: CeilingsCache | None) -> str:
+        device = replace(DEVICE, kind="cpu" if is_host else "gpu")
+        assert device.is_host is is_host
+        own = registry.lab(PROBLEM, device, spec, tmp_path, seed=0, builders=1, ceilings=kept)
+        try:
+            return own.no_profiles
+        finally:
+            own.close()
+
+    def test_simulated_devices_have_none(self, tmp_path: Path) -> None:
+        assert "simulated" in self.made("fake", tmp_path, False, None)
+
+    def test_a_processor_has_where_its_ceilings_are_known(self, tmp_path: Path) -> None:
+        kept = CeilingsCache(tmp_path / "cache")
+        assert "tunesmith profile measures them" in self.made("opencl", tmp_path, True, None)
+        assert "are not known" in self.made("opencl", tmp_path, True, kept)
+        kept.put(replace(DEVICE, kind="cpu"), Ceilings(launch=1e-6))
+        assert self.made("opencl", tmp_path, True, kept) == ""
+
+    def test_a_gpu_has(self, tmp_path: Path) -> None:
+        assert self.made("opencl", tmp_path, False, None) == ""

@@ -113,6 +113,13 @@ def tune(
     prune: Annotated[
         bool | None, typer.Option("--prune/--no-prune", help="Leave out what its build condemns.")
     ] = None,
+    steer: Annotated[
+        bool | None, typer.Option("--steer/--no-steer", help="Look first where the diagnosis points.")
+    ] = None,
+    counters: Annotated[
+        bool | None,
+        typer.Option("--counters/--no-counters", help="Diagnose with hardware counters: takes seconds."),
+    ] = None,
     prior: Annotated[
         bool | None, typer.Option("--prior/--no-prior", help="Begin from what earlier runs found.")
     ] = None,
@@ -135,6 +142,8 @@ def tune(
             cache=cache,
             prune=prune,
             prior=prior,
+            steer=steer,
+            counters=counters,
         )
         with progress(as_json) as listener:
             finished = runs.start(problem, template, config, out, listener, prior_run or ())

@@ -27,6 +27,8 @@ class RunConfig:
     cache: bool = True
     prune: bool = True
     prior: bool = True
+    steer: bool = True
+    counters: bool = False  # for steering; `tunesmith profile` takes them unless told otherwise
     runs: str = "tunesmith-runs"
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device
@@ -71,6 +73,8 @@ def worker_environment(scratch: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(scratch),
         "POCL_CACHE_DIR": str(scratch / "pocl"),
         "CUDA_CACHE_PATH": str(scratch / "nv"),
+        # NVRTC keeps what it has compiled where there is a driver, and the next time says nothing of spills.
+        "CUDA_CACHE_DISABLE": "1",
         # PoCL links kernels with libraries that only a compiler's installation has, and uses none of them.
         "LIBRARY_PATH": os.pathsep.join(filter(None, [os.environ.get("LIBRARY_PATH"), str(scratch / "lib")])),
         "PYOPENCL_NO_CACHE": "1",

@@ -22,6 +22,7 @@ from tunesmith.core.events import (
     Measured,
     Primed,
     Recorded,
+    Steered,
     Surveyed,
     Verified,
 )
@@ -77,6 +78,11 @@ class Progress:
                     f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing
                 )
                 self._say(f"the original is right; it takes {times}")
+            case Steered(focus, reason):
+                where = (
+                    f"looks first at {focus} ({focus.inside} of {focus.of})" if focus else "looks everywhere"
+                )
+                self._say(f"the search {where}: {reason}")
             case Decided("finish", reason):
                 self._say(f"search ended: {reason}")
             case Measured(outcome):

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from tunesmith import machine, registry
-from tunesmith.backends.cuda import nvcc, nvrtc, toolkit
+from tunesmith.backends.cuda import counter_rights, ncu, nvcc, nvrtc, toolkit
 from tunesmith.backends.cuda.devices import OLDEST_DRIVER
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.ports import Unsupported
@@ -54,7 +54,22 @@ def examine() -> list[Finding]:
 def _cuda() -> list[Finding]:
     """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
     driver = _nvidia_driver()
-    return [driver, *([_cuda_device()] if driver.usable else []), *_nvrtc(), _nvcc()]
+    here = [_cuda_device(), *_counters()] if driver.usable else []
+    return [driver, *here, *_nvrtc(), _nvcc()]
+
+
+def _counters() -> list[Finding]:
+    """Where there is no driver there is nothing to count. Neither is run: that takes seconds."""
+    program = ncu.find_ncu()
+    found = Finding(
+        "Nsight Compute (ncu)",
+        program is not None,
+        program or "not found: profiles do without hardware counters",
+        "" if program else "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads",
+    )
+    allowed, why = counter_rights.may_count()
+    fix = counter_rights.LET_IN if allowed is False else ""
+    return [found, Finding("hardware counters", allowed is not False, why, fix)]
 
 
 def _nvidia_driver() -> Finding:

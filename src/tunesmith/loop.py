@@ -20,6 +20,8 @@ from tunesmith.core.racing import heat
 from tunesmith.core.scores import last_improvement, noise, scores
 from tunesmith.core.space import Config, ConfigSet
 from tunesmith.core.state import State, apply, fold
+from tunesmith.core.steering import Steerable
+from tunesmith.core.steering_steps import ToProfile, next_step
 from tunesmith.core.survey import features
 from tunesmith.core.template import Template
 
@@ -49,6 +51,9 @@ class Loop:
         """Go on from whatever the journal holds until the run has stopped."""
         self._state = fold(self.journal.read())
         self._issued: set[int] = set()
+        self._offered = Steerable(dict(self.template.answers), self.template.space.params, self.configs)
+        if self.settings.steer and self.lab.no_profiles and self._state.stopped is None:
+            self.listener.note(f"the search is not steered: {self.lab.no_profiles}")
         self.lab.admit(self.template)
         self._issue()
         while self._state.stopped is None:
@@ -76,6 +81,8 @@ class Loop:
         is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
         reason = self._exhausted_budget() or self._nothing_to_gain()
         if reason is None:
+            if is_hungry and self._steer():
+                return
             if self._sentinel_due():
                 self._ask([(None, self._workloads)], "short", "sentinel")
                 return
@@ -92,6 +99,23 @@ class Loop:
         else:
             assert reason is not None
             self._append(Decided("finish", reason))
+
+    def _steer(self) -> bool:
+        """Look at a kernel, or move the focus, where that is due. Nothing is looked at while anything is
+        measured: what is under way is waited for."""
+        if self.lab.no_profiles or not self.settings.steer:
+            return False
+        state = self._state
+        step = next_step(self.problem, state, self._offered, scores(self.problem, state))
+        if step is None:
+            return False
+        if not isinstance(step, ToProfile):
+            self._append(step)
+        elif state.in_flight:
+            self._append(Measured(self.lab.collect()))
+        else:
+            self._append(self.lab.profile(step.config, step.workload, step.seconds))
+        return True
 
     def _ask_batch(self, least: int) -> bool:
         """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
@@ -147,12 +171,14 @@ class Loop:
             in_flight=under_way,
             closed=frozenset(verdict.config for verdict in state.pruned),
             budget_left=self._evals_left() if pool is not None or not self.settings.ahead else None,
-            seed=seed_of(self.settings.seed, "ask", state.events),
+            # To have looked at a kernel changes no draw: a search that is not steered is the same without.
+            seed=seed_of(self.settings.seed, "ask", state.events - len(state.profiled) - len(state.steered)),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=tuple(Prior(primed.name, primed.rows) for primed in state.primed),
             pool=pool,
             static={found.config: features(found) for found in state.surveyed if found.config is not None},
             noise=noise(state),
+            focus=state.focus,
         )
 
     def _evals_left(self) -> int | None:
@@ -178,6 +204,8 @@ class Loop:
         """Whether the searcher expects less than measurements could tell from nothing, and for a good while
         nothing more was found: it is sure of itself sooner than it should be."""
         state = self._state
+        if state.focus is not None:
+            return None  # what is expected is expected of a part
         gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
         done = len(state.searched())
         if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
@@ -213,7 +241,24 @@ class Loop:
             trial = Trial(state.next_trial, config, workloads, "long", "finalist", self.template.digest)
             self._append(self.lab.verify(trial))
             return
+        if self._profile_winner():
+            return
         self._append(Stopped(state.decided[-1].reason))
+
+    def _profile_winner(self) -> bool:
+        """What is delivered beside the original: what bounds it now, and how far from its floor it is."""
+        state = self._state
+        if self.lab.no_profiles or not any(p.config is None for p in state.profiled):
+            return False
+        done = {(p.config, p.workload) for p in state.profiled}
+        for pick in choose.verified_choice(self.problem, state).picks:
+            if pick.config is None or (pick.config, pick.workload) in done:
+                continue
+            timed = choose.timing_of(state, pick.config, pick.workload)
+            if timed is not None and timed.timing is not None:
+                self._append(self.lab.profile(pick.config, pick.workload, timed.timing.seconds))
+                return True
+        return False
 
     # -- small parts --------------------------------------------------------------------------------
 

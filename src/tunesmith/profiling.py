@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,8 +25,9 @@ from tunesmith.core.template import Template
 from tunesmith.deliver.profile_page import page_lines
 from tunesmith.deliver.roofline_plot import roofline_svg
 from tunesmith.lab.builders import Builders
-from tunesmith.lab.ceilings import measure
+from tunesmith.lab.ceilings import kept_or_measured
 from tunesmith.lab.profiling import Profiler, Subject
+from tunesmith.lab.runner import Runner
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import load_problem, load_template, reload
 from tunesmith.store import JOURNAL, CeilingsCache, RunFolder, explained
@@ -233,18 +235,15 @@ class _Session:
 
     def _ceilings(self, device: Device, builders: Builders) -> tuple[Ceilings, tuple[str, ...]]:
         cache = CeilingsCache(Path(self.config.cache_dir), self.listener.note)
-        known = cache.get(device) if self.config.cache else None
-        if known is not None:
-            return known
-        runner = registry.runner(self.asked.spec, self.scratch, device)
-        try:
-            measured = measure(device, builders, runner, progress=self.listener.note)
-        finally:
-            runner.close()
-        # One that failed half-way is measured again the next time.
-        if self.config.cache and measured.ceilings.copy and measured.ceilings.read:
-            cache.put(device, measured.ceilings, measured.notes)
-        return measured.ceilings, measured.notes
+        with ExitStack() as opened:
+
+            def runner() -> Runner:
+                made = registry.runner(self.asked.spec, self.scratch, device)
+                opened.callback(made.close)
+                return made
+
+            kept = cache if self.config.cache else None
+            return kept_or_measured(kept, device, builders, runner, self.listener.note)
 
     def _look(
         self,

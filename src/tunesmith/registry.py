@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tunesmith.core.template import Template
     from tunesmith.lab.bench import Bench
     from tunesmith.lab.builders import Builders
+    from tunesmith.lab.ceilings import KeptCeilings
     from tunesmith.lab.lab import LocalLab
     from tunesmith.lab.process import WorkerProcess
     from tunesmith.lab.profiling import ReadInstructions
@@ -36,6 +37,7 @@ ABSENT_FAKE = "fake:absent"  # the simulated device as if it were elsewhere: bui
 SEARCHERS = ("default", "exhaustive", "random", "evolution", "tpe")
 LIST_SECONDS = 60.0
 LEAST_AHEAD = 8
+NO_COUNTERS = "a search does without, unless it is told --counters"
 
 
 def backend(spec: str) -> Backend:
@@ -101,6 +103,7 @@ def searcher(name: str) -> Searcher:
     from tunesmith.search.default import Default
     from tunesmith.search.evolution import Evolution
     from tunesmith.search.exhaustive import Exhaustive
+    from tunesmith.search.focused import Focused
     from tunesmith.search.random import Random
     from tunesmith.search.tpe import Tpe
 
@@ -110,7 +113,7 @@ def searcher(name: str) -> Searcher:
             f"unknown search {name!r}; known are {', '.join(SEARCHERS)}",
             hint="choose one of these, or leave --search out",
         )
-    return known[name]()
+    return Focused(known[name]())
 
 
 def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
@@ -269,12 +272,38 @@ def lab(
     cache: ResultCache | None = None,
     known: Iterable[Outcome] = (),
     progress: Callable[[str], None] = lambda _text: None,
+    ceilings: KeptCeilings | None = None,
+    counters: bool = False,
 ) -> LocalLab:
+    """`ceilings` is where those of the device are kept; `counters`: profiles of the search have them too."""
+    from tunesmith.core.profile.counting import NoCounting
     from tunesmith.lab.lab import LabSettings, LocalLab
+    from tunesmith.lab.onlooker import Onlooker
 
-    spawn = worker_spawner(spec, scratch)
-    chosen = LabSettings(seed, builders, compiler.partition(" ")[0])
-    return LocalLab(problem, device, spawn, chosen, cache=cache, known=known, progress=progress)
+    missing = _no_profiles(spec, device, ceilings)
+    counted = counting(spec, scratch) if counters else NoCounting(NO_COUNTERS)
+    reader = instructions_reader(spec)
+    return LocalLab(
+        problem,
+        device,
+        worker_spawner(spec, scratch),
+        LabSettings(seed, builders, compiler.partition(" ")[0]),
+        cache=cache,
+        known=known,
+        progress=progress,
+        onlooker=None if missing else Onlooker(problem, device, counted, reader, ceilings, seed, progress),
+        no_profiles=missing,
+    )
+
+
+def _no_profiles(spec: str, device: Device, ceilings: KeptCeilings | None) -> str:
+    """Why a search here has no profile to be steered by; empty where it has."""
+    if backend_name(spec) in ("fake", "replay"):
+        return "a simulated device has nothing to profile"
+    # There machine code is not read, and to measure ceilings takes longer than many a search.
+    if device.is_host and (ceilings is None or ceilings.get(device) is None):
+        return f"the ceilings of {device.name} are not known; tunesmith profile measures them"
+    return ""
 
 
 def runner(spec: str, scratch: Path, device: Device) -> Runner:

@@ -23,7 +23,7 @@ from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_mark
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.machine import Here, temporary_scratch
 from tunesmith.problems import RECORDING, TEMPLATE, keep, load_problem, load_template, reload
-from tunesmith.store import FileJournal, RunFolder, SqliteCache, newest_run, resume_command
+from tunesmith.store import CeilingsCache, FileJournal, RunFolder, SqliteCache, newest_run, resume_command
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -122,6 +122,8 @@ def _settings(config: RunConfig, device: Device, feasible: int) -> Settings:
         ahead=registry.built_ahead(device, registry.builder_count(device, config.builders)),
         use_cache=config.cache,
         prune=config.prune,
+        steer=config.steer,
+        profile="counters" if config.counters else "static",
     )
 
 
@@ -251,6 +253,7 @@ class _Run:
         settings = state.settings
         use_cache = settings.use_cache and self.config.cache
         cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
+        kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if use_cache else None
         try:
             lab = registry.lab(
                 self.problem,
@@ -263,6 +266,8 @@ class _Run:
                 cache=cache,
                 known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
                 progress=self.listener.note,
+                ceilings=kept,
+                counters=settings.profile == "counters",
             )
             loop = registry.loop(
                 self.problem, self.template, settings, self.device, lab, self.journal, self.listener

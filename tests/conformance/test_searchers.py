@@ -12,11 +12,13 @@ import pytest
 from tests.conformance.searcher_suite import FREE, SMALL, SearcherSuite, drive, space, view_of
 from tunesmith import registry
 from tunesmith.core.errors import BadInput
-from tunesmith.core.ports import Searcher, Tried
+from tunesmith.core.focus import Condition, Focus, count
+from tunesmith.core.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.core.space import Config
 from tunesmith.search.default import Default
 from tunesmith.search.evolution import Evolution
 from tunesmith.search.exhaustive import Exhaustive
+from tunesmith.search.focused import Focused
 from tunesmith.search.random import Random
 from tunesmith.search.tpe import Tpe
 
@@ -67,6 +69,29 @@ class TestDefault(SearcherSuite):
 class TestTpe(SearcherSuite):
     def make_searcher(self) -> Searcher:
         return Tpe()
+
+
+class Steered:
+    """A searcher that has a focus on every question, whatever the space."""
+
+    def __init__(self, inner: Searcher) -> None:
+        self.name, self._focused = inner.name, Focused(inner)
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        texts = (f"{view.space.params[0].name} >= 1",)
+        conditions = tuple(Condition("unroll", text, "latency", "few bytes in flight", 0.5) for text in texts)
+        inside = count(view.configs, view.space.params, texts) if len(view.configs) else 0
+        return self._focused.ask(replace(view, focus=Focus(conditions, inside, len(view.configs))), n)
+
+
+class TestRandomWithAFocus(SearcherSuite):
+    def make_searcher(self) -> Searcher:
+        return Steered(Random())
+
+
+class TestDefaultWithAFocus(SearcherSuite):
+    def make_searcher(self) -> Searcher:
+        return Steered(Default())
 
 
 def test_tpe_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

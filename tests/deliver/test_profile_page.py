@@ -15,6 +15,7 @@ from tunesmith.core.profile.facts import (
     Counters,
     Experiments,
     LaunchFacts,
+    LaunchPart,
     Operations,
     Point,
     Profile,
@@ -153,3 +154,18 @@ def test_the_plot_has_the_curve_the_floor_and_the_points() -> None:
         assert words in text
     assert text.count("<circle") == 3 + 2  # the points, and the legend's
     assert roofline_svg(page()) == roofline_svg(page())
+
+
+def test_of_several_launches_each_is_told_with_its_share() -> None:
+    own = view("original", "large", 2e-5)
+    assert own.profile.launch is not None
+    first = LaunchPart("first", own.profile.static, replace(own.profile.launch, blocks=7), 0.25)
+    second = LaunchPart("second", own.profile.static, own.profile.launch, 0.75)
+    told = replace(own.profile, parts=(first, second))
+    shown = View(told, diagnose(told))
+    lines = " ".join(
+        " ".join(page_lines(page(workloads=(WorkloadPage("large", {}, False, (shown,)),)))).split()
+    )
+    assert "other launches first (25 % of the time): " in lines
+    assert "of its 2 launches second takes most and is told of; of the time: first 25 %, second 75 %" in lines
+    assert "other launches" not in " ".join(page_lines(page()))

@@ -15,7 +15,7 @@ from tests.samples import a_problem, a_template, config, finalist, outcome, stat
 from tunesmith.core.events import Stopped
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.outcome import Status
-from tunesmith.core.report import Failure, Report, build_report
+from tunesmith.core.report import BoundReport, Failure, Report, SteeringReport, build_report
 from tunesmith.core.survey import Span, Spilling, SurveyReport
 from tunesmith.deliver.report import plot_files, report_json, report_markdown
 
@@ -227,3 +227,25 @@ def test_a_device_cannot_write_into_the_report_either() -> None:
     assert "<b>" not in text
     assert "\n# x" not in text
     assert "![](" not in text
+
+
+def test_what_bounds_it_and_where_the_search_looked() -> None:
+    bounds = (
+        BoundReport("small", "latency", 3.5, "memory bandwidth", "narrow access: 3 of 3", "bandwidth", 1.04),
+        BoundReport("wide", "", None, "", "", note="OSError: <b>gone</b>"),
+    )
+    steering = (
+        SteeringReport(0, "VEC >= 4", 40, "the original shows narrow_access"),
+        SteeringReport(17, "", 0, "the last 24 found nothing better"),
+    )
+    report = replace(REPORT, bounds=bounds, steering=steering)
+    text = report_markdown(report)
+    assert "| small | latency | 3.50 | bandwidth | 1.04 | narrow access: 3 of 3 |" in text
+    assert "| wide | not known |  | the original stays |  | OSError: &lt;b&gt;gone&lt;/b&gt; |" in text
+    assert (
+        "- after 0 evaluations at VEC &gt;= 4 (40 configurations): the original shows narrow&#95;access"
+        in text
+    )
+    assert "- after 17 evaluations everywhere alike: the last 24 found nothing better" in text
+    assert "What bounds it" not in report_markdown(REPORT)
+    assert json.loads(report_json(report))["steering"][1]["after"] == 17

@@ -30,6 +30,17 @@
 // short_rows     = "ROWS == 1 or LANES <= 256"
 // registers      = "max(LANES * ROWS, PERSIST) * (VEC * ITEMS * 5 * (2 + EARLY) // 8 + 34) <= 65536"
 // many_to_go_on  = "PERSIST == 0 or (EARLY == 1 and tokens >= 512)"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access      = "VEC == 8"
+// items_in_flight  = "ITEMS >= 2 or EARLY == 1"
+// unroll           = "ITEMS > 0"
+// row_in_registers = "ITEMS > 0"
+// less_shared      = "ITEMS > 0"
+// rows_per_block   = "ROWS >= 2"
+// more_blocks      = "ROWS == 1 and PERSIST == 0"
+// persistent_grid  = "PERSIST > 0"
+// block_size       = "LANES * ROWS <= 512"
+// cache_hints      = "HINT > 0"
 // [launch]
 // grid   = [
 //   "min(ceildiv(tokens, ROWS), device.sms * (PERSIST // (LANES * ROWS))) if PERSIST else ceildiv(tokens, ROWS)",

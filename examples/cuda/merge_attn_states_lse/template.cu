@@ -21,6 +21,15 @@
 // [prefer]
 // few_registers = "PACKS * ROWS <= 4"
 // early_is_new  = "EARLY == 0 or FAST == 1"  # a division has a branch of its own, and all loads come before it
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// items_in_flight = "PACKS * ROWS >= 2"
+// unroll          = "PACKS * ROWS >= 2"
+// rows_per_block  = "ROWS >= 2"
+// more_blocks     = "BLOCK * ROWS <= 128"
+// block_size      = "BLOCK != 128"
+// fast_intrinsics = "FAST == 1"
+// reciprocal      = "FAST == 1"
+// cache_hints     = "LOAD > 0 or STORE > 0"
 // [launch]
 // entry = "merge_attn_states"
 // grid  = ["ceildiv(tokens * heads, ROWS * (8 * PACKS * BLOCK // head_dim))"]

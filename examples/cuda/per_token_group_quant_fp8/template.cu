@@ -21,6 +21,15 @@
 // few_registers  = "PACKS * GROUPS <= 4"
 // few_divisions  = "DIVIDE == 1 or PACKS * GROUPS == 1"
 // pairs_in_cache = "WIDE == 0 or LOAD != 1"  # a load of one half of a pair takes half of each sector
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access      = "WIDE == 1"
+// items_in_flight  = "PACKS * GROUPS >= 2"
+// unroll           = "PACKS * GROUPS >= 2"
+// reciprocal       = "DIVIDE == 1"
+// hoist_invariants = "DIVIDE == 1"
+// more_blocks      = "BLOCK * PACKS * GROUPS <= 256"
+// block_size       = "BLOCK != 256"
+// cache_hints      = "LOAD > 0 or STORE > 0"
 // [launch]
 // entry = "per_token_group_quant"
 // grid  = ["ceildiv(tokens * (d // 128), GROUPS * (BLOCK * PACKS // 16))"]

@@ -31,6 +31,17 @@
 // early_if_kept  = "EARLY == 0 or 0 < ITEMS <= 8"
 // hint_if_kept   = "HINT == 0 or (ITEMS > 0 and VEC == 8)"
 // many_to_go_on  = "PERSIST == 0 or (EARLY == 1 and VEC == 8 and tokens >= 1024)"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access      = "VEC >= 4"
+// items_in_flight  = "VEC * ITEMS >= 8 or EARLY == 1"
+// unroll           = "ITEMS > 0"
+// row_in_registers = "ITEMS > 0"
+// warp_per_row     = "LANES == 32"
+// rows_per_block   = "ROWS >= 2"
+// more_blocks      = "ROWS == 1 and PERSIST == 0"
+// persistent_grid  = "PERSIST > 0"
+// block_size       = "LANES * ROWS <= 512"
+// cache_hints      = "HINT > 0"
 // [launch]
 // grid  = [
 //   "min(ceildiv(tokens, ROWS), device.sms * (PERSIST // (LANES * ROWS))) if PERSIST else ceildiv(tokens, ROWS)",

@@ -20,6 +20,16 @@
 // two_warps     = "rot_dim * TOKENS * ceildiv(heads + kv_heads, HEADS) >= 2 * VEC * 64"
 // whole_tokens  = "TOKENS == 1 or rot_dim * TOKENS * ceildiv(heads + kv_heads, HEADS) <= 2 * VEC * BLOCK"
 // block_is_used = "BLOCK == 128 or rot_dim * TOKENS * ceildiv(heads + kv_heads, HEADS) > VEC * BLOCK"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access      = "VEC >= 4"
+// items_in_flight  = "VEC * HEADS >= 8"
+// unroll           = "HEADS >= 2"
+// hoist_invariants = "HEADS >= 2"                 # cosines and sines are loaded once for several heads
+// split_rows       = "BLOCK <= 256 and TOKENS == 1"
+// more_blocks      = "BLOCK <= 256 and TOKENS == 1"
+// rows_per_block   = "TOKENS >= 2"
+// block_size       = "BLOCK <= 256"
+// cache_hints      = "HINT > 0"
 // [launch]
 // entry = "rotary_embedding"
 // grid  = [

@@ -18,6 +18,15 @@
 // no_idle_block    = "BLOCK * VEC * ITEMS < 2 * d"
 // hints_are_for_16 = "HINT == 0 or VEC == 8"
 // room_for_two     = "BLOCK * VEC * ITEMS <= 16384"   # blocks on one multiprocessor, by their registers
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access     = "VEC >= 4"
+// items_in_flight = "VEC * ITEMS >= 8"
+// unroll          = "ITEMS >= 2"
+// split_rows      = "BLOCK * VEC * ITEMS <= 2048"   # a row of 4096 is shared by two blocks and more
+// more_blocks     = "BLOCK * VEC * ITEMS <= 1024"
+// block_size      = "BLOCK != 128"
+// fast_intrinsics = "FAST == 1"
+// cache_hints     = "HINT > 0"
 // [launch]
 // entry = "silu_and_mul"
 // grid  = ["ceildiv(d, BLOCK * VEC * ITEMS)", "min(tokens, 65535)"]

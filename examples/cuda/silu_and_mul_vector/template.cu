@@ -19,6 +19,15 @@
 // no_idle_block = "FLAT == 1 or BLOCK * VEC * ITEMS < 2 * d"
 // room_for_two  = "BLOCK * VEC * ITEMS <= 16384"      # blocks on one multiprocessor, by their registers
 // wide_or_plain = "VEC == 8 or HINT == 0"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access     = "VEC == 8"
+// items_in_flight = "ITEMS >= 2"
+// unroll          = "ITEMS >= 2"
+// split_rows      = "BLOCK * VEC * ITEMS <= 2048"   # a row of 4096 is shared by two blocks and more
+// more_blocks     = "BLOCK * VEC * ITEMS <= 2048"
+// block_size      = "BLOCK <= 384"
+// rows_per_block  = "FLAT == 1"
+// cache_hints     = "HINT > 0"
 // [launch]
 // grid  = ["ceildiv(tokens * (d // VEC), BLOCK * ITEMS) if FLAT else ceildiv(d, BLOCK * VEC * ITEMS)",
 //          "1 if FLAT else min(tokens, 65535)"]

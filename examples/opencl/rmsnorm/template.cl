@@ -14,6 +14,13 @@
 // [prefer]
 // sums_of_vectors = "ACC == 1 or VEC > 1"
 // stream_whole_lines = "STREAM == 0 or VEC > 1"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access     = "VEC > 1"
+// items_in_flight = "ACC > 1"
+// unroll          = "ACC > 1"
+// more_blocks     = "LOCAL < 64"
+// block_size      = "LOCAL != 64"
+// cache_hints     = "STREAM == 1"
 // [launch]
 // grid  = ["ceildiv(rows, LOCAL)"]
 // block = ["LOCAL"]

@@ -17,6 +17,14 @@
 // enough_work = "LOCAL * ITEMS * VEC >= 64"
 // no_idle_group = "LOCAL * ITEMS * VEC < 2 * d"
 // stream_whole_lines = "STREAM == 0 or VEC > 1"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access     = "VEC > 1"
+// items_in_flight = "ITEMS > 1"
+// unroll          = "ITEMS > 1"
+// more_blocks     = "LOCAL * ITEMS * VEC <= 256"
+// block_size      = "LOCAL != 256"
+// fast_intrinsics = "EXP == 1"
+// cache_hints     = "STREAM == 1"
 // [launch]
 // grid  = ["tokens", "ceildiv(d, LOCAL * ITEMS * VEC)"]
 // block = ["LOCAL", "1"]

@@ -18,6 +18,14 @@
 // [prefer]
 // sums_of_vectors = "ACC == 1 or VEC > 1"
 // stream_whole_lines = "LAST < 2 or VEC > 1"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// wide_access     = "VEC > 1"
+// items_in_flight = "ACC > 1"
+// unroll          = "ACC > 1"
+// more_blocks     = "LOCAL < 64"
+// block_size      = "LOCAL != 64"
+// fast_intrinsics = "EXP == 1"
+// cache_hints     = "LAST == 2"
 // [launch]
 // grid  = ["ceildiv(rows, LOCAL)"]
 // block = ["LOCAL"]

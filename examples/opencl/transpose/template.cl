@@ -21,6 +21,12 @@
 // group_not_huge = "LOCAL == 1 or ROWS * COLS <= 256"
 // order_matters = "ORDER == 0 or min(ROWS, COLS) > 1"
 // stream_vectors = "STREAM == 0 or (BLOCK > 1 and rows % BLOCK == 0)"
+// [answers]                  # what a diagnosis may ask for, and which configurations have it
+// coalesce    = "BLOCK > 1"                     # a square of elements is turned in registers
+// wide_access = "BLOCK > 1"
+// more_blocks = "LOCAL * LOCAL * ROWS * COLS <= 256"
+// block_size  = "LOCAL != 16"
+// cache_hints = "STREAM == 1"
 // [launch]
 // grid  = ["ceildiv(cols, LOCAL * COLS)", "ceildiv(rows, LOCAL * ROWS)"]
 // block = ["LOCAL", "LOCAL"]

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tunesmith.core.device import Device, Resources
+from tunesmith.core.focus import Focus
 from tunesmith.core.outcome import Outcome, Result, Status, Trial
+from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.space import Config
 
 
@@ -23,6 +25,8 @@ class Settings:
     finalists: int = 3
     use_cache: bool = True
     prune: bool = True
+    steer: bool = False  # journals from before there was steering do not say; `tune` does
+    profile: Literal["static", "counters"] = "static"  # counters cost seconds for each kernel and workload
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,26 @@ class Primed:
 
 
 @dataclass(frozen=True)
+class Profiled:
+    """What bounds a kernel at a workload, by its build, its launch and the time it is known to take."""
+
+    config: Config | None  # None: the original
+    workload: str
+    diagnosis: Diagnosis | None  # None: it could not be found out
+    notes: tuple[str, ...] = ()  # what was not found out, and why
+
+
+@dataclass(frozen=True)
+class Steered:
+    """Where the search looks first from here on; None: everywhere alike."""
+
+    focus: Focus | None
+    reason: str
+    profiled: int = 0  # so many `Profiled` it follows from; 0: it follows from what was measured
+    dropped: tuple[str, ...] = ()  # remedies that proved wrong, or had their time: not taken up again
+
+
+@dataclass(frozen=True)
 class Asked:
     """Trials to issue now, and the log speed-up that the searcher thinks they may add; None: no idea."""
 
@@ -159,6 +183,8 @@ Event = (
     | Admitted
     | Decided
     | Primed
+    | Profiled
+    | Steered
     | Asked
     | Pruned
     | Measured

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tunesmith.core.device import Device, Resources
-from tunesmith.core.events import Baseline, Decided, Event, Recorded, Surveyed, Verified
+from tunesmith.core.events import Baseline, Decided, Event, Profiled, Recorded, Surveyed, Verified
+from tunesmith.core.focus import Focus, Region, Side, region
 from tunesmith.core.messages import Unit
 from tunesmith.core.outcome import Outcome, Timing, Trial
 from tunesmith.core.problem import Problem
@@ -206,6 +207,15 @@ class Lab(Protocol):
     def submit(self, trial: Trial) -> None: ...
     def collect(self) -> Outcome: ...
     def verify(self, trial: Trial) -> Verified: ...
+    @property
+    def no_profiles(self) -> str:
+        """Why this lab can profile nothing; empty where it can."""
+        ...
+
+    def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
+        """What bounds a kernel that takes so long; asked for only while nothing is being measured."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -246,15 +256,21 @@ class SearchView:
         default_factory=dict
     )  # of what is built, by the compiler
     noise: float = 0.01  # relative: what a short measurement can see
+    focus: Focus | None = None  # where to look first
+    side: Side | None = None  # of the focus, of which alone it may ask; None: of both
 
     @property
     def seen(self) -> frozenset[Config]:
         return self.closed.union(self.in_flight, (tried.config for tried in self.tried))
 
     @property
-    def open(self) -> Sequence[Config] | ConfigSet:
+    def open(self) -> Sequence[Config] | ConfigSet | Region:
         """What may be asked for, seen or not."""
-        return self.configs if self.pool is None else self.pool
+        if self.focus is None or self.side is None:
+            return self.configs if self.pool is None else self.pool
+        if self.pool is None:
+            return region(self.configs, self.space.params, self.focus.texts, self.side)
+        return tuple(c for c in self.pool if self.focus.holds(c) == (self.side == "inside"))
 
     @property
     def untried_default(self) -> tuple[Config, ...]:

@@ -57,6 +57,30 @@ class PrunedReport:
 
 
 @dataclass(frozen=True)
+class BoundReport:
+    """What bounds a workload and how many times its floor it takes, before and after."""
+
+    workload: str
+    bound: str
+    distance: float | None
+    ceiling: str
+    summary: str
+    tuned_bound: str = ""  # empty: the original stays, or the winner was not looked at
+    tuned_distance: float | None = None
+    note: str = ""  # why it is not known
+
+
+@dataclass(frozen=True)
+class SteeringReport:
+    """Where the search looked first from an evaluation on, and why."""
+
+    after: int  # evaluations
+    focus: str  # empty: everywhere alike
+    inside: int  # configurations that meet it
+    reason: str
+
+
+@dataclass(frozen=True)
 class Report:
     problem: str
     backend: str
@@ -86,6 +110,8 @@ class Report:
     built: int = 0  # configurations, those that were not measured included
     pruned: tuple[PrunedReport, ...] = ()
     priors: tuple[str, ...] = ()  # earlier runs that told the search where to begin
+    bounds: tuple[BoundReport, ...] = ()  # where kernels were profiled
+    steering: tuple[SteeringReport, ...] = ()
     history: History = field(default_factory=History)
     explanations: tuple[Explanation, ...] = ()  # what mattered, for each configuration that is delivered
 
@@ -133,9 +159,39 @@ def build_report(
         ),
         pruned=_pruned(state),
         priors=tuple(primed.name for primed in state.primed),
+        bounds=_bounds(problem, state, choice),
+        steering=tuple(
+            SteeringReport(after, str(s.focus) if s.focus else "", s.focus.inside if s.focus else 0, s.reason)
+            for after, s in zip(state.steered_at, state.steered, strict=True)
+        ),
         history=history_of(problem, state),
         explanations=explanations(problem, template, state, choice) if template and choice.picks else (),
     )
+
+
+def _bounds(problem: Problem, state: State, choice: Choice) -> tuple[BoundReport, ...]:
+    looked = {(p.config, p.workload): p for p in state.profiled}
+    picked = {pick.workload: pick.config for pick in choice.picks}
+    found: list[BoundReport] = []
+    for workload in problem.workloads:
+        before = looked.get((None, workload.name))
+        if before is None:
+            continue
+        if before.diagnosis is None:
+            found.append(BoundReport(workload.name, "", None, "", "", note="; ".join(before.notes)))
+            continue
+        told = before.diagnosis
+        row = BoundReport(workload.name, told.bound.value, told.distance, told.ceiling, told.summary)
+        config = picked.get(workload.name)
+        after = looked.get((config, workload.name)) if config is not None else None
+        if after is not None and after.diagnosis is not None:
+            # It may have been looked at with the time of a short measurement; what is proven counts.
+            proven, floor = timing_of(state, config, workload.name), after.diagnosis.floor
+            seconds = proven.timing.seconds if proven is not None and proven.timing is not None else None
+            distance = seconds / floor if seconds is not None and floor else after.diagnosis.distance
+            row = replace(row, tuned_bound=after.diagnosis.bound.value, tuned_distance=distance)
+        found.append(row)
+    return tuple(found)
 
 
 def _busy(state: State) -> float | None:

@@ -15,14 +15,17 @@ from tunesmith.core.events import (
     Decided,
     Measured,
     Primed,
+    Profiled,
     Pruned,
     Recorded,
     Settings,
     Started,
+    Steered,
     Stopped,
     Surveyed,
     Verified,
 )
+from tunesmith.core.focus import Focus
 from tunesmith.core.outcome import Outcome, Trial
 from tunesmith.core.space import Config
 
@@ -39,6 +42,8 @@ class State:
     admitted: Admitted | None = None
     decided: tuple[Decided, ...] = ()
     primed: tuple[Primed, ...] = ()
+    profiled: tuple[Profiled, ...] = ()
+    steered: tuple[Steered, ...] = ()
     asked: tuple[Trial, ...] = ()
     gains: tuple[float | None, ...] = ()  # what the searcher expected of each batch it was asked for
     pruned: tuple[Pruned, ...] = ()
@@ -50,6 +55,7 @@ class State:
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: tuple[Surveyed, ...] = ()  # built, and neither measured nor on the way there nor pruned
     known: frozenset[Config] = frozenset()  # built, asked for, or on the way
+    steered_at: tuple[int, ...] = ()  # outcomes of the search that were there at each `Steered`
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -76,6 +82,11 @@ class State:
         known = set(self.attached.unable) if self.attached else set()
         known.update(p.config for p in self.pruned if p.rule == "cannot_run")
         return tuple(s for s in self.surveyed if s.config in known)
+
+    @property
+    def focus(self) -> Focus | None:
+        """Where the search looks first."""
+        return self.steered[-1].focus if self.steered else None
 
     @property
     def next_trial(self) -> int:
@@ -121,6 +132,12 @@ def apply(state: State, record: Recorded) -> State:
             return replace(state, decided=(*state.decided, event))
         case Primed() as event:
             return replace(state, primed=(*state.primed, event))
+        case Profiled() as event:
+            return replace(state, profiled=(*state.profiled, event))
+        case Steered() as event:
+            # What a searcher expected was of the part it was shown.
+            at = (*state.steered_at, len(state.searched()))
+            return replace(state, steered=(*state.steered, event), steered_at=at, gains=())
         case Asked(trials, gain):
             return _asked(state, trials, gain)
         case Pruned() as event:

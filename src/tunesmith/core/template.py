@@ -11,6 +11,7 @@ from tunesmith.core.codec import encode
 from tunesmith.core.digest import digest_of
 from tunesmith.core.expr import Expr, Undefined, parse
 from tunesmith.core.problem import Argument, Launch, Problem, Workload
+from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.space import Config, Space
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -63,6 +64,7 @@ class Template:
     defines: tuple[tuple[str, Expr], ...] = ()  # the only way a size reaches a build
     workspace: tuple[Argument, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()  # its own, beside the problem's
+    answers: tuple[tuple[Remedy, Expr], ...] = ()  # configurations that have what a diagnosis may ask for
 
     @cached_property
     def digest(self) -> str:

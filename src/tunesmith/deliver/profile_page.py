@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tunesmith.core.profile.facts import Ceilings, Profile, Work
 from tunesmith.core.profile.findings import Finding
@@ -112,9 +113,21 @@ def _rows(views: Sequence[View]) -> list[list[str]]:
         ["launch", *(_launch(p) for p in profiles)],
         ["occupancy", *(_occupancy(p) for p in profiles)],
         ["build", *(_build(p) for p in profiles)],
+        ["other launches", *(_others(p) for p in profiles)],
         ["experiments", *(_experiments(p) for p in profiles)],
         ["counters", *(_counters(p) for p in profiles)],
     ]
+
+
+def _others(profile: Profile) -> str:
+    """Of several launches those that the rows above do not tell of."""
+    told = []
+    for part in profile.parts:
+        if part is not profile.main:
+            own = replace(profile, static=part.static, launch=part.launch)
+            taken = f" ({100 * part.share:.0f} % of the time)" if part.share is not None else ""
+            told.append(f"{part.entry}{taken}: {_launch(own)}; {_occupancy(own)}; {_build(own)}")
+    return " | ".join(told)
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

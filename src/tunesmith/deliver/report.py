@@ -62,11 +62,35 @@ def report_markdown(report: Report, story: str = "") -> str:
         for p in report.pruned:
             rule = RULES.get(p.rule, p.rule)
             lines.append(f"| {rule} | {p.count} | {config_text(p.config)} | {_cell(p.reason)} |")
+    lines += _bounds(report)
     if story:
         lines += ["", story]
     if report.finished:
         lines += _what_mattered(report)
     return "\n".join(lines + _appendix(report)) + "\n"
+
+
+def _bounds(report: Report) -> list[str]:
+    """What was profiled, and where that led the search."""
+    lines: list[str] = []
+    if report.bounds:
+        lines += ["", "## What bounds it", ""]
+        lines += ["| workload | before | × its floor | after | × its floor | in words |"]
+        lines += ["|---|---|---:|---|---:|---|"]
+        for b in report.bounds:
+            cells = [b.bound or "not known", _distance(b.distance), b.tuned_bound or "the original stays"]
+            cells += [_distance(b.tuned_distance), _cell(b.summary or b.note)]
+            lines.append(f"| {b.workload} | {' | '.join(cells)} |")
+    if report.steering:
+        lines += ["", "Where the search looked first, by these diagnoses:", ""]
+    for step in report.steering:
+        where = f"at {_cell(step.focus)} ({step.inside} configurations)" if step.focus else "everywhere alike"
+        lines.append(f"- after {step.after} evaluations {where}: {_cell(step.reason)}")
+    return lines
+
+
+def _distance(distance: float | None) -> str:
+    return "" if distance is None else f"{distance:.2f}"
 
 
 def plot_files(report: Report) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Protocol
 
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Draw, TimingPolicy
@@ -78,6 +79,30 @@ def measure(
 
 def packaged(name: str) -> str:
     return resources.files("tunesmith.lab").joinpath(name).read_text(encoding="utf-8")
+
+
+class KeptCeilings(Protocol):
+    """Where ceilings are kept between runs."""
+
+    def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None: ...
+    def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None: ...
+
+
+def kept_or_measured(
+    kept: KeptCeilings | None,
+    device: Device,
+    builders: Builders,
+    runner: Callable[[], Runner],
+    progress: Callable[[str], None],
+) -> tuple[Ceilings, tuple[str, ...]]:
+    """`kept` None: nothing is read or kept. One that failed half-way is measured again the next time."""
+    known = kept.get(device) if kept is not None else None
+    if known is not None:
+        return known
+    measured = measure(device, builders, runner(), progress=progress)
+    if kept is not None and measured.ceilings.copy and measured.ceilings.read:
+        kept.put(device, measured.ceilings, measured.notes)
+    return measured.ceilings, measured.notes
 
 
 class _Measuring:

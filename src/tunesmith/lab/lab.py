@@ -13,17 +13,19 @@ from typing import Protocol
 from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
-from tunesmith.core.events import Baseline, Surveyed, Verified
+from tunesmith.core.events import Baseline, Profiled, Surveyed, Verified
 from tunesmith.core.outcome import Outcome, Result, Status, Trial
 from tunesmith.core.plan import Plan, Refused, plan_launch
 from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.space import Config
 from tunesmith.core.template import Template, ToBuild, Variant, builds_of, original
 from tunesmith.lab import policies
 from tunesmith.lab.baseline import Original, original_failed
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.device_oracle import DeviceOracle
 from tunesmith.lab.measuring import Measuring, Ready
+from tunesmith.lab.onlooker import Onlooker
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, draw_of
@@ -57,11 +59,16 @@ class LocalLab:
         cache: ResultCache | None = None,
         known: Iterable[Outcome] = (),
         progress: Callable[[str], None] = lambda _text: None,
+        onlooker: Onlooker | None = None,
+        no_profiles: str = "",
     ) -> None:
+        """`onlooker` None: nothing can be profiled, and `no_profiles` says why."""
         self._problem = problem
         self._device = device
         self._settings = settings
         self._progress = progress
+        self._onlooker = onlooker
+        self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device)
         self._policies = policies.policies_of(device)
         self._builders = Builders(
@@ -210,6 +217,11 @@ class LocalLab:
                 results.append(self._measuring.against_original(ready, self._policies.verify))
         built = code if isinstance(code, BuiltCode) else None
         return Verified(self._outcome(trial, prepared, built, results, started), count)
+
+    def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
+        assert self._onlooker is not None, self.no_profiles
+        template = next(reversed(self._templates.values()), None)
+        return self._onlooker.look(self._builders, self._runner, template, config, workload, seconds)
 
     def close(self) -> None:
         self._runner.close()

@@ -16,13 +16,14 @@ from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.messages import Draw
 from tunesmith.core.plan import Geometry, Plan, Refused, plan_launch
 from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.profile.counting import Counting, NoCounting, ToCount
+from tunesmith.core.profile.counting import Counted, Counting, NoCounting, ToCount
 from tunesmith.core.profile.facts import (
     BlockTime,
     Ceilings,
     Experiments,
     Instructions,
     LaunchFacts,
+    LaunchPart,
     Operations,
     Profile,
     StaticFacts,
@@ -35,6 +36,7 @@ from tunesmith.core.stats import median
 from tunesmith.core.template import Template, Variant, original
 from tunesmith.lab import policies
 from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
+from tunesmith.lab.launch_parts import main_place, prefixes, shares, with_shares
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
@@ -82,6 +84,13 @@ class Looked:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Built:
+    profile: Profile
+    code: BuiltCode
+    plan: Plan
+
+
 class Profiler:
     """`runner` None: the device is not here, and only what a build tells is known."""
 
@@ -109,7 +118,25 @@ class Profiler:
         self._progress = progress
         self._policy = policies.policies_of(device).baseline
 
+    def known(self, subject: Subject, workload: Workload, seconds: float) -> Looked:
+        """Without timing anything: it is known how long it takes. Counters are taken where there are any."""
+        found = self._built(subject, workload)
+        if isinstance(found, Looked):
+            return found
+        timed = replace(found.profile, seconds=seconds)
+        counted = self._count(found.code, found.plan, workload)
+        return Looked(replace(timed, counters=counted.counters, no_counters=counted.why_not))
+
     def profile(self, subject: Subject, workload: Workload) -> Looked:
+        found = self._built(subject, workload)
+        if isinstance(found, Looked):
+            return found
+        if self._runner is None:
+            return Looked(replace(found.profile, no_counters="the device is not here"))
+        return self._measure(found.profile, subject, workload, found.code, found.plan)
+
+    def _built(self, subject: Subject, workload: Workload) -> _Built | Looked:
+        """What its build and its launch tell; `Looked` where it cannot run."""
         where = f"{subject.name} at {workload.name}"
         self._progress(f"building {where}")
         warm = workload.cache == "warm"
@@ -127,19 +154,14 @@ class Profiler:
         plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
         if isinstance(plan, Refused):
             return Looked(found, (f"{where} cannot run: {plan.reason}",))
-        main = main_launch(plan)
-        found = replace(
-            found,
-            static=self._static(code, main.entry),
-            launch=self._launch(code, plan, main),
+        parts = tuple(
+            LaunchPart(g.entry, self._static(code, g.entry), self._launch(code, plan, g))
+            for g in plan.launches
         )
-        notes: tuple[str, ...] = ()
-        if len(plan.launches) > 1:
-            notes = (f"of its {len(plan.launches)} launches, {main.entry} is the one whose code is told of",)
-        if self._runner is None:
-            return Looked(replace(found, no_counters="the device is not here"), notes)
-        looked = self._measure(found, subject, workload, code, plan)
-        return replace(looked, notes=(*notes, *looked.notes))
+        main = parts[main_place(plan.launches)]
+        several = parts if len(parts) > 1 else ()
+        found = replace(found, static=main.static, launch=main.launch, parts=several)
+        return _Built(found, code, plan)
 
     def _measure(
         self, found: Profile, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan
@@ -153,11 +175,11 @@ class Profiler:
         seconds = timed[0]
         self._progress(f"experiments with {where}")
         experiments, notes = self._experiments(subject, workload, code, plan, seconds)
+        found, unknown = self._weighed(found, code, plan, warm)
+        notes = (*notes, *unknown)
         if not isinstance(self._counting, NoCounting):
             self._progress(f"counting {where}")
-        counted = self._counting.count(
-            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm)
-        )
+        counted = self._count(code, plan, workload)
         if counted.left_out:
             few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
             notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
@@ -169,6 +191,12 @@ class Profiler:
             no_counters=counted.why_not,
         )
         return Looked(found, notes)
+
+    def _count(self, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
+        warm = workload.cache == "warm"
+        return self._counting.count(
+            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm)
+        )
 
     # -- what a build tells -----------------------------------------------------------------------------
 
@@ -226,6 +254,19 @@ class Profiler:
             blocks = tuple(sorted((*blocks, own), key=lambda b: b.threads))
         return Experiments(both.get("warm"), both.get("cold"), whole, half, blocks), tuple(notes)
 
+    def _weighed(
+        self, found: Profile, code: BuiltCode, plan: Plan, warm: bool
+    ) -> tuple[Profile, tuple[str, ...]]:
+        """Of several launches what each takes; the one that takes most is the one to tell of."""
+        if not found.parts:
+            return found, ()
+        timed = self._time(code, (*prefixes(plan), plan), warm)
+        if isinstance(timed, Verdict):
+            return found, (f"its launches were not timed one by one: {_first(timed.detail)}",)
+        parts = with_shares(found.parts, shares(timed[:-1], timed[-1]))
+        main = max(parts, key=lambda part: part.share or 0.0)
+        return replace(found, parts=parts, static=main.static, launch=main.launch), ()
+
     def _blocks(self, subject: Subject, workload: Workload) -> tuple[BlockTime, ...]:
         found: list[BlockTime] = []
         for config in subject.other_blocks():
@@ -262,8 +303,7 @@ def necessary_work(problem: Problem, workload: Workload) -> Work:
 
 
 def main_launch(plan: Plan) -> Geometry:
-    """Of several kernels the one with the most threads: a profile has room for one."""
-    return max(plan.launches, key=lambda g: math.prod(g.grid) * math.prod(g.block))
+    return plan.launches[main_place(plan.launches)]
 
 
 def half_grid(plan: Plan) -> Plan | None:

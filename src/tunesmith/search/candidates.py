@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.core.focus import Region
 from tunesmith.core.ports import SearchView
 from tunesmith.core.space import Config, ConfigSet
 from tunesmith.search.encoding import Positions
@@ -25,10 +26,14 @@ class Field:
         self._space = view.space
         self.pool: Numbers | None = None  # None: too many to list
         self._places: Positions = np.zeros((0, len(view.space.params)), dtype=np.uint8)
+        opened = view.open
+        self._part = opened if isinstance(opened, Region) and not opened.is_whole else None
         if view.pool is not None:
-            found = [_number(view.configs, config) for config in view.pool]
+            found = [_number(view.configs, config) for config in opened]
             self.pool = np.array([number for number in found if number is not None], dtype=np.int64)
             self._places = view.configs.positions(self.pool)
+        elif isinstance(opened, Region):
+            self.pool, self._places = opened.numbers, _placed(opened)
         elif len(view.configs) <= LISTED:
             self.pool, self._places = np.arange(len(view.configs)), _listed(view.configs)
 
@@ -55,21 +60,27 @@ class Field:
         number = self.number(config)
         if number is None:
             return np.zeros(0, dtype=np.int64)
-        if self.pool is not None:
+        if self.pool is not None and self._part is None:
             differing = (self._places != self.positions(np.array([number]))[0]).sum(axis=1)
             return _without(self.pool[differing == 1], seen)
         near = [
-            self.number(config.replace(param.name, value))
+            config.replace(param.name, value)
             for param in self._space.params
             for value in param.values
             if value != config[param.name]
         ]
-        return _without(np.array(sorted(i for i in near if i is not None), dtype=np.int64), seen)
+        numbers = [self.number(c) for c in near if self._part is None or self._part.is_beside(c)]
+        return _without(np.array(sorted(i for i in numbers if i is not None), dtype=np.int64), seen)
 
 
 @lru_cache(maxsize=2)
 def _listed(configs: ConfigSet) -> Positions:
     return configs.positions()
+
+
+@lru_cache(maxsize=4)
+def _placed(region: Region) -> Positions:
+    return region.configs.positions(region.numbers)
 
 
 @lru_cache(maxsize=8192)  # pure; every question of a run asks for the same ones, and a few new

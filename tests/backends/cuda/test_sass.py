@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.backends.cuda.builds import built
 from tests.backends.cuda.static_profiles import FOLDERS, build_of, read_problem, static_profile
 from tests.backends.cuda.test_disassembly import needs_disassembler
+from tests.core.profile.recorded import recorded
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.disassembly import disassemble
@@ -330,3 +331,16 @@ def test_spills_are_seen_as_local_memory() -> None:
     assert code is not None
     assert binary.resources.spills
     assert code.all.local_load > 50
+
+
+@needs_nvrtc
+@needs_disassembler
+def test_the_kernel_that_is_to_spill_does_and_is_the_one_that_was_recorded() -> None:
+    folder = next(folder for folder in FOLDERS if folder.name == "spills")
+    binary, code = build_of(folder, "H200")
+    assert code is not None
+    assert (binary.resources.spills or 0) > 0
+    was = recorded("spills").static
+    assert was.instructions is not None
+    assert (was.resources.spills or 0) > 0
+    assert code.all.local_load == pytest.approx(was.instructions.all.local_load, rel=0.2)

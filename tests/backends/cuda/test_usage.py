@@ -6,7 +6,10 @@ import pytest
 
 from tests.backends.cuda.builds import BOTH, built
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.usage import spills, without_chatter
+from tests.samples import HOPPER
+from tunesmith.backends.cuda.container import unpack
+from tunesmith.backends.cuda.cubin import Cubin
+from tunesmith.backends.cuda.usage import resources_of, spills, without_chatter
 
 # Sixty values that live at once.
 FAT = """extern "C" __global__ void fat(float* x, int n) {
@@ -63,6 +66,17 @@ def test_only_the_entries_count() -> None:
 )
 def test_what_the_system_keeps_of_shared_memory_is_not_the_kernels(device: str, shared: int) -> None:
     assert built(FAT, "thin", device=device).resources.shared == shared
+
+
+@needs_nvrtc
+def test_a_log_that_says_nothing_leaves_spills_unknown() -> None:
+    """NVRTC's cache, where there is a driver, gives the code of an earlier build without its log."""
+    binary = built(FAT, "fat", flags=("-maxrregcount=24",))
+    symbols, cubin = unpack(binary.data)
+    silent = resources_of(Cubin(cubin), symbols, "", HOPPER)
+    assert silent.spills is None
+    assert silent.of("fat").spills is None
+    assert (silent.registers, silent.private) == (binary.resources.registers, binary.resources.private)
 
 
 def test_spills_are_read_from_both_compilers_words() -> None:

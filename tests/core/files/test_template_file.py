@@ -10,6 +10,7 @@ from tunesmith.core.errors import BadInput
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.problem import Problem
+from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template
 
@@ -169,6 +170,22 @@ def test_the_further_words() -> None:
     assert not template.bakes_sizes(template.default)
 
 
+def test_answers_are_conditions_by_remedy_in_the_order_of_the_file() -> None:
+    told = '// [answers]\n// unroll = "UNROLL > 1"\n// wide_access = "VEC >= 4"\n// [launch]\n'
+    template = parse(edited(("// [launch]\n", told)))
+    assert [(remedy, expr.text) for remedy, expr in template.answers] == [
+        (Remedy.UNROLL, "UNROLL > 1"),
+        (Remedy.WIDE_ACCESS, "VEC >= 4"),
+    ]
+    assert parse(TEXT).answers == ()
+
+
+def test_an_unknown_remedy_is_told_with_the_likeliest_one() -> None:
+    error = refusal(edited(("// [launch]", '// [answers]\n// wide_acces = "VEC >= 4"\n// [launch]')))
+    assert "known are block_size, more_blocks" in str(error)
+    assert "wide_access" in str(error.hint or error)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -314,6 +331,24 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
         "out =",
         "already",
     ),
+    # answers
+    (("// [launch]", '// [answers]\n// wide = "VEC >= 4"\n// [launch]'), "wide =", "unknown key 'wide'"),
+    (
+        ("// [launch]", '// [answers]\n// wide_access = "WIDTH >= 4"\n// [launch]'),
+        "wide_access =",
+        "unknown name 'WIDTH'",
+    ),
+    (
+        ("// [launch]", '// [answers]\n// wide_access = "d >= 4"\n// [launch]'),
+        "wide_access =",
+        "unknown name 'd'",
+    ),
+    (
+        ("// [launch]", '// [answers]\n// unroll = "1 == 1"\n// [launch]'),
+        "unroll =",
+        "must be a condition on parameters, got '1 == 1'",
+    ),
+    (("// [launch]", "// [answers]\n// unroll = [1]\n// [launch]"), "unroll =", "an expression in quotes"),
     # the code
     (("#ifndef VEC\n#define VEC 1\n#endif", "#define VEC 1"), "#define VEC", "hides the value that is tried"),
     (

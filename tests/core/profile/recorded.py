@@ -25,6 +25,10 @@ def recorded(name: str) -> Profile:
     return decode((_FIXTURES / "profiles" / f"{name}.json").read_bytes(), Recorded).profile
 
 
+def origin(name: str) -> dict[str, str]:
+    return decode((_FIXTURES / "profiles" / f"{name}.json").read_bytes(), Recorded).origin
+
+
 def planted(name: str) -> list[str]:
     """The kinds of findings that name the fault."""
     expected = json.loads((_FIXTURES / "bad_cuda" / name / "expected.json").read_text("utf-8"))

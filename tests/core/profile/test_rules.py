@@ -152,6 +152,10 @@ def test_spills_and_arrays_on_the_stack_are_told_apart() -> None:
     assert second is not None
     assert Remedy.REGISTER_CAP in first.remedies
     assert Remedy.UNROLL in second.remedies
+    silent = replace(stacked, resources=replace(stacked.resources, spills=None))
+    third = found(profile(static=silent), Kind.SPILLS)
+    assert third is not None
+    assert "did not say what is spilled" in third.evidence[0]
 
 
 def test_spills_that_are_seldom_reached_are_not_told() -> None:

@@ -21,11 +21,13 @@ _CHATTER = re.compile(
 
 
 def resources_of(cubin: Cubin, symbols: Mapping[str, str], log: str, limits: Limits) -> Resources:
+    """Spills of a kernel that the log does not mention are not known: a compiler that takes the code from its
+    cache says nothing."""
     spilled = spills(log)
     # A function that is not inlined is some kernel's, nobody says whose.
     shared_out = sum(count for name, count in spilled.items() if name not in cubin.kernels)
     by_entry = tuple(
-        (entry, _of_kernel(cubin.kernels[symbol], spilled.get(symbol, 0) + shared_out, limits))
+        (entry, _of_kernel(cubin.kernels[symbol], _sum(spilled.get(symbol), shared_out), limits))
         for entry, symbol in symbols.items()
     )
     every = [resources for _, resources in by_entry]
@@ -49,7 +51,11 @@ def without_chatter(log: str) -> str:
     return _CHATTER.sub("", log).strip()
 
 
-def _of_kernel(kernel: Kernel, spilled: int, limits: Limits) -> Resources:
+def _sum(own: int | None, others: int) -> int | None:
+    return None if own is None else own + others
+
+
+def _of_kernel(kernel: Kernel, spilled: int | None, limits: Limits) -> Resources:
     return Resources(
         registers=kernel.registers,
         shared=kernel.shared,

@@ -9,6 +9,7 @@ from typing import Literal
 from tunesmith.core.device import DEVICE_NAMES, RESOURCE_NAMES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT, Expr, is_name
+from tunesmith.core.files.read_answers import read_answers
 from tunesmith.core.files.read_argument import IDENTIFIER, read_workspace
 from tunesmith.core.files.read_headers import FindHeader, no_headers, user_headers
 from tunesmith.core.files.read_launch import check_placeholders, read_launches
@@ -20,7 +21,7 @@ from tunesmith.core.space import Config, Constraint, Param, Space
 from tunesmith.core.template import Template
 
 MOST_BYTES = 1_000_000
-_ROOT = ("params", "default", "require", "prefer", "launch", "build", "defines", "workspace")
+_ROOT = ("params", "default", "require", "prefer", "answers", "launch", "build", "defines", "workspace")
 
 
 def parse_template(
@@ -59,6 +60,7 @@ def parse_template(
         defines=_read_defines(root, names, problem),
         workspace=workspace,
         headers=_read_headers(root, text, path, problem, find_header),
+        answers=read_answers(root, names.params),
     )
     check_source(root, template, problem)
     if not root.faults:  # only a template that reads well can be tried out

@@ -79,7 +79,7 @@ def diagnose(profile: Profile) -> Diagnosis:
     """Of any profile, however little it knows."""
     roof = roofline(profile)
     floor, distance = roof.floor, _usable(roof.distance)
-    notes = _notes(profile, floor)
+    notes, main = _notes(profile, floor), profile.main
     if floor is not None and distance is not None and _near(profile, floor, distance):
         return Diagnosis(
             bound=_OF_CEILINGS.get(floor.ceiling, Bound.COMPUTE),
@@ -90,13 +90,15 @@ def diagnose(profile: Profile) -> Diagnosis:
             floor=floor.seconds,
             ceiling=floor.ceiling,
             notes=notes,
+            launch=main.entry if main is not None else "",
         )
     found = _ranked(Case(profile, costs_of(profile), roof), distance)
     first = found[0] if found else None
+    where = f"in {main.entry}, " if main is not None else ""
     away = f"{distance:.2f} × the floor of {_named(floor)}" if floor and distance else "no floor is known"
     return Diagnosis(
         bound=first.bound if first else Bound.UNKNOWN,
-        summary=f"{first.kind.replace('_', ' ')}: {first.evidence[0]}; {away}"
+        summary=f"{where}{first.kind.replace('_', ' ')}: {first.evidence[0]}; {away}"
         if first
         else f"no fault found; {away}",
         confidence=first.confidence if first else 0.2,
@@ -105,6 +107,7 @@ def diagnose(profile: Profile) -> Diagnosis:
         floor=floor.seconds if floor is not None else None,
         ceiling=floor.ceiling if floor is not None else "",
         notes=notes,
+        launch=main.entry if main is not None else "",
     )
 
 
@@ -144,7 +147,7 @@ def _named(floor: Floor | None) -> str:
 
 
 def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
-    notes = []
+    notes = [_launches(profile)] if profile.parts else []
     if profile.counters is None:
         notes.append(f"no hardware counters: {profile.no_counters or 'none were taken'}")
     if profile.static.instructions is None:
@@ -157,3 +160,13 @@ def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
     if share is not None:
         notes.append(f"{percent(share)} of the time goes when the data is in the cache (experiment)")
     return tuple(notes)
+
+
+def _launches(profile: Profile) -> str:
+    """Which of several launches is told of, and what each takes where that is known."""
+    main, count = profile.main, len(profile.parts)
+    told = main.entry if main is not None else profile.parts[0].entry
+    known = [f"{part.entry} {percent(part.share)}" for part in profile.parts if part.share is not None]
+    if len(known) == count:
+        return f"of its {count} launches {told} takes most and is told of; of the time: {', '.join(known)}"
+    return f"of its {count} launches {told} has the most threads and is told of: what each takes is not known"

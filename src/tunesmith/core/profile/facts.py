@@ -198,7 +198,19 @@ class StaticFacts:
 
 
 @dataclass(frozen=True)
+class LaunchPart:
+    """One of an operator's several launches."""
+
+    entry: str
+    static: StaticFacts
+    launch: LaunchFacts
+    share: float | None = None  # of the operator's time
+
+
+@dataclass(frozen=True)
 class Profile:
+    """Of several launches `static` and `launch` are those of the one that costs most, as far as is known."""
+
     kernel: str
     workload: str
     seconds: float | None = None  # measured
@@ -211,3 +223,10 @@ class Profile:
     experiments: Experiments = Experiments()
     counters: Counters | None = None
     no_counters: str = ""  # why not, in words
+    parts: tuple[LaunchPart, ...] = ()  # in their order, where there are several launches
+
+    @property
+    def main(self) -> LaunchPart | None:
+        """Of several launches the one that `static` and `launch` tell of."""
+        same = [part for part in self.parts if (part.static, part.launch) == (self.static, self.launch)]
+        return max(same, key=lambda part: part.share or 0.0, default=None)

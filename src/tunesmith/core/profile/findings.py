@@ -76,6 +76,7 @@ class Diagnosis:
     floor: float | None = None  # seconds
     ceiling: str = ""  # what the floor is made of
     notes: tuple[str, ...] = ()  # what was not known, and why
+    launch: str = ""  # of several launches the one that the findings are about
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:

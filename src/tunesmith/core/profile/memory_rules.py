@@ -108,12 +108,15 @@ def spills(case: Case) -> Finding | None:
     spilled, share = resources.spills or 0, case.counters.local_sectors
     if spilled <= 0 and local <= 0 and not share:
         return None
-    kind = Kind.SPILLS if spilled > 0 or not resources.private else Kind.LOCAL_ARRAYS
+    is_array = resources.spills == 0 and bool(resources.private)
+    kind = Kind.LOCAL_ARRAYS if is_array else Kind.SPILLS
     evidence = [f"{local} accesses to local memory in the code that runs most"] if costs is not None else []
     if spilled > 0:
         evidence.insert(0, f"{spilled} bytes spilled; a thread has {resources.registers} registers")
-    elif resources.private:
+    elif is_array:
         evidence.insert(0, f"{resources.private} bytes of stack: an array that is indexed at run time")
+    elif resources.private:
+        evidence.insert(0, f"{resources.private} bytes of stack; the compiler did not say what is spilled")
     stake = costs.stake("spills") if costs is not None else 0.3 if spilled > 0 else 0.0
     if share is not None:
         evidence.append(f"{percent(share)} of the sectors L1 serves are local memory")

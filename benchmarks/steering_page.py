@@ -1,0 +1,114 @@
+"""docs/benchmarks/steering.md from the searches that were counted. Every verdict is computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cuda import markdown as md
+from tunesmith.core.stats import Interval
+
+Row = Mapping[str, Any]
+
+
+def pairs(rows: Sequence[Row], search: str, example: str) -> list[tuple[int, int]]:
+    """Evaluations (without, with) for each seed that both arms have."""
+    found: dict[int, dict[bool, int]] = {}
+    for row in rows:
+        if (row["search"], row["example"]) == (search, example):
+            found.setdefault(row["seed"], {})[row["steer"]] = row["evaluations"]
+    return [(each[False], each[True]) for _, each in sorted(found.items()) if len(each) == 2]
+
+
+def mean_interval(values: Sequence[int]) -> Interval:
+    """The mean with its 95 % bootstrap interval."""
+    data = np.asarray(values, dtype=np.float64)
+    draws = data[np.random.default_rng(0).integers(0, len(data), (5000, len(data)))].mean(axis=1)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Interval(float(data.mean()), float(low), float(high))
+
+
+def verdict(low: float, high: float) -> str:
+    if high < 0:
+        return "pays"
+    return "costs" if low > 0 else "no difference that can be told"
+
+
+def _table(rows: Sequence[Row], search: str) -> list[str]:
+    head = ["example", "seeds", "mean without", "with", "worst without", "with"]
+    head += ["difference", "95 % interval", ""]
+    lines, everything = [], []
+    for example in sorted({row["example"] for row in rows if row["search"] == search}):
+        both = pairs(rows, search, example)
+        everything += both
+        lines.append(_line(example, both))
+    lines.append(_line("all", everything))
+    return md.table(head, lines, left=1)
+
+
+def _line(name: str, both: Sequence[tuple[int, int]]) -> list[str]:
+    without, steered = [a for a, _ in both], [b for _, b in both]
+    apart = mean_interval([b - a for a, b in both])
+    cells = [name, str(len(both)), f"{mean(without):.1f}", f"{mean(steered):.1f}"]
+    cells += [str(max(without)), str(max(steered)), f"{apart.value:+.1f}"]
+    return [*cells, f"{apart.low:+.1f} to {apart.high:+.1f}", verdict(apart.low, apart.high)]
+
+
+def _moves(rows: Sequence[Row]) -> list[str]:
+    """What the original's diagnosis led to, for each example; it is the same for every seed."""
+    lines = []
+    rows = [row for row in rows if "," not in row["search"]]  # as the templates have it
+    for example in sorted({row["example"] for row in rows}):
+        steered = [row for row in rows if row["example"] == example and row["steer"] and row["moves"]]
+        if not steered:
+            continue
+        first = steered[0]["moves"][0]
+        undone = sum(any(m["focus"] != first["focus"] for m in row["moves"]) for row in steered)
+        focus = f"`{first['focus']}`" if first["focus"] else "no focus"
+        lines += [f"- **{example}**: {focus}. {first['reason']}. Moved later in {undone} of {len(steered)}."]
+    return lines
+
+
+def _nothing_to_save(rows: Sequence[Row]) -> list[str]:
+    """Examples whose first evaluation is close enough already, whatever the seed."""
+    most: dict[str, int] = {}
+    for row in rows:
+        if not row["steer"]:
+            most[row["example"]] = max(most.get(row["example"], 0), row["evaluations"])
+    names = [name for name, evaluations in sorted(most.items()) if evaluations == 1]
+    said = f"The template's default is as close already for {', '.join(names)}: there nothing can be saved."
+    return [said, ""] if names else []
+
+
+def page(rows: Sequence[Row], device: str, date: str, commands: Sequence[str]) -> str:
+    searches = list(dict.fromkeys(row["search"] for row in rows))
+    stopped = Counter(row["steer"] for row in rows if not row["reached"])
+    lines = [
+        "# Steering",
+        "",
+        "How many evaluations a search needs until it has tried a configuration within 3 % of the best",
+        f"geometric mean, with steering by the diagnosis and without: the examples on one {device}, every",
+        "configuration of which was measured beforehand. Loop, searcher and seeds are the same; times are",
+        "looked up, and diagnoses are made without counters from builds, launches, ceilings and recorded",
+        "times. The difference is paired by seed; a negative one is a gain.",
+        "",
+    ]
+    for search in searches:
+        lines += [f"## Search `{search}`", "", *_table(rows, search)]
+    lines += _nothing_to_save(rows)
+    lines += ["## What steered", "", *_moves(rows), ""]
+    if stopped:
+        said = ", ".join(f"{count} {'with' if steer else 'without'}" for steer, count in stopped.items())
+        lines += [f"Searches that ended before they came so close, counted by their length: {said}.", ""]
+    lines += [
+        f"{date}; the times were recorded on the device by exhaustive runs:",
+        "",
+        "```",
+        *commands,
+        "```",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,66 @@
+"""Profiles for the search to be steered by: what builds, launches and known times tell, and no timing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tunesmith.core.device import Device
+from tunesmith.core.events import Profiled
+from tunesmith.core.problem import Problem
+from tunesmith.core.profile.counting import Counting
+from tunesmith.core.profile.diagnose import diagnose
+from tunesmith.core.space import Config
+from tunesmith.core.template import Template
+from tunesmith.lab.builders import Builders
+from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
+from tunesmith.lab.profiling import Profiler, ReadInstructions, Subject
+from tunesmith.lab.runner import Runner
+
+
+@dataclass
+class Onlooker:
+    """Nothing is measured but ceilings, once for a device, and counters where the user wants them."""
+
+    problem: Problem
+    device: Device
+    counting: Counting
+    instructions: ReadInstructions
+    kept: KeptCeilings | None
+    seed: int
+    progress: Callable[[str], None]
+    _profiler: Profiler | None = field(default=None, init=False)
+
+    def look(
+        self,
+        builders: Builders,
+        runner: Runner,
+        template: Template | None,
+        config: Config | None,
+        workload: str,
+        seconds: float,
+    ) -> Profiled:
+        """Whatever goes wrong here is a note: a run needs no profile to go on."""
+        try:
+            if self._profiler is None:
+                self._profiler = self._made(builders, runner)
+            subject = Subject(template if config is not None else None, config)
+            looked = self._profiler.known(subject, self.problem.workload(workload), seconds)
+        except Exception as error:  # also what nobody thought of: profilers and disassemblers are not ours
+            words = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+            return Profiled(config, workload, None, (words,))
+        return Profiled(config, workload, diagnose(looked.profile), looked.notes)
+
+    def _made(self, builders: Builders, runner: Runner) -> Profiler:
+        found, _ = kept_or_measured(self.kept, self.device, builders, lambda: runner, self.progress)
+        return Profiler(
+            self.problem,
+            self.device,
+            builders,
+            runner,
+            self.counting,
+            self.instructions,
+            ceilings=found,
+            seed=self.seed,
+            progress=self.progress,
+        )

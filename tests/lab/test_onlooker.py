@@ -1,0 +1,91 @@
+"""Profiles for steering: nothing is timed, and whatever goes wrong is a note."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.in_process import Log, spawner
+from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
+from tests.lab.test_profiling import BLOCKS, CEILINGS, Recorder
+from tunesmith.core.device import Device
+from tunesmith.core.events import Profiled
+from tunesmith.core.files.template_file import parse_template
+from tunesmith.core.messages import TimeRuns
+from tunesmith.core.profile.counting import Counting, NoCounting
+from tunesmith.core.profile.facts import Ceilings, Instructions
+from tunesmith.core.space import Config
+from tunesmith.lab.builders import Builders
+from tunesmith.lab.onlooker import Onlooker
+from tunesmith.lab.runner import Runner
+
+PROBLEM = scale_problem()
+CODE = "int other = BLOCK + OTHER;\n" + fake_kernel(time="1000 + 10 * BLOCK")
+TEMPLATE = parse_template(template_text(BLOCKS, CODE), path="t.fake", problem=PROBLEM)
+
+
+class Kept:
+    def __init__(self, ceilings: Ceilings | None = CEILINGS) -> None:
+        self.ceilings = ceilings
+        self.asked = 0
+
+    def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
+        self.asked += 1
+        return None if self.ceilings is None else (self.ceilings, ())
+
+    def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
+        raise AssertionError("a simulated device has none to keep")
+
+
+def nothing_read(_binary: bytes, _entry: str) -> tuple[Instructions | None, str]:
+    return None, "there is no machine code"
+
+
+class Watching:
+    def __init__(self, kept: Kept, counting: Counting | None = None) -> None:
+        self.log = Log()
+        device = device_of("fake")
+        spawn = spawner("fake", self.log, None)
+        self.builders = Builders(lambda: spawn("build"), device, 1)  # type: ignore[arg-type,return-value]
+        self.runner = Runner(spawn("device"), device)  # type: ignore[arg-type]
+        none = counting or NoCounting("nobody counts here")
+        self.onlooker = Onlooker(PROBLEM, device, none, nothing_read, kept, 0, lambda _text: None)
+
+    def look(self, config: Config | None, seconds: float = 1e-4) -> Profiled:
+        name = PROBLEM.workloads[0].name
+        return self.onlooker.look(self.builders, self.runner, TEMPLATE, config, name, seconds)
+
+
+@pytest.mark.parametrize("config", [None, TEMPLATE.default], ids=["original", "configuration"])
+def test_it_is_what_the_known_time_means_and_nothing_is_timed(config: Config | None) -> None:
+    kept = Kept()
+    watching = Watching(kept)
+    once, twice = watching.look(config, 1e-4), watching.look(config, 2e-4)
+    assert once.diagnosis is not None
+    assert twice.diagnosis is not None
+    assert once.config == config
+    assert twice.diagnosis.distance == pytest.approx(2 * (once.diagnosis.distance or 0))
+    assert watching.log.of(TimeRuns) == []
+    assert kept.asked == 1, "once for all of a run"
+
+
+def test_counters_are_taken_where_someone_counts() -> None:
+    recorder = Recorder(Log())
+    looked = Watching(Kept(), recorder).look(None)
+    assert len(recorder.asked) == 1
+    assert looked.diagnosis is not None
+    assert not any("no hardware counters" in note for note in looked.diagnosis.notes)
+
+
+def test_whatever_goes_wrong_is_a_note() -> None:
+    class Broken:
+        def count(self, what: object) -> object:
+            raise RuntimeError("the profiler\nfell over")
+
+    looked = Watching(Kept(), Broken()).look(None)  # type: ignore[arg-type]
+    assert looked == Profiled(None, PROBLEM.workloads[0].name, None, ("RuntimeError: the profiler",))
+
+
+def test_without_kept_ceilings_they_are_measured() -> None:
+    looked = Watching(Kept(None)).look(None)
+    assert looked.diagnosis is not None
+    assert looked.diagnosis.ceiling != "launch", "there are no kernels to measure a simulated device with"
