@@ -10,7 +10,7 @@ from tests.conformance.searcher_suite import TIED, drive, space, view_of
 from tunesmith.core.ports import Prior, SearchView, Tried
 from tunesmith.core.space import Config, Param, Space
 from tunesmith.search.default import Default
-from tunesmith.search.transfer import listens
+from tunesmith.search.transfer import APART_UNTIL, apart, listens
 
 USUAL = view_of(space({"A": 8, "B": 8, "C": 6, "D": 5, "E": 4, "F": 3}))  # 23,040 configurations
 
@@ -113,9 +113,15 @@ def test_an_earlier_run_of_other_parameters_says_nothing() -> None:
     assert asked == Default().ask(USUAL, 3).configs
 
 
-def test_earlier_runs_are_listened_to_less_and_less() -> None:
-    heard = [sum(listens(i) for i in range(start, start + 16)) for start in (0, 24, 48, 200)]
-    assert heard == [8, 4, 0, 0]
+def test_earlier_runs_are_followed_at_first() -> None:
+    heard = [sum(listens(i) for i in range(start, start + 16)) for start in (0, 16, 200)]
+    assert heard == [8, 0, 0]
+
+
+def test_what_following_found_is_not_known_to_the_others_for_a_while() -> None:
+    followed = np.array([0, 1, 0, 1], dtype=bool)
+    assert apart(followed, 4).tolist() == [True, False, True, False]
+    assert apart(followed, APART_UNTIL).all()
 
 
 @pytest.mark.parametrize(("outcomes", "seconds"), [(200, 0.16), (1000, 0.5)])

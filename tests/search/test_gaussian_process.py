@@ -7,6 +7,7 @@ from tunesmith.core.space import Param, Space
 from tunesmith.search.encoding import Encoding
 from tunesmith.search.gaussian_process import (
     JITTER,
+    Pairs,
     Posterior,
     Settings,
     Trend,
@@ -59,17 +60,11 @@ def test_the_kernel_is_the_sum_of_the_whole_and_the_parameters_alone() -> None:
 
 def test_the_gradient_is_that_of_the_loss() -> None:
     known, targets = rows(20, 3), np.random.default_rng(4).normal(size=(20, 2))
-    features = ENCODING.features(known)
-    squares = np.stack(
-        [
-            ((features[:, None, ENCODING.groups == g] - features[None, :, ENCODING.groups == g]) ** 2).sum(2)
-            for g in range(len(ENCODING.owners))
-        ]
-    )
+    pairs = Pairs(ENCODING, known)
     logs = settings(5).logs
-    _, gradient = loss(ENCODING, logs, squares, targets)
+    _, gradient = loss(ENCODING, logs, pairs, targets)
     for i, step in enumerate(np.eye(len(logs)) * 1e-5):
-        up, down = (loss(ENCODING, logs + sign * step, squares, targets)[0] for sign in (1, -1))
+        up, down = (loss(ENCODING, logs + sign * step, pairs, targets)[0] for sign in (1, -1))
         assert gradient[i] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-4)
 
 

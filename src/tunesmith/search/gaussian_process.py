@@ -91,20 +91,39 @@ def covariance(encoding: Encoding, settings: Settings, a: Positions, b: Position
     return total
 
 
-def loss(encoding: Encoding, logs: Vector, squares: Matrix, targets: Matrix) -> tuple[float, Vector]:
+class Pairs:
+    """Squared distances by group of features: between outcomes, and between the values of each parameter."""
+
+    def __init__(self, encoding: Encoding, positions: Positions) -> None:
+        features = encoding.features(positions)
+        parts = [features[:, encoding.groups == group] for group in range(len(encoding.owners))]
+        self.outcomes = np.stack([_squares(part, part).ravel() for part in parts])
+        self.values: list[tuple[NDArray[np.int64], Matrix, Matrix]] = []
+        for owner, param in enumerate(encoding.params):
+            # A parameter has few values: what it does alone is compared by these.
+            first, which = np.unique(positions[:, param], return_index=True, return_inverse=True)[1:]
+            own = np.flatnonzero(encoding.owners == owner)
+            squares = np.stack([_squares(parts[group][first], parts[group][first]) for group in own])
+            self.values.append((own, squares, np.eye(len(first))[which]))
+
+
+def loss(encoding: Encoding, logs: Vector, pairs: Pairs, targets: Matrix) -> tuple[float, Vector]:
     """Minus the log posterior of the hyperparameters, and its gradient.
 
-    `squares` has the squared distances of each group; `targets` a column for each function that shares the
-    kernel, and these count as one, on average.
+    `targets` has a column for each function that shares the kernel, and these count as one, on average.
     """
     settings = Settings(logs)
     count, functions = targets.shape
-    scaled = squares / settings.lengths[:, None, None] ** 2
-    whole, whole_slope = matern(scaled.sum(axis=0))
-    by_owner = np.stack([scaled[encoding.owners == o].sum(axis=0) for o in range(len(encoding.params))])
-    alone, alone_slope = matern(by_owner * _alone_scale(encoding))
-    mean_alone = alone.mean(axis=0)
-    kernel = settings.whole * whole + settings.alone * mean_alone
+    scales = settings.lengths**-2
+    whole, whole_slope = matern((scales @ pairs.outcomes).reshape(count, count))
+    share = settings.alone / len(encoding.params)
+    kernel = settings.whole * whole
+    slopes: list[Matrix] = []
+    for own, squares, which in pairs.values:
+        alone, slope = matern(np.tensordot(scales[own], squares, 1) * _alone_scale(encoding))
+        slopes.append(slope)
+        kernel += share * (which @ alone @ which.T)
+    all_alone = kernel - settings.whole * whole
     kernel.flat[:: count + 1] += settings.noise + JITTER
     factor = np.linalg.cholesky(kernel)
     half = np.linalg.inv(factor)
@@ -114,31 +133,31 @@ def loss(encoding: Encoding, logs: Vector, squares: Matrix, targets: Matrix) -> 
     value = np.sum(targets * weights) / (2 * functions) + np.log(np.diag(factor)).sum() + off @ off / 2
 
     outer = (inverse - weights @ weights.T / functions) / 2  # the derivative by each entry of the kernel
-    through_whole = settings.whole * outer * whole_slope
-    through_alone = outer * alone_slope * (settings.alone * _alone_scale(encoding) / len(encoding.params))
-    slope = through_whole + through_alone[encoding.owners]
-    by_length = -2 * np.einsum("gij,gij->g", scaled, slope)
+    by_scale = pairs.outcomes @ (settings.whole * outer * whole_slope).ravel()
+    for (own, squares, which), slope in zip(pairs.values, slopes, strict=True):
+        through = share * _alone_scale(encoding) * slope * (which.T @ outer @ which)
+        by_scale[own] += np.sum(squares * through, axis=(1, 2))
     by_noise = 2 * settings.noise * np.trace(outer)
     by_whole = 2 * settings.whole * np.sum(outer * whole)
-    by_alone = 2 * settings.alone * np.sum(outer * mean_alone)
-    gradient = np.array([*by_length, by_noise, by_whole, by_alone]) + off / _spreads(encoding)
+    by_alone = 2 * np.sum(outer * all_alone)
+    gradient = np.array([*(-2 * scales * by_scale), by_noise, by_whole, by_alone]) + off / _spreads(encoding)
     return float(value), gradient
 
 
-def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Settings:
+def fit(
+    encoding: Encoding,
+    positions: Positions,
+    targets: Matrix,
+    steps: int = STEPS,
+    start: Settings | None = None,
+) -> Settings:
     """The most likely hyperparameters, or close to them."""
-    features = encoding.features(positions)
-    squares = np.stack(
-        [
-            _squares(features[:, encoding.groups == group], features[:, encoding.groups == group])
-            for group in range(len(encoding.owners))
-        ]
-    )
-    logs = usual(encoding).logs
+    pairs = Pairs(encoding, positions)
+    logs = (start or usual(encoding)).logs
     best, best_logs = np.inf, logs
     reach, last = np.full(len(logs), 0.2), np.zeros(len(logs))
     for _ in range(steps):
-        value, gradient = loss(encoding, logs, squares, targets)
+        value, gradient = loss(encoding, logs, pairs, targets)
         if value < best:
             best, best_logs = value, logs
         agreement = np.sign(gradient * last)

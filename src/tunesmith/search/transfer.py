@@ -1,9 +1,12 @@
 """What earlier runs of a template let us expect of a configuration here.
 
-Each earlier run gets a model of its own, whose predictions are a guide for a while: they choose some of the
-first configurations, and later stand as a trend in the model, with a weight that our own outcomes decide. How
-often they are listened to falls off with every evaluation whatever they say, because an earlier run can agree
-with us nearly everywhere and still be wrong about the one place that matters.
+Each earlier run gets a model of its own, whose predictions are a guide for a while: some of the first
+evaluations follow them, alone and then as a trend in a model, with a weight that our own outcomes decide.
+
+An earlier run can agree with us nearly everywhere and still be wrong about the one place that matters, and
+what is found by following it may be good enough to keep a search there. So for a while the
+evaluations between do not know what following found: where the guide was wrong, the search is about as far as
+it would be without, and where it was right some of the gain is the price.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tunesmith.core.ports import Prior
 from tunesmith.core.space import Space
@@ -20,18 +24,21 @@ from tunesmith.search.targets import targets
 
 ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
 FITTED = 120
-SECOND_UNTIL = 24  # evaluations: up to here every second one follows the earlier runs,
-FOURTH_UNTIL = 48  # up to here every fourth, then none
+FOLLOWED_UNTIL = 16  # evaluations: up to here every second one follows the earlier runs,
+APART_UNTIL = 48  # and up to here the others do not know of what those have found
 TRUST = 0.8  # the weight expected of the trend,
 DOUBT = 0.4  # and its deviation
 AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agree
 
 
 def listens(evaluation: int) -> bool:
-    """Whether earlier runs are asked about the evaluation with this number."""
-    if evaluation < SECOND_UNTIL:
-        return evaluation % 2 == 0
-    return evaluation < FOURTH_UNTIL and evaluation % 4 == 0
+    """Whether the evaluation with this number follows earlier runs. The first may be the default."""
+    return evaluation < FOLLOWED_UNTIL and evaluation % 2 == 1
+
+
+def apart(followed: NDArray[np.bool_], evaluation: int) -> NDArray[np.bool_]:
+    """Which outcomes an evaluation that does not follow knows of, given which of them followed."""
+    return ~followed | (evaluation >= APART_UNTIL)
 
 
 class Guide:

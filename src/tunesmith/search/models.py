@@ -1,0 +1,94 @@
+"""What outcomes let us expect of candidates: by themselves, or with what earlier runs say as a trend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tunesmith.core.space import Space
+from tunesmith.search.acquisition import improvement
+from tunesmith.search.candidates import Numbers
+from tunesmith.search.encoding import Encoding, Matrix, Positions
+from tunesmith.search.gaussian_process import Posterior, Settings, Trend, Vector, fit
+from tunesmith.search.targets import Targets, targets
+from tunesmith.search.transfer import DOUBT, TRUST, Guide
+
+FITTED = 60  # outcomes that hyperparameters are fitted to
+REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Scores (a column for each function, NaN where it failed) of configurations given by positions."""
+
+    space: Space
+    known: Positions
+    scores: Matrix
+    level: float
+
+    @property
+    def targets(self) -> Targets:
+        return targets(self.scores, self.level)
+
+    @property
+    def settings(self) -> Settings:
+        """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
+        count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
+        part = most_telling(self.scores[:count, 0], FITTED)
+        values, known = targets(self.scores[part], self.level).values, self.known[part]
+        return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
+
+
+class Model:
+    """Asked how much each candidate may add."""
+
+    def __init__(self, posterior: Posterior, made: Targets, weights: Vector) -> None:
+        self._posterior, self._made, self._weights = posterior, made, weights
+
+    def improvements(self) -> Vector:
+        return improvement(self._posterior, self._made, self._weights)
+
+    def expect(self, candidate: int) -> None:
+        self._posterior.expect(candidate)
+
+
+def own(outcomes: Outcomes, candidates: Positions, weights: Vector, told: Trend | None) -> Model:
+    encoding, made = Encoding.of(outcomes.space), outcomes.targets
+    posterior = Posterior(encoding, outcomes.settings, outcomes.known, made.values, candidates, told)
+    return Model(posterior, made, weights)
+
+
+def guided(outcomes: Outcomes, candidates: Positions, weights: Vector, guide: Guide) -> Model:
+    """With the earlier runs' prediction as a trend: of the expected weight, give or take what our own
+    outcomes say."""
+    known, made = outcomes.known, outcomes.targets
+    every = guide.predictions(np.concatenate([known, candidates]), known, outcomes.scores[:, 0])
+    every = (every - every[: len(known)].mean()) / made.scales[0]
+    there, here = every[: len(known)], every[len(known) :]
+    trend = Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
+    left = made.values - TRUST * there[:, None]
+    posterior = Posterior(Encoding.of(outcomes.space), outcomes.settings, known, left, candidates, trend)
+    posterior.means += TRUST * here[:, None]
+    return Model(posterior, made, weights)
+
+
+def most_telling(scores: Vector, count: int) -> Numbers:
+    """Which outcomes to keep, in their order: half of them the best, the rest evenly from the others."""
+    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
+    if len(order) <= count:
+        return np.arange(len(order))
+    others = order[count // 2 :]
+    spread = others[np.linspace(0, len(others) - 1, count - count // 2).astype(np.int64)]
+    return np.sort(np.concatenate([order[: count // 2], spread]))
+
+
+@lru_cache(maxsize=32)  # pure: the same outcomes give the same hyperparameters
+def _fitted(space: Space, positions: bytes, kind: str, values: bytes) -> Settings:
+    rows = np.frombuffer(positions, dtype=kind).reshape(-1, len(space.params))
+    return fit(Encoding.of(space), rows, np.frombuffer(values).reshape(len(rows), -1))
+
+
+def _with_constant(column: Vector) -> Matrix:
+    return np.stack([np.ones(len(column)), column], axis=1)
