@@ -28,11 +28,16 @@ Operator = Literal["+", "*", "max", "min", "&", "|", "^"]
 
 @dataclass(frozen=True)
 class Task:
-    """One index of the independent pieces of work: 0 <= name < extent. `extent` is over kernel parameters."""
+    """One index of the independent pieces of work: 0 <= name < extent. `extent` is over kernel parameters.
+
+    Where no parameter tells it, `extent` is over the names gridDim.* (and blockDim.*) of today's launch;
+    `size` is the same over the problem's sizes, for a launch: "" where it has no such expression.
+    """
 
     name: str
     extent: Expr
     type: str = "int"
+    size: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,9 @@ class Each:
     body: tuple[Stmt, ...]
     totals: tuple[Total, ...] = ()
     type: str = "int"
+    # Every element it stores has been stored by an earlier loop of the task: perhaps the same values again.
+    # Whether leaving it out is right is the oracle's to say.
+    again: bool = False
     line: int = field(default=0, compare=False)
 
 
@@ -133,6 +141,9 @@ class Access:
     index: Expr  # in elements of `type`
     stride: int | None  # elements from one index of the loop to the next; None: not constant
     loop: str = ""  # index of the `Each` it is in; "" outside
+    # The stride holds in stretches only, if each of these is a multiple of the stretch (see affine.Stride).
+    within: tuple[Expr, ...] = ()
+    offset: Expr | None = None  # of a cast access, in elements of the array's own type, before `index`
     line: int = field(default=0, compare=False)
 
 
@@ -190,6 +201,9 @@ class Schedule:
     items: Choice | None = None  # vectors a thread has in flight
     split: Choice | None = None  # 1: a task's elements are spread over several blocks
     keep: Choice | None = None  # vectors of its row a thread keeps in registers; 0: read again
+    early: Choice | None = (
+        None  # 1: what later loops load is sent for before the first loop's totals are known
+    )
     persistent: Choice | None = None  # 0: a block ends with its tasks; else blocks for every multiprocessor
     load_hint: Choice | None = None
     store_hint: Choice | None = None
@@ -218,3 +232,7 @@ class Draft:
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()  # remedy -> condition
     moves: tuple[str, ...] = ()  # applied, in order
+    hardware: tuple[
+        tuple[str, str], ...
+    ] = ()  # helper -> the statement that does the same on the device's unit
+    build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter

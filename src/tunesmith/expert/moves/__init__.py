@@ -19,7 +19,9 @@ from tunesmith.expert.moves.local import LOCAL_MOVES
 from tunesmith.expert.moves.persistent import Persistent
 from tunesmith.expert.moves.port import Context, Move, Refused
 from tunesmith.expert.moves.reciprocal import Reciprocal
+from tunesmith.expert.moves.redundant import Redundant
 from tunesmith.expert.moves.registers import Registers
+from tunesmith.expert.moves.rows import Rows
 from tunesmith.expert.moves.split import Split
 from tunesmith.expert.moves.tasks import Tasks
 from tunesmith.expert.moves.unroll import Unroll
@@ -29,18 +31,20 @@ __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", 
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move, ...] = (
+    Redundant(),
+    Rows(),
     Lanes(),
     Tasks(),
     Vector(),
     Items(),
     Split(),
     Keep(),
-    Hints(),
-    Fast(),
-    Reciprocal(),
-    Divide(),
-    Persistent(),
     Convert(),
+    Reciprocal(),
+    Fast(),
+    Divide(),
+    Hints(),
+    Persistent(),
     Bake(),
     Unroll(),
     Bounds(),
@@ -49,15 +53,17 @@ MOVES: tuple[Move, ...] = (
 )
 
 
-def _joined(of: str) -> Mapping[str, tuple[str, ...]]:
+def _remedies() -> Mapping[str, tuple[Remedy, ...]]:
     """By name, over the moves on the model and those on the text, some of which share a name."""
-    found: dict[str, dict[str, None]] = {}
-    for move in (*MOVES, *LOCAL_MOVES):
-        found.setdefault(move.name, {}).update(dict.fromkeys(getattr(move, of)))
-    return {name: tuple(values) for name, values in found.items()}
+    found = {move.name: move.remedies for move in MOVES}
+    for move in LOCAL_MOVES:
+        found[move.name] = tuple(dict.fromkeys((*found.get(move.name, ()), *move.remedies)))
+    return found
 
 
-REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
-    name: tuple(Remedy(r) for r in values) for name, values in _joined("remedies").items()
+REMEDIES = _remedies()
+# In the order in which they are applied; those of one name have the same parameters.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    **{move.name: move.parameters for move in MOVES},
+    **{move.name: move.parameters for move in LOCAL_MOVES},
 }
-PARAMETERS: Mapping[str, tuple[str, ...]] = _joined("parameters")

@@ -1,0 +1,243 @@
+"""Index arithmetic: sums of products, how an index moves with a loop, and what makes it a multiple.
+
+Conversions between integer types are looked through: an index is taken to stay within the type that the
+source chose for it. Division and remainder round as for non-negative numbers, which indices are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Number, Unary
+from tunesmith.expert.c.printing import print_expr
+from tunesmith.expert.c.walk import map_expr, names_in
+from tunesmith.expert.model.value_types import is_integer
+
+# A product of factors, in the order of their text -> how often it is added.
+Terms = dict[tuple[Expr, ...], int]
+
+_MOST_TERMS = 64
+
+
+def number(value: int) -> Number:
+    return Number(str(value), value)
+
+
+def without_casts(expr: Expr) -> Expr:
+    """The expression with conversions between integer types taken away."""
+    return map_expr(expr, _uncast)
+
+
+def _uncast(node: Expr) -> Expr:
+    return node.value if isinstance(node, Cast) and is_integer(node.type) else node
+
+
+def terms(expr: Expr) -> Terms:
+    """The expression as a sum of products; what is neither sum nor product is a factor of its own."""
+    return {key: count for key, count in _terms(without_casts(expr), 0).items() if count}
+
+
+def _terms(expr: Expr, depth: int) -> Terms:
+    if depth > 100:
+        return {(expr,): 1}
+    match expr:
+        case Number(value=int(value)):
+            return {(): value}
+        case Unary(op="-", operand=operand):
+            return {key: -count for key, count in _terms(operand, depth + 1).items()}
+        case Unary(op="+", operand=operand):
+            return _terms(operand, depth + 1)
+        case Binary(op="+" | "-" as op, left=left, right=right):
+            sign = 1 if op == "+" else -1
+            found = dict(_terms(left, depth + 1))
+            for key, count in _terms(right, depth + 1).items():
+                found[key] = found.get(key, 0) + sign * count
+            return _joined(found)
+        case Binary(op="*", left=left, right=right):
+            a, b = _terms(left, depth + 1), _terms(right, depth + 1)
+            if len(a) * len(b) > _MOST_TERMS:
+                return {(expr,): 1}
+            found = {}
+            for key, count in a.items():
+                for other, times in b.items():
+                    product = tuple(sorted((*key, *other), key=print_expr))
+                    found[product] = found.get(product, 0) + count * times
+            return found
+        case Binary(op="<<", left=left, right=Number(value=int(shift))) if 0 <= shift < 32:
+            return {key: count << shift for key, count in _terms(left, depth + 1).items()}
+    divided = as_division(expr)
+    match divided:
+        case Binary(op="/", left=left, right=Number(value=int(by))) if by > 0:
+            inner = _terms(left, depth + 1)
+            if all(count % by == 0 for count in inner.values()):
+                return {key: count // by for key, count in inner.items()}
+    return {(divided,): 1}
+
+
+def _joined(found: Terms) -> Terms:
+    """`(q / h) * h + q % h` is q: how flat indices are taken apart and put together again."""
+    for key, count in list(found.items()):
+        for at, factor in enumerate(key):
+            if count and isinstance(factor, Binary) and factor.op == "/":
+                whole = tuple(key[:at] + key[at + 1 :])
+                divisor = terms(factor.right)
+                if len(divisor) != 1:
+                    continue
+                (parts, scale), rest = next(iter(divisor.items())), list(whole)
+                if not all(part in rest for part in parts) or count % scale:
+                    continue
+                for part in parts:
+                    rest.remove(part)
+                remainder = tuple(sorted((*rest, Binary("%", factor.left, factor.right)), key=print_expr))
+                if found.get(remainder, 0) != count // scale:
+                    continue
+                again = dict(found)
+                del again[key], again[remainder]
+                for factors, times in _terms(factor.left, 0).items():
+                    product = tuple(sorted((*rest, *factors), key=print_expr))
+                    again[product] = again.get(product, 0) + times * (count // scale)
+                return _joined({k: c for k, c in again.items() if c})
+    return found
+
+
+def as_division(expr: Expr) -> Expr:
+    """Shifts and masks by powers of two as the division or remainder they are."""
+    match expr:
+        case Binary(op=">>", left=left, right=Number(value=int(shift))) if 0 <= shift < 31:
+            return Binary("/", left, number(1 << shift))
+        case Binary(op="&", left=left, right=Number(value=int(mask))) if mask >= 0 and not mask & (mask + 1):
+            return Binary("%", left, number(mask + 1))
+        case Binary(op="&", left=Number(value=int(mask)), right=right) if mask >= 0 and not mask & (mask + 1):
+            return Binary("%", right, number(mask + 1))
+    return expr
+
+
+def from_terms(found: Terms) -> Expr:
+    """A sum of products as an expression, in the order the terms were found."""
+    total: Expr | None = None
+    for key, count in found.items():
+        if not count:
+            continue
+        product = _product(key, abs(count))
+        if total is None:
+            total = product if count > 0 else Unary("-", product)
+        else:
+            total = Binary("+" if count > 0 else "-", total, product)
+    return number(0) if total is None else total
+
+
+def _product(factors: Iterable[Expr], count: int) -> Expr:
+    result: Expr | None = None if count == 1 else number(count)
+    for factor in factors:
+        result = factor if result is None else Binary("*", result, factor)
+    return number(1) if result is None else result
+
+
+def simplified(expr: Expr) -> Expr:
+    return from_terms(terms(expr))
+
+
+def same_value(left: Expr, right: Expr) -> bool:
+    """Whether two integer expressions are the same sum of products."""
+    return left == right or terms(Binary("-", left, right)) == {}
+
+
+def affine(expr: Expr, index: str) -> tuple[Expr, Expr] | None:
+    """coefficient and rest with expr = coefficient * index + rest, both free of the index; else None."""
+    coefficient: Terms = {}
+    rest: Terms = {}
+    for key, count in terms(expr).items():
+        inside = [factor for factor in key if index in names_in(factor)]
+        if not inside:
+            rest[key] = count
+        elif inside == [Name(index)]:
+            others = list(key)
+            others.remove(Name(index))
+            coefficient[tuple(others)] = count
+        else:
+            return None
+    return from_terms(coefficient), from_terms(rest)
+
+
+def coefficient_of(expr: Expr, index: str) -> int | None:
+    """The coefficient where it is a plain number; 0 where the index does not occur."""
+    found = affine(expr, index)
+    if found is None or not isinstance(found[0], Number) or not isinstance(found[0].value, int):
+        return _negative(found[0]) if found is not None else None
+    return found[0].value
+
+
+def _negative(expr: Expr) -> int | None:
+    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Number):
+        value = expr.operand.value
+        return -value if isinstance(value, int) else None
+    return None
+
+
+@dataclass(frozen=True)
+class Stride:
+    """How far an index moves from one turn of a loop to the next.
+
+    With `within` it holds inside stretches only: as long as every one of these expressions is a multiple of
+    the stretch, and stretches start at multiples of it. That is how `i / d * 2 * d + i % d` moves by 1.
+    """
+
+    step: int
+    within: tuple[Expr, ...] = ()
+
+
+def stride(expr: Expr, index: str) -> Stride | None:
+    """None where the index moves by no constant, not even in stretches."""
+    step = 0
+    within: list[Expr] = []
+    for key, count in terms(expr).items():
+        inside = [factor for factor in key if index in names_in(factor)]
+        if not inside:
+            continue
+        if len(inside) > 1:
+            return None
+        factor = _factor_stride(inside[0], index, 0)
+        if factor is None:
+            return None
+        within += factor.within
+        if factor.step == 0:
+            continue
+        if len(key) > 1:
+            return None
+        step += count * factor.step
+    return Stride(step, tuple(dict.fromkeys(within)))
+
+
+def _factor_stride(factor: Expr, index: str, depth: int) -> Stride | None:
+    factor = as_division(factor)
+    if factor == Name(index):
+        return Stride(1)
+    if depth > 20 or not isinstance(factor, Binary) or factor.op not in ("/", "%"):
+        return None
+    if index in names_in(factor.right):
+        return None
+    inner = stride(factor.left, index)
+    if inner is None or inner.step not in (0, 1):
+        return None
+    if inner.step == 0:
+        return inner
+    moved = affine(factor.left, index)
+    offset = [] if moved is None or moved[1] == number(0) else [moved[1]]
+    within = (*inner.within, factor.right, *offset)
+    return Stride(0 if factor.op == "/" else 1, within)
+
+
+def conditions_for_multiple(expr: Expr, fixed: Collection[str]) -> tuple[Expr, ...] | None:
+    """Expressions over `fixed` names alone that make `expr` a multiple of n when each of them is.
+
+    `token * d + d` -> (d,) where d is fixed; numbers are given back as numbers. None: it cannot be said,
+    because a term has no fixed factor: it may be anything.
+    """
+    found: dict[Expr, None] = {}
+    for key, count in terms(expr).items():
+        factors = [factor for factor in key if names_in(factor) and names_in(factor) <= set(fixed)]
+        if not factors and abs(count) == 1 and key:
+            return None
+        found[_product(factors, abs(count))] = None
+    return tuple(found)

@@ -1,0 +1,408 @@
+"""Kernels whose threads each take an element (or a few) and need nothing of each other.
+
+One index becomes the loop over elements: that of neighbouring threads. The others are tasks. What the grid
+has too much is cut off by the guards of the source: `if (i >= n) return`, `if (row < rows && col < cols)`,
+grid-stride loops. Where there is no guard, the launch says how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tunesmith.expert.c.fold import fold
+from tunesmith.expert.c.nodes import (
+    Binary,
+    Cast,
+    Declare,
+    Expr,
+    For,
+    If,
+    Jump,
+    Name,
+    Number,
+    Return,
+    Stmt,
+    Type,
+    Unary,
+)
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import declared_in, map_expr, names_in, nodes_in
+from tunesmith.expert.model.affine import number, same_value, simplified, stride, without_casts
+from tunesmith.expert.model.exits import structured
+from tunesmith.expert.model.flat_indices import RANK, FlatIndex, kinds_of, says
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided, form_of, is_straight
+from tunesmith.expert.model.independence import touches
+from tunesmith.expert.model.kernel import Each, Task
+from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
+from tunesmith.expert.model.loops import head_of
+from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.reach import OutOfReach
+from tunesmith.expert.model.reading import Reach
+from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
+from tunesmith.expert.model.value_types import BUILTINS
+
+
+@dataclass(frozen=True)
+class Flat:
+    """`each` is over the index of neighbouring threads; `tasks` are the others, slowest first."""
+
+    tasks: tuple[Task, ...]
+    each: Each
+    notes: tuple[str, ...] = ()
+    reach: tuple[Reach, ...] = ()
+
+
+@dataclass
+class _Peeled:
+    body: tuple[Stmt, ...]
+    bounds: dict[str, Expr] = field(default_factory=dict)
+    loops: dict[str, Expr] = field(default_factory=dict)  # index of a grid-stride loop -> its start
+    types: dict[str, str] = field(default_factory=dict)
+    line: int = 0
+
+
+def read_flat(
+    normal: Normal,
+    loops: Mapping[str, Strided],
+    scenarios: Sequence[Scenario],
+    launch: LaunchTerms,
+    multiples: Mapping[str, int],
+) -> Flat:
+    """`multiples`: what the contract promises of parameters."""
+    return _Reader(normal, loops, scenarios, launch, multiples).read()
+
+
+class _Reader:
+    def __init__(
+        self,
+        normal: Normal,
+        loops: Mapping[str, Strided],
+        scenarios: Sequence[Scenario],
+        launch: LaunchTerms,
+        multiples: Mapping[str, int],
+    ) -> None:
+        self._multiples = multiples
+        self._reach: list[Reach] = []
+        self._normal = normal
+        self._loops = loops
+        self._scenarios = scenarios
+        self._launch = launch
+        self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
+        self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
+
+    def read(self) -> Flat:
+        peeled = self._peel()
+        body = structured(peeled.body)
+        if not body:
+            raise OutOfReach("the kernel does nothing")
+        definitions = {**self._definitions, **peeled.loops}
+        used = sorted((names_in(body) & (set(definitions) | THREAD | BLOCK)) | set(peeled.loops))
+        indices: dict[str, FlatIndex] = {}
+        values: dict[str, Expr] = {}
+        for name in used:
+            found = self._index(definitions.get(name, Name(name)))
+            if found is not None:
+                indices[name] = found
+            else:
+                values[name] = self._normal.ids[name].short if name in self._normal.ids else definitions[name]
+        pending = dict(values)
+        for _ in range(20):
+            if not pending:
+                break
+            body = substitute(body, pending)
+            pending = {}
+            for name in names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices):
+                found = self._index(definitions.get(name, Name(name)))
+                if found is not None:
+                    indices[name] = found
+                else:
+                    pending[name] = self._normal.ids[name].short
+        indices, body = self._reconciled(indices, body, peeled)
+        return self._flat(indices, body, peeled)
+
+    # -- guards -------------------------------------------------------------------------------------
+
+    def _peel(self) -> _Peeled:
+        """Takes guards and grid-stride loops off, down to what is done for one element."""
+        found = _Peeled(self._normal.body)
+        before: list[Stmt] = []
+        rest = list(found.body)
+        while rest:
+            stmt = rest[0]
+            if isinstance(stmt, If) and _is_exit(stmt.then) and not stmt.otherwise:
+                guards = self._guards(stmt.condition, "||", (">=", ">"))
+                if guards is not None and self._bound(found, guards):
+                    rest.pop(0)
+                    found.line = found.line or stmt.line
+                    continue
+            if len(rest) == 1 and isinstance(stmt, If) and not stmt.otherwise:
+                guards = self._guards(stmt.condition, "&&", ("<", "<="))
+                if guards is not None and self._bound(found, guards):
+                    rest = list(stmt.then)
+                    found.line = found.line or stmt.line
+                    continue
+            if len(rest) == 1 and isinstance(stmt, For):
+                head = head_of(stmt)
+                role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
+                if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
+                    found.loops[head.index] = substitute(head.start, self._definitions)
+                    found.bounds[head.index] = head.stop
+                    found.types[head.index] = head.type
+                    found.line = found.line or stmt.line
+                    rest = list(stmt.body)
+                    continue
+            if isinstance(stmt, Declare):
+                before.append(rest.pop(0))
+                continue
+            break
+        found.body = (*before, *rest)
+        found.line = found.line or next((s.line for s in rest if getattr(s, "line", 0)), 0)
+        return found
+
+    def _guards(self, condition: Expr, joint: str, ops: tuple[str, str]) -> list[tuple[str, Expr]] | None:
+        """(index, extent) of every comparison in the condition; None where it tests anything else."""
+        if isinstance(condition, Binary) and condition.op == joint:
+            first = self._guards(condition.left, joint, ops)
+            second = self._guards(condition.right, joint, ops)
+            return None if first is None or second is None else first + second
+        if isinstance(condition, Unary) and condition.op == "!":
+            opposite = ("<", "<=") if ops[0] == ">=" else (">=", ">")
+            return self._guards(condition.operand, "&&" if joint == "||" else "||", opposite)
+        if not isinstance(condition, Binary):
+            return None
+        op, left, right = condition.op, condition.left, condition.right
+        mirror = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+        if self._name(right) is not None and self._name(left) is None and op in mirror:
+            op, left, right = mirror[op], right, left
+        name = self._name(left)
+        if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
+            return None
+        if not names_in(right) <= set(self._normal.types) | set(BUILTINS):
+            return None
+        return [(name, right if op in ("<", ">=") else Binary("+", right, number(1)))]
+
+    def _name(self, expr: Expr) -> str | None:
+        plain = without_casts(expr)
+        if isinstance(plain, Name) and (plain.name in self._normal.ids or plain.name in THREAD | BLOCK):
+            return plain.name
+        for name, id_ in self._normal.ids.items():
+            if without_casts(id_.expr) == plain:
+                return name
+        return None
+
+    def _bound(self, found: _Peeled, guards: list[tuple[str, Expr]]) -> bool:
+        for name, extent in guards:
+            known = found.bounds.get(name)
+            if known is not None and not same_value(known, extent):
+                return False
+        found.bounds.update(guards)
+        return True
+
+    def _covers(self, start: Expr, step: Expr) -> bool:
+        """Whether a grid-stride loop steps by as many as start together, in every scenario."""
+        begin, by = substitute(start, self._definitions), substitute(step, self._definitions)
+        for scenario in self._scenarios:
+            form = form_of(begin, scenario)
+            if form is None:
+                return False
+            moving = [axis for axis in range(3) if form.per_block[axis]]
+            if len(moving) != 1:
+                return False
+            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            try:
+                if number_of(by, numbers) != form.per_block[moving[0]] * scenario.grid[moving[0]]:
+                    return False
+            except Unknown:
+                return False
+        return True
+
+    # -- indices ------------------------------------------------------------------------------------
+
+    def _index(self, expr: Expr) -> FlatIndex | None:
+        """What the variable counts, the same in every scenario."""
+        plain = self._put_together(expr)
+        if not is_straight(plain):
+            return None
+        found: set[FlatIndex] = set()
+        for at, scenario in enumerate(self._scenarios):
+            form = form_of(expr, scenario)
+            kinds = set() if form is None else kinds_of(form, scenario)
+            found = kinds if at == 0 else found & kinds
+            if not found:
+                return None
+        # A variable that is 0 in every thread fits an axis of one thread; only the axis itself is meant.
+        widest = [max(scenario.block[axis] for scenario in self._scenarios) for axis in range(3)]
+        found = {i for i in found if i.kind != "thread" or widest[i.axis] > 1 or names_in(expr) <= THREAD}
+        order = ["block", "thread", "both", "flat"]
+        return min(found, key=lambda i: (order.index(i.kind), i.axis), default=None)
+
+    def _put_together(self, expr: Expr) -> Expr:
+        """`(i / p) * d + i % p * 8` is `8 * i` where p is `d / 8` and the contract says that 8 divides d."""
+        wholes: dict[str, Expr] = {}
+        for node in nodes_in(without_casts(expr)):
+            if not isinstance(node, Binary) or node.op != "/" or not isinstance(node.left, Name):
+                continue
+            name, by = node.left.name, node.right
+            if not isinstance(by, Number) or not isinstance(by.value, int) or by.value <= 0:
+                continue
+            if self._multiples.get(name, 1) % by.value == 0:
+                wholes[name] = Binary("*", number(by.value), Name(f"{name} / {by.value}"))
+        if not wholes:
+            return simplified(expr)
+
+        def divided(node: Expr) -> Expr:
+            match node:
+                case Binary(op="/", left=Name(name=name), right=Number(value=by)) if name in wholes:
+                    return Name(f"{name} / {by}")
+            return node
+
+        return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
+
+    def _reconciled(
+        self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: _Peeled
+    ) -> tuple[dict[str, FlatIndex], tuple[Stmt, ...]]:
+        """One name for each thing counted: others are said in its terms."""
+        chosen: dict[str, FlatIndex] = {}
+        values: dict[str, Expr] = {}
+        ranked = sorted(indices, key=lambda n: (RANK[indices[n].kind], indices[n].times, n in BUILTINS, n))
+        for name in ranked:
+            index = indices[name]
+            other = next((n for n, i in chosen.items() if says(i, index)), None)
+            if other is None:
+                chosen[name] = index
+                continue
+            values[name] = self._in_terms(name, index, other, chosen[other])
+            if name in peeled.bounds and other not in peeled.bounds:
+                if chosen[other] == index:
+                    peeled.bounds[other] = peeled.bounds[name]
+                elif chosen[other].times == 1 and chosen[other].kind == index.kind:
+                    up = number(index.times - 1)
+                    whole = Binary("/", Binary("+", peeled.bounds[name], up), number(index.times))
+                    peeled.bounds[other] = fold(whole)
+        return chosen, substitute(body, values) if values else body
+
+    def _in_terms(self, name: str, index: FlatIndex, other: str, known: FlatIndex) -> Expr:
+        type_ = self._normal.ids[name].type if name in self._normal.ids else self._normal.types[name]
+        base: Expr = Name(other)
+        if index.kind == known.kind:
+            base = (
+                base if index.times == known.times else Binary("*", base, number(index.times // known.times))
+            )
+        else:
+            count = launch_name("blockDim", index.axis)
+            if known.kind == "flat":
+                count = product(
+                    product(launch_name("blockDim", 0), launch_name("blockDim", 1)),
+                    launch_name("blockDim", 2),
+                )
+            base = Binary("%" if index.kind == "thread" else "/", base, self._launch.replaced(count))
+        return Cast(Type(type_.base), base)
+
+    def _flat(self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: _Peeled) -> Flat:
+        self._check_cover(indices)
+        element, notes = self._side_by_side(self._element(indices), indices, body)
+        tasks: list[tuple[tuple[int, int], Task]] = []
+        each: Each | None = None
+        for name, index in indices.items():
+            extent, line_ = self._extent(name, index, peeled), peeled.line
+            fresh = name if name not in BUILTINS else self._fresh(axis_name(name))
+            if index.times != 1:
+                fresh = self._fresh(f"{name}_step")
+                value: Expr = Binary("*", Name(fresh), number(index.times))
+                body = substitute(body, {name: value})
+            elif fresh != name:
+                body = substitute(body, {name: Name(fresh)})
+            type_ = self._type(name, peeled)
+            if name == element:
+                each = Each(fresh, number(0), extent, (), (), type_, line=line_)
+            else:
+                order = (index.kind == "thread", -index.axis)
+                tasks.append((order, Task(fresh, extent, type_, self._launch.size_text(extent))))
+        assert each is not None
+        body = substitute(body, self._launch.values)
+        tasks.sort(key=lambda pair: pair[0])
+        whole = Each(each.index, each.start, each.stop, body, (), each.type, line=each.line)
+        return Flat(tuple(task for _, task in tasks), whole, tuple(notes), tuple(self._reach))
+
+    def _side_by_side(
+        self, element: str, indices: Mapping[str, FlatIndex], body: tuple[Stmt, ...]
+    ) -> tuple[str, list[str]]:
+        """Another index to loop over, where elements lie side by side along that one and not along this."""
+
+        def neighbours(name: str) -> int:
+            found = touches(body, self._normal.arrays)
+            return sum(1 for t in found if (s := stride(t.place.index, name)) is not None and s.step == 1)
+
+        best = max(indices, key=neighbours)
+        if neighbours(element) or not neighbours(best):
+            return element, []
+        return best, [
+            f"neighbouring threads differ in '{element}', but elements lie side by side along '{best}'"
+        ]
+
+    def _type(self, name: str, peeled: _Peeled) -> str:
+        if name in peeled.types:
+            return peeled.types[name]
+        return self._normal.ids[name].type.base if name in self._normal.ids else self._normal.types[name].base
+
+    def _element(self, indices: Mapping[str, FlatIndex]) -> str:
+        """The index that differs between neighbouring threads."""
+        for wanted in (("flat", 0), ("flat", 1), ("flat", 2), ("both", 0), ("thread", 0), ("both", 1)):
+            for name, index in indices.items():
+                if (index.kind, index.axis) == wanted:
+                    return name
+        if all(scenario.threads == 1 for scenario in self._scenarios):
+            for name, index in indices.items():
+                if index.kind == "block" and index.axis == 0:
+                    return name
+        raise OutOfReach("what a thread does does not depend on which thread it is")
+
+    def _check_cover(self, indices: Mapping[str, FlatIndex]) -> None:
+        """Blocks or threads that no index tells apart would all do the same."""
+        for scenario in self._scenarios:
+            for axis in range(3):
+                block = any(i.axis == axis and i.kind in ("block", "both", "flat") for i in indices.values())
+                thread = any(
+                    i.kind == "flat" or (i.axis == axis and i.kind in ("thread", "both"))
+                    for i in indices.values()
+                )
+                if scenario.grid[axis] > 1 and not block:
+                    raise OutOfReach(f"the blocks along {'xyz'[axis]} of the grid all do the same work")
+                if scenario.block[axis] > 1 and not thread:
+                    raise OutOfReach(f"the threads along {'xyz'[axis]} of a block all do the same work")
+
+    def _extent(self, name: str, index: FlatIndex, peeled: _Peeled) -> Expr:
+        bound = peeled.bounds.get(name)
+        if bound is not None:
+            if name not in peeled.loops:
+                self._reach.append(Reach(name, bound, self._count(index)))
+            whole = self._launch.replaced(bound)
+            if index.times == 1:
+                return whole
+            return fold(Binary("/", Binary("+", whole, number(index.times - 1)), number(index.times)))
+        extent = self._count(FlatIndex(index.kind, index.axis))
+        replaced = self._launch.replaced(extent)
+        return replaced if not names_in(replaced) & set(BUILTINS) else extent
+
+    def _count(self, index: FlatIndex) -> Expr:
+        """How many values the launch comes to."""
+        blocks = launch_name("gridDim", index.axis)
+        threads = launch_name("blockDim", index.axis)
+        if index.kind == "flat":
+            threads = product(
+                product(launch_name("blockDim", 0), launch_name("blockDim", 1)), launch_name("blockDim", 2)
+            )
+        extent = {"block": blocks, "thread": threads}.get(index.kind, product(blocks, threads))
+        return extent if index.times == 1 else product(number(index.times), extent)
+
+    def _fresh(self, name: str) -> str:
+        candidate, count = name, 2
+        while candidate in self._taken:
+            candidate, count = f"{name}_{count}", count + 1
+        self._taken.add(candidate)
+        return candidate
+
+
+def _is_exit(body: Sequence[Stmt]) -> bool:
+    return len(body) == 1 and isinstance(body[0], Return | Jump)

@@ -1,0 +1,121 @@
+"""From a problem's kernel to what it computes: `lift`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tunesmith.core.problem import Problem
+from tunesmith.expert.c.bind import bind
+from tunesmith.expert.c.inline import inline
+from tunesmith.expert.c.nodes import Function, Source
+from tunesmith.expert.c.parse import read_source_tree
+from tunesmith.expert.c.unreadable import Unreadable
+from tunesmith.expert.model.element_loops import cooperates
+from tunesmith.expert.model.flat import Flat, read_flat
+from tunesmith.expert.model.geometry import Strided, strided_loops
+from tunesmith.expert.model.kernel import Beyond, Kernel
+from tunesmith.expert.model.launch_terms import LaunchTerms, launch_terms
+from tunesmith.expert.model.normal import Normal, normal_form
+from tunesmith.expert.model.online import with_two_passes
+from tunesmith.expert.model.reach import OutOfReach
+from tunesmith.expert.model.reading import Reading, check_reach
+from tunesmith.expert.model.scenario import Scenario, every_scenario, scenarios
+from tunesmith.expert.model.shared_types import with_used_types
+from tunesmith.expert.model.teams import read_rows, read_teams
+from tunesmith.expert.model.tidy import tidy
+from tunesmith.expert.model.wrap_up import aliases_of, flat_reading, kernel_of, looks_like_rows, multiples
+from tunesmith.expert.reading.source_model import Language
+
+
+def lift(problem: Problem) -> Kernel | Beyond:
+    """The kernel as tasks and steps; `Beyond` with the reason in words where it cannot be read so."""
+    kernel = problem.kernel
+    source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines)
+    if len(problem.launches) != 1:
+        return Beyond(source, None, f"the operator runs {len(problem.launches)} kernels, one after the other")
+    bound = bind(source, problem.launches[0].entry or kernel.entry)
+    if isinstance(bound, str):
+        return Beyond(source, None, bound)
+    function = bound.function
+    try:
+        function = inline(function, source).function
+        return _Lifting(problem, source, function, bound.arguments).kernel()
+    except OutOfReach as stop:
+        return Beyond(source, function, stop.reason, stop.line)
+    except Unreadable as stop:
+        return Beyond(source, function, stop.reason, stop.line)
+    except RecursionError:
+        return Beyond(source, function, "its expressions are nested too deeply")
+
+
+def language_of(word: str) -> Language:
+    return "opencl" if word == "opencl" else "hip" if word == "hip" else "cuda"
+
+
+class _Lifting:
+    def __init__(
+        self, problem: Problem, source: Source, function: Function, bound: tuple[tuple[str, str], ...]
+    ) -> None:
+        self._problem = problem
+        self._source = source
+        self._function = function
+        self._bound = bound
+
+    def kernel(self) -> Kernel:
+        normal, launch = self._normal()
+        tried = scenarios(self._problem, launch.parameters)
+        if not tried:
+            raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
+        loops = strided_loops(normal, tried[-1])
+        reading = self._read(normal, launch, tried, loops)
+        check_reach(reading, every_scenario(self._problem, launch.parameters))
+        return kernel_of(reading, normal, self._problem, self._source, self._function, self._bound, launch)
+
+    def _normal(self) -> tuple[Normal, LaunchTerms]:
+        function = self._function
+        names = tuple(p.name for p in function.parameters)
+        body = tidy(function.body, self._source, names)
+        in_shared = frozenset(
+            p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
+        )
+        normal = normal_form(body, function, in_shared, self._problem.kernel.language)
+        return with_used_types(normal), launch_terms(self._problem, names)
+
+    def _read(
+        self,
+        normal: Normal,
+        launch: LaunchTerms,
+        tried: tuple[Scenario, ...],
+        loops: dict[str, Strided],
+    ) -> Reading:
+        aliases = aliases_of(self._problem, self._function)
+        together = cooperates(normal.body) is not None or bool(normal.shared)
+        if together or any(loop.role == "element" for loop in loops.values()):
+            return read_teams(normal, launch, tried, loops, aliases, self._problem.kernel.language)
+        flat: Flat = read_flat(normal, loops, tried, launch, multiples(self._problem, launch))
+        if not looks_like_rows(flat, normal):
+            return flat_reading(flat, normal, aliases, "")
+        try:
+            return self._rows(normal, launch, tried, loops, aliases)
+        except OutOfReach as stop:
+            return flat_reading(flat, normal, aliases, stop.reason)
+
+    def _rows(
+        self,
+        normal: Normal,
+        launch: LaunchTerms,
+        tried: tuple[Scenario, ...],
+        loops: dict[str, Strided],
+        aliases: dict[str, str],
+    ) -> Reading:
+        """A thread to each row; an online softmax is tried as two passes."""
+        try:
+            return read_rows(normal, launch, tried, loops, aliases)
+        except OutOfReach:
+            language = self._problem.kernel.language
+            apart = with_two_passes(normal, "fmax" if language == "opencl" else "fmaxf")
+            if apart is None:
+                raise
+        reading = read_rows(apart, launch, tried, strided_loops(apart, tried[-1]), aliases)
+        note = "the maximum and the sum of exponentials, found in one pass, are read as two loops"
+        return replace(reading, notes=(*reading.notes, note))

@@ -1,0 +1,333 @@
+"""A kernel's statements in a form that is easy to read further: one name one variable, pointers and indices
+written out, structures taken apart.
+
+    const float *row = input + token * d;  ... row[i]      ->  input[token * d + i]
+    const int half = rot_dim / 2;          ... i % half    ->  i % (rot_dim / 2)
+    const int lane = threadIdx.x % 32;                     ->  stays a name, listed in `ids`
+
+A variable is written out where it is set once and is index arithmetic: no loads, no floating point. What it
+would lose in width comes back as a cast. A load inside pointer arithmetic gets a variable of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    If,
+    Index,
+    Jump,
+    Name,
+    Number,
+    Return,
+    Scope,
+    SizeOf,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+    While,
+)
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import assigned_in, map_expr, map_simple, names_in, nodes_in
+from tunesmith.expert.model.places import folded, is_pointer
+from tunesmith.expert.model.reach import OutOfReach
+from tunesmith.expert.model.value_types import BUILTINS, is_integer, is_same_integer, type_of
+
+_LARGEST = 600  # nodes of one expression, written out
+_PURE_CALLS = frozenset({"min", "max", "abs", "__umulhi", "__mulhi", "umin", "umax"})
+
+
+@dataclass(frozen=True)
+class Id:
+    """A variable that says which thread or block this is: `expr` over built-in indices and parameters.
+
+    `short` is the same as the source has it, over other such variables too.
+    """
+
+    name: str
+    type: Type
+    expr: Expr
+    short: Expr
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Normal:
+    body: tuple[Stmt, ...]
+    types: Mapping[str, Type]  # of parameters and variables
+    arrays: Mapping[str, Type]  # pointer parameters -> pointer type
+    shared: Mapping[str, Declare]  # arrays and scalars in shared memory
+    ids: Mapping[str, Id] = field(default_factory=dict)
+
+
+def normal_form(
+    body: tuple[Stmt, ...], function: Function, shared_parameters: frozenset[str], language: str
+) -> Normal:
+    """`body` has unique names (see `tidy`). `shared_parameters`: pointers to OpenCL local memory."""
+    return _Normaliser(body, function, shared_parameters, language).run(body)
+
+
+class _Normaliser:
+    def __init__(
+        self, body: tuple[Stmt, ...], function: Function, shared_parameters: frozenset[str], language: str
+    ) -> None:
+        self._parameters = frozenset(p.name for p in function.parameters)
+        index = Type("size_t" if language == "opencl" else "unsigned int")
+        self._types: dict[str, Type] = dict.fromkeys(BUILTINS, index)
+        self._types |= {p.name: p.type for p in function.parameters}
+        self._arrays = {
+            p.name: p.type
+            for p in function.parameters
+            if p.type.is_pointer and p.name not in shared_parameters
+        }
+        self._shared: dict[str, Declare] = {
+            p.name: Declare(Type(p.type.base), p.name, storage="dynamic shared")
+            for p in function.parameters
+            if p.name in shared_parameters
+        }
+        self._pointers = dict(self._arrays)
+        for name, declare in self._shared.items():
+            self._pointers[name] = replace(declare.type, pointers=1)
+        fixed = {
+            n.name for n in nodes_in(body) if isinstance(n, Declare) and n.type.const and not n.type.pointers
+        }
+        self._changing = assigned_in(body) - _loop_names(body) - fixed
+        self._ids: dict[str, Id] = {}
+        self._taken = set(self._types)
+        for node in nodes_in(body):
+            if isinstance(node, Declare):
+                self._taken.add(node.name)
+                self._types[node.name] = node.type
+                if node.storage in ("shared", "dynamic shared"):
+                    self._shared[node.name] = node
+                    if len(node.dims) <= 1:
+                        self._pointers[node.name] = Type(node.type.base, node.type.pointers + 1)
+
+    def run(self, body: tuple[Stmt, ...]) -> Normal:
+        done = self.block(body, {}, 0)
+        return Normal(done, self._types, self._arrays, self._shared, self._ids)
+
+    def block(self, stmts: Sequence[Stmt], env: dict[str, Expr], depth: int) -> tuple[Stmt, ...]:
+        if depth > 100:
+            raise OutOfReach("its statements are nested more than 100 deep")
+        done: list[Stmt] = []
+        for stmt in stmts:
+            done += self.statement(stmt, env, depth)
+        return tuple(done)
+
+    def statement(self, stmt: Stmt, env: dict[str, Expr], depth: int) -> list[Stmt]:
+        match stmt:
+            case Declare(storage="shared" | "dynamic shared"):
+                return []
+            case Declare():
+                return self.declare(stmt, env)
+            case Evaluate(expr=Assign(op=op, target=Name(name=name), value=value)) if self._is_pointer(name):
+                if depth > 0 or op not in ("=", "+=", "-="):
+                    raise OutOfReach(f"line {stmt.line}: the pointer '{name}' moves", stmt.line)
+                moved = self.written_out(value, env, stmt.line)
+                before = env.get(name, Name(name))
+                env[name] = moved if op == "=" else Binary(op[0], before, moved)
+                return []
+            case Evaluate():
+                return [replace(stmt, expr=self.written_out(stmt.expr, env, stmt.line))]
+            case If():
+                return [
+                    replace(
+                        stmt,
+                        condition=self.written_out(stmt.condition, env, stmt.line),
+                        then=self.block(stmt.then, dict(env), depth + 1),
+                        otherwise=self.block(stmt.otherwise, dict(env), depth + 1),
+                    )
+                ]
+            case For():
+                inner = dict(env)
+                init = tuple(
+                    map_simple(part, lambda e: self.written_out(e, inner, stmt.line)) for part in stmt.init
+                )
+                condition = stmt.condition
+                if condition is not None:
+                    condition = self.written_out(condition, inner, stmt.line)
+                return [
+                    replace(
+                        stmt,
+                        init=init,
+                        condition=condition,
+                        step=tuple(self.written_out(step, inner, stmt.line) for step in stmt.step),
+                        body=self.block(stmt.body, inner, depth + 1),
+                    )
+                ]
+            case While():
+                return [
+                    replace(
+                        stmt,
+                        condition=self.written_out(stmt.condition, env, stmt.line),
+                        body=self.block(stmt.body, dict(env), depth + 1),
+                    )
+                ]
+            case Scope(body=body):
+                return list(self.block(body, env, depth))
+            case Return(value=None) | Jump():
+                return [stmt]
+            case Return():
+                raise OutOfReach(f"line {stmt.line}: a kernel returns a value", stmt.line)
+        return list(substitute((stmt,), env))
+
+    def _is_pointer(self, name: str) -> bool:
+        return name in self._types and self._types[name].is_pointer
+
+    def declare(self, stmt: Declare, env: dict[str, Expr]) -> list[Stmt]:
+        if stmt.init is None or stmt.is_array:
+            dims = tuple(self.written_out(dim, env, stmt.line) for dim in stmt.dims)
+            init = None if stmt.init is None else self.written_out(stmt.init, env, stmt.line)
+            return [replace(stmt, dims=dims, init=init)]
+        init = self.written_out(stmt.init, env, stmt.line)
+        once = stmt.type.const or stmt.name not in self._changing
+        if stmt.type.is_pointer:
+            pointer, hoisted = self.without_loads(init, stmt)
+            if self._root(pointer) is not None:
+                env[stmt.name] = pointer
+                return hoisted
+            if self._is_local_address(init):
+                return [replace(stmt, init=init)]
+            raise OutOfReach(
+                f"line {stmt.line}: the pointer '{stmt.name}' is computed in a way that is not followed",
+                stmt.line,
+            )
+        if once and is_integer(stmt.type) and self.is_index_arithmetic(init):
+            names = names_in(init)
+            is_id = names & (set(BUILTINS) | set(self._ids)) and self._names_ids_only(names)
+            if is_id and stmt.type.base != "bool":
+                expr = substitute(init, {name: id_.expr for name, id_ in self._ids.items()})
+                short = self._as(stmt.type, init)
+                self._ids[stmt.name] = Id(stmt.name, stmt.type, self._as(stmt.type, expr), short, stmt.line)
+                return []
+            env[stmt.name] = self._as(stmt.type, init)
+            return []
+        return [replace(stmt, init=init)]
+
+    def _names_ids_only(self, names: frozenset[str]) -> bool:
+        return all(
+            name in BUILTINS or name in self._ids or (name in self._parameters and name not in self._changing)
+            for name in names
+        )
+
+    def _as(self, type_: Type, expr: Expr) -> Expr:
+        """The expression as a variable of the type would hold it."""
+        found = type_of(expr, self._types)
+        if found is not None and is_same_integer(found, type_):
+            return expr
+        if isinstance(expr, Number) and is_integer(type_) and 0 <= expr.value < 2**31 and type_.base == "int":
+            return expr
+        return Cast(Type(type_.base), expr)
+
+    def _root(self, pointer: Expr) -> str | None:
+        while True:
+            match pointer:
+                case Name(name=name):
+                    return name if name in self._pointers else None
+                case Cast(value=value):
+                    pointer = value
+                case Unary(op="&", operand=Index(base=base)):
+                    pointer = base
+                case Binary(op="+" | "-", left=left, right=right):
+                    pointer = left if is_pointer(left, self._pointers) else right
+                case Index(base=Name(name=name)) if name in self._shared:
+                    return name  # a row of a 2-D array
+                case _:
+                    return None
+
+    def _is_local_address(self, init: Expr) -> bool:
+        while isinstance(init, Cast):
+            init = init.value
+        if isinstance(init, Unary) and init.op == "&":
+            return True
+        return isinstance(init, Name) and init.name in self._types and init.name not in self._pointers
+
+    def without_loads(self, pointer: Expr, stmt: Declare) -> tuple[Expr, list[Stmt]]:
+        """Loads in the arithmetic of a pointer get a variable of their own."""
+        hoisted: list[Stmt] = []
+        root = self._root(pointer)
+        if root is None:
+            return pointer, hoisted
+
+        def named(node: Expr) -> Expr:
+            if not isinstance(node, Index) or not isinstance(node.base, Name):
+                return node
+            array = node.base.name
+            if array not in self._arrays:
+                return node
+            name = self.fresh(f"{array}_at")
+            self._types[name] = Type(self._arrays[array].base)
+            hoisted.append(Declare(Type(self._arrays[array].base, const=True), name, node, line=stmt.line))
+            return Name(name)
+
+        # Only what is added: `&a[i]` is itself an address.
+        match pointer:
+            case Unary(op="&", operand=Index(base=base, index=index)):
+                return Unary("&", Index(base, map_expr(index, named))), hoisted
+            case _:
+                return map_expr(pointer, named), hoisted
+
+    def fresh(self, name: str) -> str:
+        candidate, count = name, 2
+        while candidate in self._taken:
+            candidate, count = f"{name}_{count}", count + 1
+        self._taken.add(candidate)
+        return candidate
+
+    def is_index_arithmetic(self, expr: Expr) -> bool:
+        match expr:
+            case Number(value=value):
+                return isinstance(value, int)
+            case SizeOf():
+                return True
+            case Name(name=name):
+                known = self._types.get(name)
+                return name in BUILTINS or (
+                    known is not None and is_integer(known) and name not in self._changing
+                )
+            case Unary(op="-" | "+" | "!" | "~", operand=operand):
+                return self.is_index_arithmetic(operand)
+            case Binary(op=op, left=left, right=right) if op != ",":
+                return self.is_index_arithmetic(left) and self.is_index_arithmetic(right)
+            case Ternary(condition=condition, yes=yes, no=no):
+                return all(self.is_index_arithmetic(part) for part in (condition, yes, no))
+            case Cast(type=type_, value=value):
+                return is_integer(type_) and self.is_index_arithmetic(value)
+            case Call(function=function, args=args):
+                return function in _PURE_CALLS and all(self.is_index_arithmetic(arg) for arg in args)
+        return False
+
+    def written_out(self, expr: Expr, env: Mapping[str, Expr], line: int) -> Expr:
+        result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
+        if sum(1 for _ in nodes_in(result)) > _LARGEST:
+            raise OutOfReach(f"line {line}: an expression grows too large with its names written out", line)
+        return result
+
+
+def _loop_names(body: Sequence[Stmt]) -> frozenset[str]:
+    """Indices of `for` loops that nothing but their own loop's head changes."""
+    counts: dict[str, int] = {}
+    heads: set[str] = set()
+    for node in nodes_in(body):
+        if isinstance(node, Assign) and isinstance(node.target, Name):
+            counts[node.target.name] = counts.get(node.target.name, 0) + 1
+        elif isinstance(node, Unary) and node.op in ("++", "--", "&") and isinstance(node.operand, Name):
+            counts[node.operand.name] = counts.get(node.operand.name, 0) + 1
+        elif isinstance(node, For) and len(node.init) == 1 and isinstance(node.init[0], Declare):
+            heads.add(node.init[0].name)
+            steps = [s for s in node.step if node.init[0].name in assigned_in(s)]
+            if len(steps) != 1:
+                heads.discard(node.init[0].name)
+    return frozenset(name for name in heads if counts.get(name) == 1)

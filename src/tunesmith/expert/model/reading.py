@@ -1,0 +1,51 @@
+"""A reading before it is a `Kernel`: what both ways of reading come to, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tunesmith.expert.c.nodes import Expr
+from tunesmith.expert.model.kernel import Kept, Step, Task, Team
+from tunesmith.expert.model.reach import OutOfReach
+from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
+
+
+@dataclass(frozen=True)
+class Reach:
+    """An index that the source bounds: the launch must come to every value below the bound.
+
+    `count` is how many values it comes to, over gridDim and blockDim.
+    """
+
+    name: str
+    bound: Expr
+    count: Expr
+
+
+@dataclass(frozen=True)
+class Reading:
+    tasks: tuple[Task, ...]
+    steps: tuple[Step, ...]
+    team: Team
+    lanes: Expr | None
+    kept: tuple[Kept, ...] = ()
+    barriers: int = 0
+    notes: tuple[str, ...] = ()
+    reach: tuple[Reach, ...] = ()
+
+
+def check_reach(reading: Reading, launches: Iterable[Scenario]) -> None:
+    for scenario in launches:
+        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        for reach in reading.reach:
+            try:
+                bound, count = number_of(reach.bound, numbers), number_of(reach.count, numbers)
+            except Unknown:
+                continue
+            if count < bound:
+                sizes = ", ".join(f"{name} = {value}" for name, value in scenario.sizes)
+                raise OutOfReach(
+                    f"with {sizes} the launch comes to {count} values of '{reach.name}', and the kernel's "
+                    f"own test allows {bound}"
+                )

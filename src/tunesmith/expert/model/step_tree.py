@@ -1,0 +1,179 @@
+"""Ways through steps: their expressions and names, and steps that nothing needs left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tunesmith.expert.c.nodes import Declare, Expr, Name, Stmt
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import names_in, nodes_in
+from tunesmith.expert.model.kernel import Again, Each, Let, Once, Step, Total, When
+
+
+def parts_of(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
+    """The expressions and statement lists of a step and of those inside it."""
+    match step:
+        case Each():
+            yield step.start
+            yield step.stop
+            for total in step.totals:
+                yield total.start
+            yield step.body
+        case Let(body=body) | Once(body=body):
+            yield body
+        case When():
+            yield step.condition
+            for inner in (*step.then, *step.otherwise):
+                yield from parts_of(inner)
+        case Again():
+            yield step.start
+            yield step.stop
+            yield step.step
+            for inner in step.body:
+                yield from parts_of(inner)
+
+
+def names_in_steps(steps: Sequence[Step]) -> frozenset[str]:
+    found: set[str] = set()
+    for step in steps:
+        for part in parts_of(step):
+            found |= names_in(part)
+    return frozenset(found)
+
+
+def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        if isinstance(step, When):
+            yield from all_steps((*step.then, *step.otherwise))
+        elif isinstance(step, Again):
+            yield from all_steps(step.body)
+
+
+def replaced(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, ...]:
+    """Names replaced everywhere in the steps; indices of loops must not be among them."""
+    done: list[Step] = []
+    for step in steps:
+        match step:
+            case Each():
+                totals = tuple(_total(total, values) for total in step.totals)
+                start, stop = substitute(step.start, values), substitute(step.stop, values)
+                body = substitute(step.body, values)
+                done.append(replace(step, start=start, stop=stop, totals=totals, body=body))
+            case Let(body=body) | Once(body=body):
+                done.append(replace(step, body=substitute(body, values)))
+            case When():
+                done.append(
+                    replace(
+                        step,
+                        condition=substitute(step.condition, values),
+                        then=replaced(step.then, values),
+                        otherwise=replaced(step.otherwise, values),
+                    )
+                )
+            case Again():
+                done.append(
+                    replace(
+                        step,
+                        start=substitute(step.start, values),
+                        stop=substitute(step.stop, values),
+                        step=substitute(step.step, values),
+                        body=replaced(step.body, values),
+                    )
+                )
+    return tuple(done)
+
+
+def _total(total: Total, values: Mapping[str, Expr]) -> Total:
+    return replace(total, start=substitute(total.start, values))
+
+
+def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Definitions that nothing reads left out, and neighbouring ones put together."""
+    current = tuple(steps)
+    while True:
+        used = names_in_steps(current)
+        shorter = _needed(current, used)
+        if shorter == current:
+            return _together(current)
+        current = shorter
+
+
+def _needed(steps: Sequence[Step], used: frozenset[str]) -> tuple[Step, ...]:
+    done: list[Step] = []
+    for step in steps:
+        match step:
+            case Let(body=body):
+                kept = tuple(s for s in body if not isinstance(s, Declare) or s.name in used)
+                if kept:
+                    done.append(replace(step, body=kept))
+            case When():
+                then, otherwise = _needed(step.then, used), _needed(step.otherwise, used)
+                if then or otherwise:
+                    done.append(replace(step, then=then, otherwise=otherwise))
+            case Again():
+                done.append(replace(step, body=_needed(step.body, used)))
+            case _:
+                done.append(step)
+    return tuple(done)
+
+
+def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
+    done: list[Step] = []
+    for step in steps:
+        match step:
+            case When():
+                step = replace(step, then=_together(step.then), otherwise=_together(step.otherwise))
+            case Again():
+                step = replace(step, body=_together(step.body))
+        last = done[-1] if done else None
+        if isinstance(step, Let) and isinstance(last, Let):
+            done[-1] = replace(last, body=(*last.body, *step.body))
+        else:
+            done.append(step)
+    return tuple(done)
+
+
+def renamed_lets(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
+    """Definitions under other names, where these are not in use yet."""
+    used = names_in_steps(steps) | {
+        stmt.name
+        for step in all_steps(steps)
+        for part in parts_of(step)
+        if isinstance(part, tuple)
+        for stmt in nodes_in(part)
+        if isinstance(stmt, Declare)
+    }
+    free: dict[str, str] = {}
+    for old, new in names.items():
+        if new not in used and new not in free.values():
+            free[old] = new
+    if not free:
+        return tuple(steps)
+    return _renamed(replaced(steps, {old: Name(new) for old, new in free.items()}), free)
+
+
+def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
+    done: list[Step] = []
+    for step in steps:
+        match step:
+            case Let(body=body):
+                done.append(replace(step, body=tuple(_renamed_in(stmt, names) for stmt in body)))
+            case When():
+                then, otherwise = _renamed(step.then, names), _renamed(step.otherwise, names)
+                done.append(replace(step, then=then, otherwise=otherwise))
+            case Again():
+                done.append(replace(step, body=_renamed(step.body, names)))
+            case _:
+                done.append(step)
+    return tuple(done)
+
+
+def _renamed_in(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
+    """One statement of a `Let`, which may also use what those before it define."""
+    values = {old: Name(new) for old, new in names.items()}
+    if not isinstance(stmt, Declare):
+        return substitute((stmt,), values)[0]
+    init = None if stmt.init is None else substitute(stmt.init, values)
+    return replace(stmt, name=names.get(stmt.name, stmt.name), init=init)

@@ -1,0 +1,223 @@
+"""Operations on values of a team: numbers computed, expressions built, parts of totals joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from tunesmith.expert.c.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Name,
+    Number,
+    Ternary,
+    Type,
+    Unary,
+)
+from tunesmith.expert.model.kernel import Operator
+from tunesmith.expert.model.scenario import Unknown, binary, unary
+from tunesmith.expert.model.team_memory import Memory, Threads, Vec
+from tunesmith.expert.model.team_values import (
+    Int,
+    Part,
+    Poison,
+    Share,
+    Sym,
+    Value,
+    Which,
+    expr_of,
+    is_neutral,
+    joined,
+)
+from tunesmith.expert.model.value_types import is_integer
+
+_ORDERINGS = frozenset({"<", ">", "<=", ">="})
+_COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
+_JOINS: Mapping[str, Operator] = {"+": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
+
+
+class Arithmetic(Memory):
+    """What operators and choices make of values; `eval` is in `teamwork`."""
+
+    def arithmetic(self, op: str, left: Vec, right: Vec, active: Threads) -> Vec:
+        return self.apply(lambda a, b, t: self.binary(op, a, b, t), left, right, active)
+
+    def built(self, make: Callable[[Sequence[Expr]], Expr], parts: Sequence[Vec], active: Threads) -> Vec:
+        """An expression made of others, where all of them hold for the whole team."""
+
+        def at(thread: int) -> Value:
+            exprs: list[Expr] = []
+            for part in parts:
+                value = part.at(thread)
+                expr = expr_of(value)
+                if expr is None:
+                    return partial(value, self.line)
+                exprs.append(expr)
+            return Sym(make(exprs))
+
+        if all(part.one is not None for part in parts):
+            return Vec(at(active[0] if active else 0))
+        return self.vector(active, at)
+
+    def cast(self, type_: Type, value: Value) -> Value:
+        match value:
+            case Int(expr=None) | Int(expr=Number()) if is_integer(type_):
+                return value
+            case Int(expr=expr) if is_integer(type_) and expr is not None:
+                return replace(value, expr=Cast(type_, expr))
+            case Int(expr=expr) | Sym(expr=expr) if expr is not None:
+                return Sym(Cast(type_, expr))
+            case Part(parts=parts) if self.totals[parts[0][0]].type.base == type_.base:
+                return value
+        return partial(value, self.line)
+
+    def unary(self, op: str, value: Value) -> Value:
+        match value:
+            case Int(value=number, expr=Number()):
+                return Int(unary(op, number), Number(str(unary(op, number)), unary(op, number)))
+            case Int(value=number, expr=expr):
+                said = None if expr is None else Unary(op, expr)
+                return replace(value, value=unary(op, number), expr=said)
+            case Sym(expr=expr):
+                return Sym(Unary(op, expr))
+            case Which(op=relation, left=left, right=right) if op == "!":
+                return Which(_OPPOSITE.get(relation, "=="), left, right)
+        return partial(value, self.line)
+
+    def binary(self, op: str, left: Value, right: Value, thread: int) -> Value:
+        if isinstance(left, Int) and isinstance(right, Int):
+            try:
+                value = binary(op, left.value, right.value)
+            except Unknown:
+                return Poison(f"'{op}' has no value here", self.line)
+            if op in _ORDERINGS:
+                bounded = self.bound(op, left, right)
+                if bounded is not None:
+                    return bounded
+            sized = left.sized or right.sized
+            if left.expr is None or right.expr is None:
+                return Int(value, None, sized=sized)
+            if isinstance(left.expr, Number) and isinstance(right.expr, Number):
+                return Int(value, Number(str(value), value))
+            if op in ("+", "-") and right.expr == Number("0", 0):
+                return left
+            return Int(value, Binary(op, left.expr, right.expr), left.launch or right.launch, sized)
+        if isinstance(left, Poison):
+            return left
+        if isinstance(right, Poison):
+            return right
+        if isinstance(left, Part | Share) or isinstance(right, Part | Share):
+            if op in _JOINS:
+                return self.join(_JOINS[op], left, right, thread)
+            if op in _COMPARISONS:
+                return Which(op, left, right)
+            return partial(left if isinstance(left, Part | Share) else right, self.line)
+        a, b = expr_of(left), expr_of(right)
+        if a is None or b is None:
+            return partial(left if a is None else right, self.line)
+        if op in _JOINS and self.adds_nothing(_JOINS[op], a, b):
+            return left
+        if op in _JOINS and self.adds_nothing(_JOINS[op], b, a):
+            return right
+        return Sym(Binary(op, a, b))
+
+    def adds_nothing(self, operator: Operator, value: Expr, other: Expr) -> bool:
+        """Whether a complete total (or a mere number) meets what lanes without a share bring along."""
+        total = self.totals.get(value.name) if isinstance(value, Name) else None
+        if total is None and not isinstance(value, Number):
+            return False
+        return is_neutral(operator, Sym(other), None if total is None else total.start)
+
+    def bound(self, op: str, left: Int, right: Int) -> Int | None:
+        """Overridden where the extents of tasks are known: whether a test of a task's index is settled."""
+        return None
+
+    def join(self, operator: Operator, left: Value, right: Value, thread: int) -> Value:
+        """Two values combined by a total's operator, at least one of them a part (or a complete total)."""
+        left, right = self.as_total(operator, left, thread), self.as_total(operator, right, thread)
+        for part, other in ((left, right), (right, left)):
+            if isinstance(part, Part) and not isinstance(other, Part):
+                start = self.totals[part.parts[0][0]].start
+                if part.operator == operator and is_neutral(operator, other, start):
+                    return part
+                other_part = self.as_part(other, operator, thread)
+                if other_part is None or part.operator != operator:
+                    return partial(part, self.line)
+                return self.settled(joined(operator, part, other_part), thread)
+        if isinstance(left, Part) and isinstance(right, Part):
+            if left.operator != operator or right.operator != operator:
+                return partial(left, self.line)
+            result = joined(operator, left, right)
+            return (
+                Poison(result.reason, self.line)
+                if isinstance(result, Poison)
+                else self.settled(result, thread)
+            )
+        return partial(left, self.line)
+
+    def as_total(self, operator: Operator, value: Value, thread: int) -> Value:
+        """Overridden where values of single elements may become totals."""
+        return value
+
+    def as_part(self, value: Value, operator: Operator, thread: int) -> Part | None:
+        if isinstance(value, Sym) and isinstance(value.expr, Name) and value.expr.name in self.totals:
+            total = self.totals[value.expr.name]
+            if total.operator == operator:
+                return Part(operator, ((total.name, self.team_masks[self.team(thread)]),))
+        return None
+
+    def extreme(self, function: str, operator: Operator, left: Value, right: Value, thread: int) -> Value:
+        if isinstance(left, Int) and isinstance(right, Int):
+            value = (max if operator == "max" else min)(left.value, right.value)
+            whole = left.expr is not None and right.expr is not None
+            expr = Call(function, (left.expr, right.expr)) if left.expr and right.expr else None
+            sized = left.sized or right.sized
+            return Int(value, expr if whole else None, left.launch or right.launch, sized)
+        if isinstance(left, Part | Share) or isinstance(right, Part | Share):
+            if isinstance(left, Poison) or isinstance(right, Poison):
+                return left if isinstance(left, Poison) else right
+            return self.join(operator, left, right, thread)
+        a, b = expr_of(left), expr_of(right)
+        if a is None or b is None:
+            return partial(left if a is None else right, self.line)
+        if a == b or self.adds_nothing(operator, a, b):
+            return left
+        if self.adds_nothing(operator, b, a):
+            return right
+        return Sym(Call(function, (a, b)))
+
+    def is_settled(self, value: Int) -> bool:
+        """Whether a condition is decided by who and how many the threads are, not by sizes or data."""
+        return not value.sized and (value.expr is None or value.launch or isinstance(value.expr, Number))
+
+    def select(self, condition: Value, yes: Value, no: Value, thread: int) -> Value:
+        """condition ? yes : no, for a condition that is no number."""
+        if yes == no:
+            return yes
+        if isinstance(condition, Which):
+            pair = (condition.left, condition.right)
+            larger = condition.op in (">", ">=")
+            if condition.op in ("<", "<=", ">", ">=") and (yes, no) in (pair, pair[::-1]):
+                operator: Operator = "max" if larger == ((yes, no) == pair) else "min"
+                return self.join(operator, yes, no, thread)
+            return Poison("a choice by a part of a total", self.line)
+        test, a, b = expr_of(condition), expr_of(yes), expr_of(no)
+        if test is None or a is None or b is None:
+            return partial(condition if test is None else yes if a is None else no, self.line)
+        return Sym(Ternary(test, a, b))
+
+
+_OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def partial(value: Value, line: int) -> Poison:
+    if isinstance(value, Poison):
+        return value
+    if isinstance(value, Part):
+        names = ", ".join(f"'{name}'" for name, _ in value.parts)
+        return Poison(f"uses {names} where not every thread's share is in it", line)
+    if isinstance(value, Share):
+        return Poison("uses another thread's element by itself", line)
+    return Poison("a value that differs from thread to thread", line)

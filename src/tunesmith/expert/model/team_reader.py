@@ -1,0 +1,355 @@
+"""From playing through a kernel's blocks to its tasks and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.expert.c.fold import fold
+from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Type
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.affine import number
+from tunesmith.expert.model.geometry import (
+    BLOCK,
+    LAUNCH,
+    THREAD,
+    Axis,
+    Layout,
+    Strided,
+    axis_of,
+    form_of,
+)
+from tunesmith.expert.model.kernel import Step, Task
+from tunesmith.expert.model.kernel import Team as TeamKind
+from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
+from tunesmith.expert.model.normal import Id, Normal
+from tunesmith.expert.model.one_each import OneEach
+from tunesmith.expert.model.reach import OutOfReach
+from tunesmith.expert.model.reading import Reach, Reading
+from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
+from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
+from tunesmith.expert.model.team_memory import Vec
+from tunesmith.expert.model.team_steps import Team
+from tunesmith.expert.model.team_values import Int
+from tunesmith.expert.model.value_types import BUILTINS
+
+
+@dataclass(frozen=True)
+class _Played:
+    team: Team
+    steps: tuple[Step, ...]
+
+
+class TeamReader:
+    """Plays through every scenario, compares what comes out, and finds the tasks in it."""
+
+    def __init__(
+        self,
+        normal: Normal,
+        launch: LaunchTerms,
+        layouts: Sequence[Layout],
+        loops: Mapping[str, Strided],
+        aliases: Mapping[str, str],
+        warp: int,
+        real: Sequence[Scenario] = (),
+        one_each: bool = False,
+    ) -> None:
+        self._one_each_thread = one_each
+        self._reach: list[Reach] = []
+        self._normal = normal
+        self._launch = launch
+        self._layouts = layouts
+        self._loops = loops
+        self._aliases = aliases
+        self._warp = warp
+        self._real = real or [layout.scenario for layout in layouts]
+        self._axes = self._find_axes()
+
+    def _find_axes(self) -> dict[str, Axis]:
+        """Variables (and built-in indices) that run along an axis of the tasks, in every scenario."""
+        names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
+        names |= {name: Name(name) for name in sorted(THREAD | BLOCK)}
+        return {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
+
+    def _axis(self, expr: Expr) -> Axis | None:
+        found = [axis_of(expr, layout) for layout in self._layouts]
+        first = found[-1]
+        if first is None or any(axis is None or axis.grid != first.grid for axis in found):
+            return None
+        return Axis(first.grid, any(axis is not None and axis.teams for axis in found))
+
+    def read(self) -> Reading:
+        played = [self._play(layout) for layout in reversed(self._layouts)]
+        first = played[0]
+        for other in played[1:]:
+            if other.steps != first.steps:
+                block = other.team.scenario.block
+                raise OutOfReach(
+                    "what the threads of a block do together differs with the launch: blocks of "
+                    f"{first.team.scenario.block} and of {block} threads come to different steps"
+                )
+        self._check_effects(first.team)
+        tasks, steps = self._tasks(first)
+        kept = tuple(found.kept for found in first.team.kept_arrays.found.values())
+        if self._element in first.team.bounds:
+            lanes = self._threads() if self._lanes() is None else self._lanes() or number(0)
+            self._reach.append(Reach(self._element, first.team.bounds[self._element], lanes))
+        barriers, reach = first.team.barriers, tuple(self._reach)
+        return Reading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
+
+    # -- playing ------------------------------------------------------------------------------------
+
+    def _play(self, layout: Layout) -> _Played:
+        fixed = self._fixed(layout)
+        tasks = frozenset(self._axes)
+        if self._one_each_thread:
+            team: Team = self._elements(layout, fixed, tasks)
+        else:
+            team = Team(self._normal, layout, self._warp, self._loops, fixed, tasks, self._aliases)
+        team.run()
+        return _Played(team, renamed_lets(without_unused(team.steps), team.better_names))
+
+    def _elements(self, layout: Layout, fixed: dict[str, Vec], tasks: frozenset[str]) -> OneEach:
+        """A team whose threads' own numbers are the index of an element."""
+        names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
+        names |= {name: Name(name) for name in sorted(THREAD)}
+        ranks = [name for name, expr in names.items() if self._is_rank(expr)]
+        if not ranks:
+            raise OutOfReach("no index says which thread of its team a thread is")
+        element = ranks[0]
+        for name in ranks:
+            fixed[name] = Vec(
+                None, [Int(t % layout.lanes, Name(element)) for t in range(layout.scenario.threads)]
+            )
+        if layout.lanes == 1:
+            fixed |= {name: Vec(Int(0, Name(element))) for name in ranks}
+        team = OneEach(self._normal, layout, self._warp, self._loops, fixed, tasks, self._aliases)
+        self._element = element
+        team.start(element, self._lanes() or number(layout.lanes), self._type(element))
+        return team
+
+    _element: str = ""
+
+    def _is_rank(self, expr: Expr) -> bool:
+        for layout in self._layouts:
+            form = form_of(expr, layout.scenario)
+            if form is None or any(form.per_block):
+                return False
+            if any(value != t % layout.lanes for t, value in enumerate(form.base)):
+                return False
+        return True
+
+    def _fixed(self, layout: Layout) -> dict[str, Vec]:
+        """What built-in indices and the variables made of them are, in every thread of block 0."""
+        scenario = layout.scenario
+        found: dict[str, Vec] = {}
+        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        for name in BUILTINS:
+            expr: Expr | None = Name(name) if name in self._axes else None
+            if name in LAUNCH:
+                found[name] = Vec(Int(numbers[name], self._launch.values.get(name), True))
+            elif name in BLOCK:
+                found[name] = Vec(Int(0, expr))
+            else:
+                axis = "xyz".index(name[-1])
+                places = [scenario.thread(thread)[axis] for thread in range(scenario.threads)]
+                found[name] = _vector(places, expr)
+        for name, id_ in self._normal.ids.items():
+            form = form_of(id_.expr, scenario)
+            values = form.base if form is not None else self._values(id_, numbers, scenario)
+            sized = not names_in(id_.expr) <= set(BUILTINS)
+            if not names_in(id_.expr) & (THREAD | BLOCK):
+                found[name] = Vec(Int(values[0], self._said(id_), True, sized))
+            else:
+                expr = Name(name) if name in self._axes else self._said(id_)
+                found[name] = _vector(values, expr, sized)
+        return found
+
+    def _values(self, id_: Id, numbers: dict[str, int], scenario: Scenario) -> list[int]:
+        found: list[int] = []
+        for thread in range(scenario.threads):
+            try:
+                found.append(number_of(id_.expr, numbers | scenario.builtins((0, 0, 0), thread)))
+            except Unknown:
+                line = id_.line
+                raise OutOfReach(f"line {line}: '{id_.name}' has no number at launch", line) from None
+        return found
+
+    def _said(self, id_: Id) -> Expr | None:
+        """An index that is the same for the team, in terms of the tasks; None where it is not."""
+        expr = id_.short
+        for _ in range(20):
+            inner = {
+                name: self._normal.ids[name].short
+                for name in names_in(expr)
+                if name in self._normal.ids and name not in self._axes
+            }
+            if not inner:
+                break
+            expr = substitute(expr, inner)
+        if any(name in THREAD and name not in self._axes for name in names_in(expr)):
+            return None
+        return self._launch.replaced(expr)
+
+    # -- tasks --------------------------------------------------------------------------------------
+
+    def _check_effects(self, team: Team) -> None:
+        """What is stored outside a task's bound would be left out."""
+        for name in team.bounds:
+            for effect in team.effects:
+                if name not in effect.bounded:
+                    raise OutOfReach(
+                        f"line {effect.line}: this is stored whether or not '{name}' is within its bound, "
+                        "which is tested elsewhere",
+                        effect.line,
+                    )
+
+    def _tasks(self, played: _Played) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
+        team, steps = played.team, played.steps
+        axes = dict(self._axes)
+        for index in team.tasks - set(self._axes) - {self._element}:
+            start = substitute(
+                self._loops[index].head.start, {n: i.expr for n, i in self._normal.ids.items()}
+            )
+            axis = self._axis(start)
+            if axis is None:
+                line = self._loops[index].line
+                raise OutOfReach(
+                    f"line {line}: the loop over '{index}' is shared in a way not followed", line
+                )
+            self._check_step(index, axis)
+            axes[index] = axis
+        used = {name: axes[name] for name in sorted(names_in_steps(steps) & set(axes))}
+        for index in team.tasks - set(self._axes) - {self._element}:
+            used[index] = axes[index]
+        used, aliases = self._one_each(used, team)
+        self._check_cover(used)
+        names = dict(aliases)
+        tasks: list[tuple[tuple[bool, int], Task]] = []
+        taken = set(self._normal.types) | set(self._normal.ids) | names_in_steps(steps)
+        for name, axis in used.items():
+            extent = self._extent(name, axis, team)
+            fresh = name
+            if name in BUILTINS:
+                fresh = axis_name(name)
+                while fresh in taken:
+                    fresh += "_"
+                names[name] = Name(fresh)
+            task = Task(fresh, extent, self._type(name), self._launch.size_text(extent))
+            tasks.append(((axis.grid is None, -(axis.grid or 0)), task))
+        tasks.sort(key=lambda pair: pair[0])
+        steps = replaced(steps, names) if names else steps
+        left = names_in_steps(steps) & set(BUILTINS)
+        if left:
+            raise OutOfReach(f"what the team does depends on {', '.join(sorted(left))}")
+        return tuple(task for _, task in tasks), steps
+
+    def _type(self, name: str) -> str:
+        if name in self._normal.ids:
+            return self._normal.ids[name].type.base
+        return self._loops[name].head.type if name in self._loops else self._normal.types[name].base
+
+    def _one_each(self, used: dict[str, Axis], team: Team) -> tuple[dict[str, Axis], dict[str, Expr]]:
+        """One name for every axis; other names for the same are replaced by it."""
+        chosen: dict[str, Axis] = {}
+        aliases: dict[str, Expr] = {}
+        ranked = sorted(used, key=lambda n: (n not in team.bounds, n in BUILTINS, n))
+        for name in ranked:
+            axis = used[name]
+            other = next((n for n, a in chosen.items() if a == axis), None)
+            if other is not None:
+                aliases[name] = Cast(Type(self._type(name)), Name(other))
+                continue
+            if any(_overlap(axis, a) for a in chosen.values()):
+                raise OutOfReach("both the number of a block and the number of a team in it say the task")
+            chosen[name] = axis
+        return chosen, aliases
+
+    def _check_cover(self, used: Mapping[str, Axis]) -> None:
+        for layout in self._layouts:
+            for axis in range(3):
+                if layout.scenario.grid[axis] > 1 and not any(a.grid == axis for a in used.values()):
+                    raise OutOfReach(f"the blocks along {'xyz'[axis]} of the grid all do the same work")
+            if layout.teams > 1 and not any(a.teams for a in used.values()):
+                raise OutOfReach(f"the {layout.teams} teams of a block all do the same work")
+
+    def _check_step(self, index: str, axis: Axis) -> None:
+        """A loop over tasks must step by as many as start together."""
+        loop = self._loops[index]
+        step = substitute(loop.head.step, {n: i.expr for n, i in self._normal.ids.items()})
+        for layout in self._layouts:
+            scenario = layout.scenario
+            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            together = (1 if axis.grid is None else scenario.grid[axis.grid]) * (
+                layout.teams if axis.teams else 1
+            )
+            try:
+                by = number_of(step, numbers)
+            except Unknown:
+                by = -1
+            if by != together:
+                raise OutOfReach(
+                    f"line {loop.line}: the loop over '{index}' steps by {by}, but {together} start together",
+                    loop.line,
+                )
+
+    def _extent(self, name: str, axis: Axis, team: Team) -> Expr:
+        bound = team.bounds.get(name)
+        if bound is not None:
+            if name not in self._loops:
+                self._reach.append(Reach(name, bound, self._count(axis)))
+            return bound
+        extent = self._count(axis)
+        whole = self._launch.replaced(extent)
+        return fold(extent) if names_in(whole) & set(BUILTINS) else whole
+
+    def _count(self, axis: Axis) -> Expr:
+        """How many tasks the launch comes to along the axis."""
+        count: Expr = number(1) if axis.grid is None else launch_name("gridDim", axis.grid)
+        return product(count, self._teams()) if axis.teams or self._by_rows() else count
+
+    def _by_rows(self) -> bool:
+        return self._real[0] != self._layouts[0].scenario
+
+    def _threads(self) -> Expr:
+        x, y, z = (launch_name("blockDim", axis) for axis in range(3))
+        return product(product(x, y), z)
+
+    def _teams(self) -> Expr:
+        if self._by_rows():
+            return self._threads()
+        counts = {layout.teams for layout in self._layouts}
+        if len(counts) == 1:
+            return number(counts.pop())
+        lanes = {layout.lanes for layout in self._layouts}
+        if len(lanes) == 1:
+            return fold(Binary("/", self._threads(), number(lanes.pop())))
+        raise OutOfReach("how many teams a block has follows no rule")
+
+    def _lanes(self) -> Expr | None:
+        lanes = {layout.lanes for layout in self._layouts}
+        if len(lanes) == 1:
+            return number(lanes.pop())
+        if any(layout.teams != 1 for layout in self._layouts):
+            return None
+        threads = self._launch.replaced(self._threads())
+        return None if names_in(threads) & set(BUILTINS) else threads
+
+    def _kind(self) -> TeamKind:
+        layout = self._layouts[-1]
+        if layout.lanes == 1:
+            return "thread"
+        if layout.teams == 1 or layout.lanes > self._warp:
+            return "block"
+        return "warp" if layout.lanes == self._warp else "part of a warp"
+
+
+def _overlap(left: Axis, right: Axis) -> bool:
+    return (left.grid is not None and left.grid == right.grid) or (left.teams and right.teams)
+
+
+def _vector(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Vec:
+    if len(set(values)) == 1:
+        return Vec(Int(values[0], expr, sized=sized))
+    return Vec(None, [Int(value, expr, sized=sized) for value in values])

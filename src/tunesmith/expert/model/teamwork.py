@@ -1,0 +1,303 @@
+"""Plays through what the threads of a block do together, to see what it comes to.
+
+Reductions are written in countless ways: shuffles up and down, trees in shared memory, a first warp that
+adds up the others' sums, one thread that does. None is matched by its shape here. All threads of one block go
+through the statements in step, with concrete thread numbers and sizes; where a loop over elements leaves a
+thread with its share of a total, the thread holds a `Part`. Joining parts with the total's operator unites
+the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that leaves
+out threads or a tree that misses some therefore cannot pass.
+
+This file evaluates expressions, on `team_memory` and `team_arithmetic`; `team_steps` goes through statements
+and keeps the steps, with `team_names`, `team_branches` and `team_loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Expr,
+    Index,
+    Member,
+    Name,
+    Number,
+    Opaque,
+    SizeOf,
+    Ternary,
+    Unary,
+)
+from tunesmith.expert.c.printing import print_expr
+from tunesmith.expert.model.kernel import Operator
+from tunesmith.expert.model.places import place_of
+from tunesmith.expert.model.scenario import Unknown, number_of
+from tunesmith.expert.model.team_arithmetic import Arithmetic
+from tunesmith.expert.model.team_memory import Threads, Vec, one_value
+from tunesmith.expert.model.team_values import (
+    ONE,
+    ZERO,
+    Int,
+    Part,
+    Poison,
+    Sym,
+    Value,
+)
+from tunesmith.expert.model.totals import MAXIMA, MINIMA
+
+_SHUFFLES = {
+    "__shfl_sync": "at", "__shfl_xor_sync": "xor", "__shfl_down_sync": "down", "__shfl_up_sync": "up",
+    "__shfl": "at", "__shfl_xor": "xor", "__shfl_down": "down", "__shfl_up": "up",
+    "sub_group_shuffle": "at", "sub_group_shuffle_xor": "xor", "sub_group_shuffle_down": "down",
+    "sub_group_shuffle_up": "up", "sub_group_broadcast": "at",
+}  # fmt: skip
+_GROUP_TOTALS: Mapping[str, Operator] = {
+    "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
+}  # fmt: skip
+_WARP_TOTALS: Mapping[str, Operator] = {
+    "__reduce_add_sync": "+", "__reduce_max_sync": "max", "__reduce_min_sync": "min",
+    "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
+    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
+}  # fmt: skip
+
+
+class Machine(Arithmetic):
+    """The threads of one block at work on expressions."""
+
+    def flat_index(self, name: str, indices: Sequence[Expr], active: Threads) -> Vec:
+        """One number for a cell of an array of several dimensions."""
+        dims = self.shared[name].dims if name in self.shared else ()
+        numbers = {**dict(self.scenario.parameters), **self.scenario.builtins((0, 0, 0), 0)}
+        total = self.eval(indices[0], active)
+        for dim, index in zip(dims[1:], indices[1:], strict=False):
+            try:
+                width = number_of(dim, numbers)
+            except Unknown:
+                raise self.beyond(f"the shape of '{name}' has no number") from None
+            total = self.arithmetic("+", self.arithmetic("*", total, Vec(Int(width)), active),
+                                    self.eval(index, active), active)  # fmt: skip
+        return total
+
+    def eval(self, expr: Expr, active: Threads) -> Vec:
+        match expr:
+            case Number(value=value):
+                return Vec(Int(value, expr) if isinstance(value, int) else Sym(expr))
+            case Name(name=name):
+                if name in ("true", "false"):
+                    return Vec(Int(int(name == "true"), expr))
+                found = self.read(name, active)
+                if found.one is None and any(isinstance(found.many[t], Part) for t in active):
+                    return self.vector(active, lambda t: self.settled(found.many[t], t))
+                return found
+            case Cast(type=target, value=value):
+                inner = self.eval(value, active)
+                return self.apply(lambda a, _, t: self.cast(target, a), inner, Vec(ZERO), active)
+            case SizeOf():
+                try:
+                    return Vec(Int(number_of(expr, {}), expr))
+                except Unknown:
+                    return Vec(Sym(expr))
+            case Unary(op="++" | "--"):
+                raise self.beyond(f"'{print_expr(expr)}' inside an expression")
+            case Unary(op="&", operand=operand):
+                return Vec(Poison(f"takes the address of '{print_expr(operand)}'", self.line))
+            case Unary(op=op, operand=operand):
+                inner = self.eval(operand, active)
+                return self.apply(lambda a, _, t: self.unary(op, a), inner, Vec(ZERO), active)
+            case Binary(op="&&" | "||" as op, left=left, right=right):
+                return self.logic(op, left, right, active)
+            case Binary(op="<", left=left, right=Binary(op="/", left=all_, right=Number(value=float(by)))):
+                # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
+                count = one_value(self.eval(all_, active), active)
+                if isinstance(count, Int) and count.launch and not count.sized and by > 0 and by == int(by):
+                    up = Vec(Int(-(-count.value // int(by)), None, launch=True))
+                    return self.arithmetic("<", self.eval(left, active), up, active)
+                sides = self.eval(left, active), self.eval(expr.right, active)
+                return self.arithmetic("<", sides[0], sides[1], active)
+            case Binary(op=op, left=left, right=right):
+                return self.arithmetic(op, self.eval(left, active), self.eval(right, active), active)
+            case Ternary(condition=condition, yes=yes, no=no):
+                return self.choose(self.eval(condition, active), yes, no, active)
+            case Call():
+                return self.call(expr, active)
+            case Index():
+                return self.element(expr, active)
+            case Member(base=base, field=field_):
+                inner = self.eval(base, active)
+                return self.built(lambda exprs: Member(exprs[0], field_), [inner], active)
+            case Braces(items=items, type=type_):
+                parts = [self.eval(item, active) for item in items]
+                return self.built(lambda exprs: Braces(tuple(exprs), type_), parts, active)
+            case Assign():
+                raise self.beyond(f"'{print_expr(expr)}' assigns inside an expression")
+            case Opaque(text=text):
+                raise self.beyond(f"'{text}' is not understood")
+        raise self.beyond(f"'{print_expr(expr)}' is not understood")
+
+    def logic(self, op: str, left: Expr, right: Expr, active: Threads) -> Vec:
+        first = self.eval(left, active)
+        # The right side is only computed where C computes it.
+        stops = 0 if op == "&&" else 1
+        rest = tuple(
+            t for t in active
+            if not (isinstance(v := first.at(t), Int) and bool(v.value) == bool(stops) and self.is_settled(v))
+        )  # fmt: skip
+        second = self.eval(right, rest) if rest else first
+
+        def at(thread: int) -> Value:
+            a = first.at(thread)
+            if thread not in inside:
+                return ZERO if op == "&&" else ONE
+            b = second.at(thread)
+            if isinstance(a, Int) and self.is_settled(a):
+                return b
+            if isinstance(b, Int) and self.is_settled(b):
+                if bool(b.value) == bool(stops):
+                    return ZERO if op == "&&" else ONE
+                return a
+            return (
+                self.binary(op, a, b, thread)
+                if not isinstance(a, Int) or not isinstance(b, Int)
+                else Int(
+                    int(bool(a.value) and bool(b.value))
+                    if op == "&&"
+                    else int(bool(a.value) or bool(b.value)),
+                    None if a.expr is None or b.expr is None else Binary(op, a.expr, b.expr),
+                    sized=a.sized or b.sized,
+                )
+            )
+
+        inside = frozenset(rest)
+        return self.vector(active, at)
+
+    def choose(self, condition: Vec, yes: Expr, no: Expr, active: Threads) -> Vec:
+        def wants(thread: int, side: bool) -> bool:
+            value = condition.at(thread)
+            return not isinstance(value, Int) or not self.is_settled(value) or bool(value.value) == side
+
+        first, second = (
+            self.eval(expr, chosen) if chosen else Vec(ZERO)
+            for expr, chosen in (
+                (yes, tuple(t for t in active if wants(t, True))),
+                (no, tuple(t for t in active if wants(t, False))),
+            )
+        )
+
+        def at(thread: int) -> Value:
+            value = condition.at(thread)
+            if isinstance(value, Int) and self.is_settled(value):
+                return (first if value.value else second).at(thread)
+            return self.select(value, first.at(thread), second.at(thread), thread)
+
+        return self.vector(active, at)
+
+    def element(self, expr: Index, active: Threads) -> Vec:
+        name, indices = _array(expr)
+        if name is not None and name in self.shared and indices:
+            return self.read_cells(name, self.flat_index(name, indices, active), active)
+        place = place_of(expr)
+        if place is not None and place.array in self.arrays:
+            parts = [self.eval(place.index, active)]
+            if place.offset is not None:
+                parts.append(self.eval(place.offset, active))
+
+            def make(exprs: Sequence[Expr]) -> Expr:
+                if place.as_type is None:
+                    return Index(expr.base, exprs[0])
+                assert isinstance(expr.base, Cast)
+                array = Name(place.array)
+                pointer = array if len(exprs) == 1 else Binary("+", array, exprs[1])
+                return Index(Cast(expr.base.type, pointer), exprs[0])
+
+            return self.built(make, parts, active)
+        if name is not None and indices and f"{name}[]" in self.variables:
+            return self.local_element(name, indices, active)
+        base, index = self.eval(expr.base, active), self.eval(expr.index, active)
+        return self.built(lambda exprs: Index(exprs[0], exprs[1]), [base, index], active)
+
+    def local_element(self, name: str, indices: Sequence[Expr], active: Threads) -> Vec:
+        places = [self.eval(index, active) for index in indices]
+
+        def at(thread: int) -> Value:
+            numbers = [place.at(thread) for place in places]
+            key = name + "".join(f"[{n.value}]" if isinstance(n, Int) else "[?]" for n in numbers)
+            found = self.variables.get(key)
+            if found is None:
+                return Poison(f"'{key}' is read before it is set", self.line)
+            return self.settled(found.at(thread), thread)
+
+        return self.vector(active, at)
+
+    def call(self, call: Call, active: Threads) -> Vec:
+        name, args = call.function, call.args
+        if name in _SHUFFLES:
+            return self.shuffle(call, active)
+        if name in _GROUP_TOTALS or name in _WARP_TOTALS:
+            span = self.threads if name in _GROUP_TOTALS else self.warp
+            operator = _GROUP_TOTALS.get(name) or _WARP_TOTALS[name]
+            return self.group_total(operator, self.eval(args[-1], active), span, active)
+        if name in MAXIMA | MINIMA and len(args) == 2:
+            kind: Operator = "max" if name in MAXIMA else "min"
+            left, right = self.eval(args[0], active), self.eval(args[1], active)
+            return self.apply(lambda a, b, t: self.extreme(name, kind, a, b, t), left, right, active)
+        parts = [self.eval(arg, active) for arg in args]
+        return self.built(lambda exprs: Call(name, tuple(exprs), call.template_args), parts, active)
+
+    def shuffle(self, call: Call, active: Threads) -> Vec:
+        """What a thread gets from another of its warp; from one that takes no part it gets nothing usable."""
+        masked = call.function.endswith("_sync")
+        args = call.args[1:] if masked else call.args
+        mask = self.eval(call.args[0], active) if masked else Vec(Int(-1))
+        if len(args) not in (2, 3):
+            raise self.beyond(f"{call.function} takes {len(call.args)} arguments, which is not understood")
+        values, amount = self.eval(args[0], active), self.eval(args[1], active)
+        width = self.eval(args[2], active) if len(args) == 3 else Vec(Int(self.warp))
+        kind, present = _SHUFFLES[call.function], frozenset(active)
+
+        def at(thread: int) -> Value:
+            by, wide, who = amount.at(thread), width.at(thread), mask.at(thread)
+            if not isinstance(by, Int) or not isinstance(wide, Int) or not isinstance(who, Int):
+                return Poison("a shuffle by an amount that only the data tell", self.line)
+            if not 0 < wide.value <= self.warp:
+                return Poison(f"a shuffle of width {wide.value}", self.line)
+            lane = thread % self.warp
+            first = lane // wide.value * wide.value
+            place = lane - first
+            target = {
+                "at": by.value % wide.value, "xor": place ^ by.value,
+                "down": place + by.value, "up": place - by.value,
+            }[kind]  # fmt: skip
+            if not 0 <= target < wide.value:
+                target = place
+            source = thread - lane + first + target
+            if not who.value >> lane & 1 or not who.value >> (first + target) & 1:
+                return Poison("a shuffle whose mask leaves out a thread it reads", self.line)
+            if source not in present:
+                return Poison("a shuffle reads a thread that takes no part in it", self.line)
+            return self.settled(self.sent(values.at(source), source), thread)
+
+        return self.vector(active, at)
+
+    def group_total(self, operator: Operator, values: Vec, span: int, active: Threads) -> Vec:
+        results: dict[int, Value] = {}
+        for first in range(0, self.threads, span):
+            members = [t for t in active if first <= t < first + span]
+            if not members:
+                continue
+            total = self.sent(values.at(members[0]), members[0])
+            for thread in members[1:]:
+                total = self.join(operator, total, self.sent(values.at(thread), thread), thread)
+            results.update(dict.fromkeys(members, total))
+        return self.vector(active, lambda t: self.settled(results[t], t))
+
+
+def _array(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
+    """`a[y][x]` -> a, (y, x)"""
+    indices: list[Expr] = []
+    while isinstance(expr, Index):
+        indices.insert(0, expr.index)
+        expr = expr.base
+    return (expr.name, tuple(indices)) if isinstance(expr, Name) else (None, ())

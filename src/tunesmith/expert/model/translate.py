@@ -1,0 +1,188 @@
+"""Between C expressions over a kernel's parameters and the project's expressions over sizes, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tunesmith.core import expr as sizes_expr
+from tunesmith.core.expr import nodes as size
+from tunesmith.core.problem import Problem
+from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
+from tunesmith.expert.model.affine import number
+from tunesmith.expert.model.value_types import is_integer
+
+_DEEPEST = 60
+_ARITHMETIC: Mapping[str, size.ArithmeticOp] = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
+_COMPARE: Mapping[str, size.CompareOp] = {
+    "==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+}  # fmt: skip
+
+
+class _NoTranslationError(Exception):
+    pass
+
+
+def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str, size.Node]:
+    """Kernel parameters with an integer value over sizes, by the kernel's own names for them.
+
+    Arguments stand in the kernel's order; its parameters may be called otherwise than the problem's.
+    """
+    found: dict[str, size.Node] = {}
+    arguments = problem.arguments
+    if problem.launches and len(problem.launches[0].args) == len(parameters):
+        by_name = {argument.name: argument for argument in arguments}
+        arguments = tuple(by_name[name] for name in problem.launches[0].args if name in by_name)
+    for name, argument in zip(parameters, arguments, strict=False):
+        value = argument.value
+        if isinstance(value, sizes_expr.Expr):
+            found[name] = value.tree
+        elif isinstance(value, float) and value.is_integer() and argument.element.kind != "float":
+            found[name] = size.Num(int(value))
+    return found
+
+
+def to_sizes(expr: Expr, values: Mapping[str, size.Node]) -> str | None:
+    """`d / 8` -> "d // 8", with `values` from `parameter_values`; None where there is no such expression."""
+    try:
+        return sizes_expr.unparse(_to_node(expr, values, 0))
+    except _NoTranslationError:
+        return None
+
+
+def _to_node(expr: Expr, values: Mapping[str, size.Node], depth: int) -> size.Node:
+    if depth > _DEEPEST:
+        raise _NoTranslationError
+    d = depth + 1
+    match expr:
+        case Number(value=int(value)):
+            return size.Num(value)
+        case Name(name=name) if name in values:
+            return values[name]
+        case Cast(type=type_, value=value) if is_integer(type_):
+            return _to_node(value, values, d)
+        case Unary(op="-", operand=operand):
+            inner = _to_node(operand, values, d)
+            return size.Num(-inner.value) if isinstance(inner, size.Num) else size.Neg(inner)
+        case Unary(op="+", operand=operand):
+            return _to_node(operand, values, d)
+        case Unary(op="!", operand=operand):
+            return size.Not(_to_node(operand, values, d))
+        case Binary(op="/", left=left, right=right):
+            return _divided(_to_node(left, values, d), _to_node(right, values, d))
+        case Binary(op=op, left=left, right=right):
+            return _binary(op, _to_node(left, values, d), _to_node(right, values, d))
+        case Ternary(condition=condition, yes=yes, no=no):
+            return size.If(_to_node(condition, values, d), _to_node(yes, values, d), _to_node(no, values, d))
+        case Call(function="min" | "max" as function, args=(left, right)):
+            parts = (_to_node(left, values, d), _to_node(right, values, d))
+            return size.Call("min" if function == "min" else "max", parts)
+    raise _NoTranslationError
+
+
+def _binary(op: str, left: size.Node, right: size.Node) -> size.Node:
+    if op in _ARITHMETIC:
+        return _folded(size.Arithmetic(_ARITHMETIC[op], left, right))
+    if op in _COMPARE:
+        return size.Compare(left, ((_COMPARE[op], right),))
+    if op in ("&&", "||"):
+        return size.Logic("and" if op == "&&" else "or", (left, right))
+    if op in ("<<", ">>") and isinstance(right, size.Num) and 0 <= right.value <= 30:
+        return _folded(size.Arithmetic("*" if op == "<<" else "//", left, size.Num(1 << right.value)))
+    if op == "&" and isinstance(right, size.Num) and right.value >= 0 and not right.value & (right.value + 1):
+        return size.Arithmetic("%", left, size.Num(right.value + 1))
+    raise _NoTranslationError
+
+
+def _folded(node: size.Arithmetic) -> size.Node:
+    if isinstance(node.left, size.Num) and isinstance(node.right, size.Num):
+        try:
+            return size.Num(sizes_expr.Expr("", node).evaluate({}))
+        except sizes_expr.Undefined:
+            raise _NoTranslationError from None
+    return node
+
+
+def _divided(left: size.Node, right: size.Node) -> size.Node:
+    """`(n + 255) / 256` and `(n + b - 1) / b` say ceildiv; any other division rounds down."""
+    parts = _summands(left, 1)
+    constant = sum(sign * node.value for sign, node in parts if isinstance(node, size.Num))
+    others = [(sign, node) for sign, node in parts if not isinstance(node, size.Num)]
+    if isinstance(right, size.Num):
+        rounds_up = right.value > 1 and constant == right.value - 1
+    else:
+        rounds_up = constant == -1 and (1, right) in others
+        if rounds_up:
+            others.remove((1, right))
+    if not rounds_up or not others or others[0][0] < 0:
+        return _folded(size.Arithmetic("//", left, right))
+    total = others[0][1]
+    for sign, node in others[1:]:
+        total = size.Arithmetic("+" if sign > 0 else "-", total, node)
+    return size.Call("ceildiv", (total, right))
+
+
+def _summands(node: size.Node, sign: int) -> list[tuple[int, size.Node]]:
+    if isinstance(node, size.Arithmetic) and node.op in ("+", "-"):
+        right = sign if node.op == "+" else -sign
+        return _summands(node.left, sign) + _summands(node.right, right)
+    return [(sign, node)]
+
+
+# -- back: what a launch says, in terms of the kernel's parameters ------------------------------------
+
+
+def from_sizes(node: size.Node, values: Mapping[str, size.Node]) -> Expr | None:
+    """A size expression over the kernel's own parameters, or None where they do not tell it."""
+    plain: dict[size.Node, str] = {}
+    for name, value in values.items():
+        if not isinstance(value, size.Num):
+            plain.setdefault(value, name)
+    try:
+        return _from_node(node, plain, 0)
+    except _NoTranslationError:
+        return None
+
+
+def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> Expr:
+    if node in names:
+        return Name(names[node])
+    if depth > _DEEPEST:
+        raise _NoTranslationError
+    d = depth + 1
+    match node:
+        case size.Num(value):
+            return number(value)
+        case size.Neg(operand):
+            return Unary("-", _from_node(operand, names, d))
+        case size.Not(operand):
+            return Unary("!", _from_node(operand, names, d))
+        case size.Arithmetic(op, left, right):
+            return Binary("/" if op == "//" else op, _from_node(left, names, d), _from_node(right, names, d))
+        case size.Compare(left, ((op, right),)):
+            return Binary(op, _from_node(left, names, d), _from_node(right, names, d))
+        case size.Logic(op, operands):
+            parts = [_from_node(operand, names, d) for operand in operands]
+            joined = parts[0]
+            for part in parts[1:]:
+                joined = Binary("&&" if op == "and" else "||", joined, part)
+            return joined
+        case size.If(test, then, other):
+            return Ternary(
+                _from_node(test, names, d), _from_node(then, names, d), _from_node(other, names, d)
+            )
+        case size.Call("min" | "max" as function, args):
+            found = [_from_node(arg, names, d) for arg in args]
+            best = found[0]
+            for part in found[1:]:
+                best = Ternary(Binary("<" if function == "min" else ">", best, part), best, part)
+            return best
+        case size.Call("ceildiv", (left, right)):
+            a, b = _from_node(left, names, d), _from_node(right, names, d)
+            if isinstance(b, Number) and isinstance(b.value, int):
+                return Binary("/", Binary("+", a, number(b.value - 1)), b)
+            return Binary("/", Binary("-", Binary("+", a, b), number(1)), b)
+        case size.Call("round_up", (left, right)):
+            b = _from_node(right, names, d)
+            up = _from_node(size.Call("ceildiv", (left, right)), names, d)
+            return Binary("*", up, b)
+    raise _NoTranslationError

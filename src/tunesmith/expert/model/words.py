@@ -1,0 +1,195 @@
+"""A reading in words, with line numbers: what `tunesmith explain` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tunesmith.expert.c.nodes import Assign, Binary, Call, Declare, Evaluate, Expr, For, If, Name, Stmt, While
+from tunesmith.expert.c.printing import print_expr
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import nodes_in
+from tunesmith.expert.model.kernel import Access, Again, Beyond, Each, Kernel, Let, Once, Step, Total, When
+from tunesmith.expert.model.loops import head_of, trips
+from tunesmith.expert.model.step_tree import all_steps, parts_of
+
+_TEAMS = {
+    "grid": "Its elements are independent: any thread may take any of them.",
+    "block": "A block of {lanes} threads works on each.",
+    "warp": "A warp works on each, several to a block.",
+    "part of a warp": "{lanes} threads of a warp work on each, several tasks to a block.",
+    "thread": "One thread works on each, alone.",
+}
+_TOTALS = {
+    "+": "adds up", "*": "multiplies up", "max": "finds the largest as", "min": "finds the smallest as",
+    "&": "joins by &", "|": "joins by |", "^": "joins by ^",
+}  # fmt: skip
+_LONGEST = 100
+
+
+def explain_lines(reading: Kernel | Beyond) -> list[str]:
+    if isinstance(reading, Beyond):
+        name = f"The kernel {reading.function.name}" if reading.function is not None else "The kernel"
+        return [
+            f"{name} is beyond the built-in expert: {reading.reason}.",
+            "It gets local moves only: launch, flags and hints, with its text otherwise as it is.",
+        ]
+    lines = [_tasks(reading), *_steps(reading.steps, reading, 1)]
+    lines += _kept(reading) + _arrays(reading) + _again_read(reading)
+    if reading.barriers:
+        lines.append(
+            f"Its threads meet at {reading.barriers} barriers for a task; only totals are exchanged there."
+        )
+    calls = _calls(reading)
+    if calls:
+        lines.append(f"It calls {', '.join(calls)}.")
+    return lines + [f"Note: {note}." for note in reading.notes]
+
+
+def _tasks(kernel: Kernel) -> str:
+    lanes = "some" if kernel.lanes is None else _short(kernel.lanes)
+    team = _TEAMS[kernel.team].format(lanes=lanes)
+    if not kernel.tasks:
+        return f"{kernel.function.name}: one loop over all elements. {team}"
+    of = ", ".join(f"{task.name} below {task.size or _short(task.extent)}" for task in kernel.tasks)
+    return f"{kernel.function.name}: independent tasks, one for each {of}. {team}"
+
+
+def _steps(steps: Sequence[Step], kernel: Kernel, depth: int) -> list[str]:
+    pad = "  " * depth
+    lines: list[str] = []
+    for step in steps:
+        match step:
+            case Each():
+                lines.append(pad + _each(step, kernel))
+            case Let(body=body):
+                lines += [pad + _let(stmt) for stmt in body]
+            case Once(body=body):
+                stores = ", ".join(dict.fromkeys(_target(stmt) for stmt in body))
+                lines.append(f"{pad}line {step.line}: one thread of the team stores {stores}")
+            case When():
+                lines.append(f"{pad}line {step.line}: if {_short(step.condition)}, the whole team:")
+                lines += _steps(step.then, kernel, depth + 1)
+                if step.otherwise:
+                    lines.append(f"{pad}otherwise:")
+                    lines += _steps(step.otherwise, kernel, depth + 1)
+            case Again():
+                span = f"{_short(step.start)} to {_short(step.stop)}"
+                lines.append(f"{pad}line {step.line}: in turn, for {step.index} from {span}:")
+                lines += _steps(step.body, kernel, depth + 1)
+    return lines
+
+
+def _each(step: Each, kernel: Kernel) -> str:
+    shared = {"grid": "over all threads", "thread": "by one thread, though no turn needs another"}.get(
+        kernel.team, "shared by the team"
+    )
+    span = f"from {_short(step.start)} to {_short(step.stop)}"
+    text = f"line {step.line}: for each {step.index} {span}, {shared}"
+    if step.totals:
+        text += "; " + ", ".join(_total(total) for total in step.totals)
+    inner = [node for node in nodes_in(step.body) if isinstance(node, For | While)]
+    if inner:
+        text += f"; inside it {_loops(inner)}"
+    branches = sum(1 for node in nodes_in(step.body) if isinstance(node, If))
+    if branches:
+        text += f"; {branches} {'branches' if branches > 1 else 'branch'} by element"
+    return text
+
+
+def _total(total: Total) -> str:
+    return f"{_TOTALS[total.operator]} {total.name} (from {_short(total.start)})"
+
+
+def _loops(inner: Sequence[For | While]) -> str:
+    words: list[str] = []
+    for loop in inner:
+        head = head_of(loop) if isinstance(loop, For) else None
+        count = trips(head) if head is not None else None
+        kind = f"of {count} turns" if count is not None else "whose turns sizes or data decide"
+        words.append(f"a loop {kind} (line {loop.line})")
+    return " and ".join(words)
+
+
+def _let(stmt: Stmt) -> str:
+    if isinstance(stmt, Declare) and stmt.init is not None:
+        return f"line {stmt.line}: the whole team knows {stmt.name} = {_short(stmt.init)}"
+    return f"line {getattr(stmt, 'line', 0)}: the whole team computes the same"
+
+
+def _target(stmt: Stmt) -> str:
+    if isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign):
+        return _short(stmt.expr.target)
+    return "a value"
+
+
+def _kept(kernel: Kernel) -> list[str]:
+    return [
+        f"Shared memory '{kept.name}' keeps {kept.width if kept.width > 1 else 'one'} {kept.type.base} "
+        "of every element for a later loop."
+        for kept in kernel.kept
+    ]
+
+
+def _arrays(kernel: Kernel) -> list[str]:
+    lines: list[str] = []
+    for parameter in kernel.function.parameters:
+        found = [access for access in kernel.accesses if access.array == parameter.name]
+        if found:
+            ways = "; ".join(dict.fromkeys(_access(access) for access in found))
+            lines.append(f"{parameter.name}: {ways}")
+    return lines
+
+
+def _access(access: Access) -> str:
+    verb = {"load": "read", "store": "written", "update": "updated", "atomic": "updated by atomics"}[
+        access.kind
+    ]
+    wide = f"as {access.type.base}"
+    where = _short(access.index if access.offset is None else Binary("+", access.offset, access.index))
+    if not access.loop:
+        return f"{verb} {wide} at [{where}], once for a task"
+    if access.stride is None:
+        return f"{verb} {wide} at [{where}], neighbours at no constant distance"
+    near = {0: "the same for neighbours", 1: "neighbours side by side"}.get(
+        access.stride, f"neighbours {access.stride} apart"
+    )
+    if access.within:
+        near += f" (within stretches of {', '.join(_short(expr) for expr in access.within)})"
+    return f"{verb} {wide} at [{where}], {near}"
+
+
+def _again_read(kernel: Kernel) -> list[str]:
+    """Loops that read what an earlier one has read, at the same places."""
+    lines: list[str] = []
+    before: list[tuple[Each, frozenset[tuple[str, Expr, Expr | None]]]] = []
+    for step in all_steps(kernel.steps):
+        if not isinstance(step, Each):
+            continue
+        names = {step.index: Name("")}
+        mine = frozenset(
+            (a.array, substitute(a.index, names), None if a.offset is None else substitute(a.offset, names))
+            for a in kernel.accesses
+            if a.loop == step.index and a.kind in ("load", "update")
+        )
+        for other, theirs in before:
+            if (other.start, other.stop) == (step.start, step.stop) and mine & theirs:
+                arrays = ", ".join(sorted({array for array, _, _ in mine & theirs}))
+                lines.append(f"Line {step.line} reads again what line {other.line} has read: {arrays}.")
+                break
+        before.append((step, mine))
+    return lines
+
+
+def _calls(kernel: Kernel) -> list[str]:
+    parts = [part for step in all_steps(kernel.steps) for part in parts_of(step)]
+    return sorted({node.function for node in _nodes(parts) if isinstance(node, Call)})
+
+
+def _nodes(parts: Iterable[Expr | tuple[Stmt, ...]]) -> Iterable[Expr | Stmt]:
+    for part in parts:
+        yield from nodes_in(part)
+
+
+def _short(expr: Expr) -> str:
+    text = print_expr(expr)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,0 +1,103 @@
+"""Another block size, where the kernel provably does not depend on it.
+
+That is: no shared memory, barrier, shuffle or vote, no launch bounds, and the thread's number is only ever
+part of `blockIdx.x * blockDim.x + threadIdx.x`, or the start of a loop that steps by `blockDim.x`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tunesmith.core.expr import Undefined
+from tunesmith.core.files.template_source import without_comments
+from tunesmith.core.profile.remedies import Remedy
+from tunesmith.expert.model.kernel import Choice
+from tunesmith.expert.moves.local.port import LaunchText, LocalDraft, add
+from tunesmith.expert.moves.port import Context, Refused
+
+SIZES = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
+ON_CPU = (1, 4, 16, 64, 256)
+
+_TOGETHER = re.compile(
+    r"\b(__shared__|__syncthreads\w*|__syncwarp|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__activemask|warpSize"
+    r"|__match\w*|__reduce\w*|cooperative_groups|__local|local|barrier|sub_group\w*|work_group\w*|asm)\b"
+)
+_BUILT_IN = re.compile(
+    r"\b(?:threadIdx|blockDim|get_local_\w+|get_enqueued_\w+|hip(?:Thread|Block|Grid)\w+)\b(?:\.\w)?"
+)
+_BY_BLOCK = re.compile(r"\b(?:blockIdx\.x|gridDim\.x|get_group_id\(0\)|get_num_groups\(0\))")
+_WHOLE = re.compile(
+    r"blockIdx\.x\*(?:\(\w+\))?blockDim\.x\+threadIdx\.x|blockDim\.x\*blockIdx\.x\+threadIdx\.x"
+    r"|threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)|get_global_id\(0\)"
+)
+_CAST = re.compile(r"\((?:long long|size_t|int64_t|int|unsigned int|unsigned|long)\)|static_cast<[\w ]+>")
+_STRIDE = re.compile(r"gridDim\.x\*blockDim\.x|blockDim\.x\*gridDim\.x|get_global_size\(0\)")
+_LOOP = re.compile(r"=threadIdx\.x;[^;]*;\w+\+=blockDim\.x\)")
+
+
+class LocalBlock:
+    name = "block"
+    remedies = (Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS)
+    parameters = ("BLOCK",)
+
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+        if len(draft.launches) > 1:
+            return Refused("there are several launches, which may rely on each other's blocks")
+        launch = draft.launches[0].launch
+        if launch.cooperative or launch.cluster or draft.site.has_bounds:
+            return Refused("the launch is cooperative, in clusters, or its block is fixed by launch bounds")
+        # All of the file: a macro or a helper may look at the block as well.
+        headers = [text for _, text in context.problem.kernel.headers]
+        code = squeezed("\n".join([draft.site.text, *headers]))
+        if (dependence := _dependence(code)) is not None:
+            return Refused(f"{draft.site.name} may depend on the size of its block: {dependence}")
+        try:
+            own = [e.evaluate({}) for e in launch.block]
+        except Undefined:
+            return Refused("the block's size depends on sizes of the problem")
+        if any(extent != 1 for extent in own[1:]):
+            return Refused("the block has more than one dimension")
+        parameter = context.macro("BLOCK")
+        grid = _grid(launch.grid[0].text, own[0], parameter, code)
+        if grid is None:
+            return Refused(f"the grid, {launch.grid[0].text!r}, does not say how it follows from the block")
+        sizes = {own[0], *(ON_CPU if context.on_cpu else SIZES)}
+        values = tuple(sorted(size for size in sizes if size <= context.device.limits.max_threads))
+        changed = replace(
+            draft,
+            launches=(LaunchText(launch, (grid, *draft.launches[0].grid[1:]), (parameter,)),),
+            require=(*draft.require, ("block_fits", f"{parameter} <= device.max_threads")),
+        )
+        return add(
+            changed,
+            self,
+            Choice(parameter, values, own[0], "threads in a block"),
+            answers=((Remedy.BLOCK_SIZE, f"{parameter} != {own[0]}"),),
+        )
+
+
+def squeezed(text: str) -> str:
+    """The code without comments, conversions between integers and blanks, so that forms can be compared."""
+    plain = " ".join(without_comments(text).replace("\\\n", " ").split())
+    return re.sub(r"(?<!\w) | (?!\w)", "", _CAST.sub("", plain))
+
+
+def _dependence(code: str) -> str | None:
+    """What in the code looks at the block; None where nothing does."""
+    if found := _TOGETHER.search(code):
+        return f"{found.group(1)} is used"
+    by_thread = _WHOLE.search(code) is not None
+    for pattern in (_LOOP, _WHOLE, _STRIDE):
+        code = pattern.sub(" ", code)
+    # Threads that are counted through all blocks find others of them when blocks change.
+    found = _BUILT_IN.search(code) or (_BY_BLOCK.search(code) if by_thread else None)
+    return f"{found.group(0)} is used outside the forms that are known to be safe" if found else None
+
+
+def _grid(text: str, own: int, parameter: str, code: str) -> str | None:
+    """The grid for another block: `ceildiv(n, 128)` counts threads, a count without the block counts rows."""
+    if _WHOLE.search(code):
+        changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {parameter})", text)
+        return changed if count == 1 else None
+    return text if not re.search(rf"\b{own}\b", text) else None

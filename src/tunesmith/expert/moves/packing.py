@@ -1,0 +1,151 @@
+"""What the writer would make of a draft: which accesses become packs, and how many bytes they move."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tunesmith.core.expr import parse
+from tunesmith.core.problem import Argument
+from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.moves.port import Context
+from tunesmith.expert.writing.packs import Pack
+from tunesmith.expert.writing.plan import Plan, plan
+from tunesmith.expert.writing.rules import structural_rules
+from tunesmith.expert.writing.unwritable import Unwritable
+
+WIDEST = 16  # bytes of one access
+ON_CPU = 64  # of a register of the widest kind
+MOST_ACCESSES = 2  # that one pack may take
+POWERS = (16, 8, 4, 2)  # elements; the most that are tried first
+
+
+def planned(draft: Draft, context: Context, choices: Mapping[str, Choice] | None = None) -> Plan | str:
+    """The writer's plan with these choices as well, or why it has none."""
+    try:
+        return plan(replace(draft, schedule=replace(draft.schedule, **(choices or {}))), context.problem)
+    except Unwritable as error:
+        return error.reason
+
+
+def packs_in(found: Plan) -> tuple[Pack, ...]:
+    """Of neighbours in global memory."""
+    return tuple(p for loop in found.all_loops for p in loop.packs if p.width and p.array in found.arrays)
+
+
+def argument_of(array: str, found: Plan) -> Argument:
+    """The problem's argument behind a parameter: by its place in the launch, whatever it is called."""
+    names = [parameter.name for parameter in found.kernel.function.parameters]
+    return found.problem.argument(found.problem.launches[0].args[names.index(array)])
+
+
+def element_bytes(pack: Pack, found: Plan) -> int | None:
+    """Of one element: the array's own type, or what its pointer is cast to."""
+    if pack.element is not None:
+        return byte_size(pack.element.base)
+    kept = {kept.name: kept.type.base for kept in found.kernel.kept}
+    if pack.array in kept:
+        return byte_size(kept[pack.array])
+    size = byte_size(found.arrays[pack.array].base)
+    return size if size is not None else argument_of(pack.array, found).element.bytes
+
+
+def index_bytes(pack: Pack, found: Plan) -> int:
+    """Of one index of the loop: the elements it has of this array."""
+    return (element_bytes(pack, found) or 4) * max(1, pack.width)
+
+
+def loaded_bytes(draft: Draft, context: Context) -> int:
+    """Bytes that one index of the busiest loop loads in packs; 0 where it loads none so."""
+    found = planned(draft, context, {"items": Choice("ITEMS", (1, 2), 1)})
+    if isinstance(found, str):
+        return 0
+    each = [
+        sum(index_bytes(pack, found) for pack in loop.packs if pack.loads and pack.width)
+        for loop in found.all_loops
+    ]
+    return max(each, default=0)
+
+
+def widest_vector(draft: Draft, context: Context, name: str) -> tuple[int, Plan] | str:
+    """The largest VEC that is of use and the plan for it, or why there is none.
+
+    An access has 16 bytes at most and as many as its array is aligned to; a pack of more takes several. One
+    pack at least must gain by it, and none may need more than two accesses.
+    """
+    why = ""
+    for most in POWERS:
+        found = planned(draft, context, {"vector": Choice(name, (1, most), 1)})
+        if isinstance(found, str):
+            why = why or found
+            continue
+        packs = packs_in(found)
+        if packs and not (why := _fault(most, packs, found, ON_CPU if context.on_cpu else WIDEST)):
+            return most, found
+    return why or _loose(draft)
+
+
+def legal_vectors(draft: Draft, context: Context, choice: Choice) -> list[tuple[int, ...]]:
+    """For each workload: the values at which the written kernel may run there."""
+    given = replace(draft, schedule=replace(draft.schedule, vector=choice))
+    texts = [text for kind, _, text in structural_rules(given, context.problem) if kind == "require"]
+    sizes = {choice.name, *context.problem.size_names}
+    rules = [rule for text in texts if (rule := parse(text)).names <= sizes]
+    return [
+        tuple(v for v in choice.values if all(r.holds({**w.as_dict(), choice.name: v}) for r in rules))
+        for w in context.problem.workloads
+    ]
+
+
+def is_widest(draft: Draft, context: Context) -> str:
+    """A condition that holds where no wider vector is legal; "" where there are no vectors to choose from."""
+    vector = draft.schedule.vector
+    if vector is None or len(vector.values) == 1:
+        return ""
+    known = {vector.name, *context.problem.size_names}
+    rules = [
+        text
+        for kind, _, text in structural_rules(draft, context.problem)
+        if kind == "require" and vector.name in (names := parse(text).names) and names <= known
+    ]
+    widest = f"{vector.name} == {max(vector.values)}"
+    if not rules:
+        return widest
+    wider = [re.sub(rf"\b{vector.name}\b", f"(2 * {vector.name})", text) for text in rules]
+    return f"{widest} or not ({' and '.join(wider)})"
+
+
+def _fault(most: int, packs: tuple[Pack, ...], found: Plan, widest: int) -> str:
+    """Why packs of that many indices are too wide; "" where they are not."""
+    gains, why = False, ""
+    for pack in packs:
+        size, argument = element_bytes(pack, found), argument_of(pack.array, found)
+        if size is None:
+            return f"how large an element of {pack.array} is, is not known"
+        own = size * pack.width
+        if own * most > MOST_ACCESSES * widest:
+            return f"{pack.array} is accessed {own} bytes at once already, of {widest} that one access has"
+        # OpenCL's vloadn takes the address of any element.
+        align = widest if found.language == "opencl" else found.element_align[pack.array]
+        if own * most <= min(widest, align):
+            gains = True
+        elif align < 2 * own <= widest:
+            why = (
+                f"{argument.name} is promised at multiples of {align} bytes only: say align = {widest} in "
+                "the problem file if callers give that"
+            )
+        else:
+            why = why or f"{argument.name} is accessed {own} bytes at once already, of {widest}"
+    return "" if gains else why
+
+
+def _loose(draft: Draft) -> str:
+    """Nothing is a pack: which accesses stand in the way, as the reading has them."""
+    loose = [a for a in draft.kernel.accesses if a.loop and a.stride != 0]
+    far = next((a for a in loose if a.stride is None or a.stride > 1), None)
+    if far is not None:
+        apart = f"{far.stride} elements" if far.stride is not None else "no fixed number of elements"
+        return f"{far.array} moves by {apart} from one index to the next (line {far.line})"
+    return "no access to neighbours happens in every turn of its loop"

@@ -1,0 +1,231 @@
+"""One loop over a task's elements, printed in OpenCL C for a CPU: vectors, then what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunesmith.expert.c.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
+from tunesmith.expert.c.printing import print_expr, print_statements
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.writing.bodies import known_types, unrolled
+from tunesmith.expert.writing.cpu_vectors import Lift, NoVector
+from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.packs import Pack
+from tunesmith.expert.writing.plan import LoopPlan, Plan
+from tunesmith.expert.writing.team_totals import joined
+
+LANGUAGE = "opencl"
+
+
+class CpuTotals:
+    """Totals over the work-items of a task, through local memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        fresh = plan.names.fresh
+        self._plan = plan
+        totals = [total for loop in plan.all_loops for total in loop.each.totals]
+        self._arrays = {total.name: (fresh(f"{total.name}_of_item"), total.type.base) for total in totals}
+        self._turn, self._other = fresh("turn"), fresh("other")
+
+    def defines(self) -> list[str]:
+        return []
+
+    def declare(self, out: Lines) -> None:
+        if self._arrays and self._plan.knobs.lanes.most > 1:
+            lanes, tasks = self._plan.knobs.lanes.name, self._plan.knobs.tasks.name
+            out.add(f"#if {lanes} > 1")
+            for array, base in self._arrays.values():
+                out.add(f"__local {base} {array}[2][{tasks}][{lanes}];")
+            out.add(f"int {self._turn} = 0;  // while totals are read, the next ones are written elsewhere")
+            out.add("#endif")
+
+    def reduce(self, loop: LoopPlan, lane: str, out: Lines) -> None:
+        lanes = self._plan.knobs.lanes
+        if not loop.each.totals or lanes.most == 1:
+            return
+        out.add(f"#if {lanes.name} > 1")
+        places = []
+        for total in loop.each.totals:
+            array = self._arrays[total.name][0]
+            places.append((total, f"{array}[{self._turn}][get_local_id(1)]"))
+            out.add(f"{places[-1][1]}[{lane}] = {total.name};")
+        out.add("barrier(CLK_LOCAL_MEM_FENCE);")
+        for total, place in places:
+            out.add(f"{total.name} = {place}[0];")
+            with out.block(f"for (int {self._other} = 1; {self._other} < {lanes.name}; {self._other}++)"):
+                out.add(f"{total.name} = {joined(total, total.name, f'{place}[{self._other}]')};")
+        out.add(f"{self._turn} ^= 1;", "#endif")
+
+
+class CpuLoops:
+    def __init__(self, plan: Plan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
+        fresh = plan.names.fresh
+        self._plan, self._fast, self._totals, self._inside, self._lift = plan, fast, totals, inside, lift
+        self.lane = fresh("lane")
+        self.piece, self.pieces, self.chunk = fresh("PIECE"), fresh("PIECES"), fresh("CHUNK")
+        self._base, self._here, self._item, self._of_pack = (
+            fresh("base"), fresh("here"), fresh("k"), fresh("v"),
+        )  # fmt: skip
+        self.load, self.store, self.lanes_type = fresh("LOAD"), fresh("STORE"), fresh("lanes_of")
+        self.uses_vectors = False
+
+    def defines(self) -> list[str]:
+        knobs = self._plan.knobs
+        chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
+        return [f"#define {self.chunk} ({chunk})  // elements of a task that a group takes at once"]
+
+    def write(self, loop: LoopPlan, out: Lines, scope: set[str]) -> None:
+        each = loop.each
+        end = self._end(loop, out)
+        body, inverses = self._fast.statements(
+            each.body,
+            known_types(self._plan),
+            frozenset((each.index, *(total.name for total in each.totals))),
+        )
+        for total in each.totals:
+            start = print_expr(total.start, LANGUAGE)
+            declared = "" if total.name in scope else f"{total.type.base} "
+            out.add(f"{declared}{total.name} = {start};")
+            scope.add(total.name)
+        vectors = self._vectors(loop, body)
+        if vectors is None:
+            self._scalar(loop, each.body, self._first(loop, "1", self._plan.knobs.lanes.name), end, out)
+        else:
+            for name, divisor in inverses:
+                out.add(f"const float {name} = 1.0f / ({print_expr(divisor, LANGUAGE)});")
+            self._vector_loop(loop, each.body, vectors, end, out)
+        self._totals.reduce(loop, self.lane, out)
+
+    def _end(self, loop: LoopPlan, out: Lines) -> str:
+        stop = print_expr(loop.each.stop, LANGUAGE)
+        name = self._plan.names.fresh("end")
+        if self._inside:
+            stop = f"{self._inside} ? {stop} : {print_expr(loop.each.start, LANGUAGE)}"
+        out.add(f"const {self._type(loop)} {name} = {stop};")
+        return name
+
+    def _type(self, loop: LoopPlan) -> str:
+        reach = [loop.each.stop, Number("2", 2)] if self._is_spread else [loop.each.stop]
+        return "int" if self._plan.sizes.fits_int(*reach) else "long"
+
+    @property
+    def _is_spread(self) -> bool:
+        return self._plan.is_flat or self._plan.knobs.split.most > 0
+
+    def _first(self, loop: LoopPlan, per_item: str, per_group: str) -> str:
+        start = "" if loop.each.start == Number("0", 0) else f"({print_expr(loop.each.start, LANGUAGE)}) + "
+        own = self.lane if per_item == "1" else f"{self.lane} * {per_item}"
+        if not self._is_spread:
+            return f"{start}{own}"
+        return f"{start}({self._type(loop)}){self.piece} * {per_group} + {own}"
+
+    def _step(self, loop: LoopPlan, per_group: str) -> str:
+        return f"({self._type(loop)}){self.pieces} * {per_group}" if self._is_spread else per_group
+
+    # -- one element at a time ----------------------------------------------------------------------
+
+    def _scalar(self, loop: LoopPlan, body: Sequence[Stmt], first: str, end: str, out: Lines) -> None:
+        each, type_ = loop.each, self._type(loop)
+        step = self._step(loop, self._plan.knobs.lanes.name)
+        with out.block(f"for ({type_} {self._base} = {first}; {self._base} < {end}; {self._base} += {step})"):
+            out.add(f"const {each.type} {each.index} = {self._base};")
+            self._statements(body, out)
+
+    # -- vectors ------------------------------------------------------------------------------------
+
+    def _vectors(self, loop: LoopPlan, body: Sequence[Stmt]) -> tuple[Stmt, ...] | None:
+        """The body on vectors; None where it has no such form, or nothing to load or store as vectors."""
+        if self._plan.knobs.vector.most == 1 or not any(pack.width for pack in loop.packs):
+            return None
+        places: dict[Expr, Expr] = {}
+        for pack in loop.packs:
+            if pack.width > 1 or not self._is_float(pack):
+                return None
+            for node, _ in pack.sites:
+                places[node] = Name(loop.names[pack.key]) if pack.width else self._scalar_of(pack, loop)
+        if any(total.type.base != "float" for total in loop.each.totals):
+            return None
+        parts = frozenset(total.name for total in loop.each.totals)
+        try:
+            lifted = self._lift.body(body, loop.each.index, places, parts)
+        except NoVector:
+            return None
+        self.uses_vectors = True
+        return lifted
+
+    def _is_float(self, pack: Pack) -> bool:
+        base = self._plan.arrays[pack.array].base if pack.element is None else pack.element.base
+        return base == "float"
+
+    def _scalar_of(self, pack: Pack, loop: LoopPlan) -> Expr:
+        return Index(Name(pack.array), self._index(pack, loop))
+
+    def _index(self, pack: Pack, loop: LoopPlan) -> Expr:
+        here: Expr = Name(self._here)
+        if loop.each.type != self._type(loop):
+            here = Cast(Type(loop.each.type), here)
+        return substitute(pack.index, {loop.each.index: here})
+
+    def _vector_loop(
+        self, loop: LoopPlan, body: Sequence[Stmt], vectors: tuple[Stmt, ...], end: str, out: Lines
+    ) -> None:
+        knobs, each, type_ = self._plan.knobs, loop.each, self._type(loop)
+        vec, items, lanes = knobs.vector.name, knobs.items.name, knobs.lanes.name
+        item, here = self._item, self._here
+        parts = {total.name: self._plan.names.fresh(f"{total.name}_parts") for total in each.totals}
+        for total in each.totals:
+            out.add(f"{self._lift.vec} {parts[total.name]}[{items}];")
+            with out.block(f"for (int {item} = 0; {item} < {items}; {item}++)"):
+                out.add(
+                    f"{parts[total.name]}[{item}] = ({self._lift.vec})({print_expr(total.start, LANGUAGE)});"
+                )
+        renamed = {name: Index(Name(array), Name(item)) for name, array in parts.items()}
+        first = self._first(loop, vec, self.chunk)
+        step = self._step(loop, self.chunk)
+        with out.block(f"for ({type_} {self._base} = {first}; {self._base} < {end}; {self._base} += {step})"):
+            out.add("#pragma unroll")
+            with out.block(f"for (int {item} = 0; {item} < {items}; {item}++)"):
+                out.add(f"const {type_} {here} = {self._base} + {item} * ({lanes} * {vec});")
+                with out.block(f"if ({here} + ({vec} - 1) < {end})"):
+                    for pack in loop.packs:
+                        if pack.width:
+                            self._load(pack, loop, out)
+                    self._statements(substitute(vectors, dict(renamed)), out)
+                    for pack in loop.packs:
+                        if pack.stores:
+                            address = self._address(pack, loop)
+                            out.add(f"{self.store}({loop.names[pack.key]}, {address});")
+        for total in each.totals:
+            array, whole = parts[total.name], self._plan.names.fresh(f"{total.name}_lanes")
+            out.add("#pragma unroll")
+            with out.block(f"for (int {item} = 1; {item} < {items}; {item}++)"):
+                out.add(f"{array}[0] = {joined(total, f'{array}[0]', f'{array}[{item}]')};")
+            out.add(f"{self.lanes_type} {whole};", f"{whole}.whole = {array}[0];")
+            with out.block(f"for (int {self._of_pack} = 0; {self._of_pack} < {vec}; {self._of_pack}++)"):
+                out.add(f"{total.name} = {joined(total, total.name, f'{whole}.at[{self._of_pack}]')};")
+        start = "" if each.start == Number("0", 0) else f" - ({print_expr(each.start, LANGUAGE)})"
+        rest = f"{end} - ({end}{start}) % {vec}" if start else f"{end} - {end} % {vec}"
+        out.add(f"#if {vec} > 1  // what is left of the range")
+        self._scalar(loop, body, f"{rest} + {self._first_left(type_)}", end, out)
+        out.add("#endif")
+
+    def _first_left(self, type_: str) -> str:
+        if not self._is_spread:
+            return self.lane
+        return f"({type_}){self.piece} * {self._plan.knobs.lanes.name} + {self.lane}"
+
+    def _load(self, pack: Pack, loop: LoopPlan, out: Lines) -> None:
+        name, vec = loop.names[pack.key], self._lift.vec
+        if pack.loads:
+            const = "" if pack.stores else "const "
+            out.add(f"{const}{vec} {name} = {self.load}({self._address(pack, loop)});")
+        else:
+            out.add(f"{vec} {name};")
+
+    def _address(self, pack: Pack, loop: LoopPlan) -> str:
+        return f"&{print_expr(Index(Name(pack.array), self._index(pack, loop)), LANGUAGE)}"
+
+    def _statements(self, stmts: Sequence[Stmt], out: Lines) -> None:
+        for line in print_statements(unrolled(stmts, self._plan), 0, LANGUAGE).splitlines():
+            out.add(line.strip() if line.lstrip().startswith("#") else line)

@@ -1,0 +1,238 @@
+"""A loop's body on vectors: the same statements, with floats that differ between lanes made OpenCL vectors.
+
+Compilers for CPUs turn arithmetic on vector types into vector instructions; a loop over lanes with a call
+in it they leave alone. What has no vector form (integers made of the index, inner loops, branches with more
+than one assignment) is refused, and the loop stays scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    Function,
+    If,
+    Index,
+    Name,
+    Number,
+    Parameter,
+    Return,
+    Scope,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+)
+from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.value_types import is_integer
+from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.naming import Names
+
+_SAME_FOR_VECTORS = frozenset(
+    """
+    exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan sinh cosh tanh asin acos atan
+    erf erfc fabs fmax fmin fma mad pow powr fmod floor ceil round rint trunc copysign clamp min max mix
+    native_exp native_log native_sqrt native_rsqrt native_divide native_recip native_sin native_cos half_exp
+    maxmag minmag hypot atan2 degrees radians sign step
+    """.split()  # noqa: SIM905 - as a text it can be read
+)
+_TESTS = frozenset(("isnan", "isinf", "isfinite", "isnormal", "signbit"))
+_COMPARE = frozenset(("<", ">", "<=", ">=", "==", "!="))
+_MOST_HELPERS = 16
+
+
+class NoVector(Exception):
+    """Why a body has no vector form."""
+
+
+@dataclass(frozen=True)
+class _Value:
+    expr: Expr
+    kind: str  # "one": the same for all lanes; "vector"; "mask": the truth of a comparison of vectors
+
+
+@dataclass
+class Lift:
+    """`vec`: the vector type; `loads`: accesses -> their vectors; `functions`: the source's own, by name."""
+
+    vec: str
+    names: Names
+    functions: Mapping[str, Function]
+    fast: FastMath  # its macros take vectors as well
+    helpers: dict[str, str] = field(default_factory=dict)  # the source's function -> its vector form
+    written: list[Function] = field(default_factory=list)
+
+    def body(
+        self, stmts: Sequence[Stmt], index: str, places: Mapping[Expr, Expr], vectors: frozenset[str]
+    ) -> tuple[Stmt, ...]:
+        """`places`: accesses -> vector variables, or scalars of the first lane; `vectors`: the totals."""
+        return _Body(self, index, places, set(vectors)).block(stmts)
+
+    def helper(self, name: str) -> str:
+        """The vector form of a function of floats, made where it is first asked for."""
+        if name in self.helpers:
+            return self.helpers[name]
+        function = self.functions[name]
+        floats = all(p.type.base == "float" and not p.type.is_pointer for p in function.parameters)
+        if not floats or function.result.base != "float" or len(self.helpers) >= _MOST_HELPERS:
+            raise NoVector(f"{name} is no function of floats")
+        self.helpers[name] = fresh = self.names.fresh(f"{name}_of_vector")
+        vector = Type(self.vec)
+        parameters = tuple(Parameter(vector, p.name) for p in function.parameters)
+        inner = _Body(self, "", {}, {p.name for p in parameters})
+        stmts, _ = self.fast.statements(function.body, {p.name: p.type for p in function.parameters})
+        body = inner.block(stmts)
+        if sum(isinstance(stmt, Return) for stmt in body) != 1 or not isinstance(body[-1], Return):
+            raise NoVector(f"{name} returns in several places")
+        self.written.append(Function(fresh, parameters, body, vector))
+        return fresh
+
+
+class _Body:
+    def __init__(self, lift: Lift, index: str, places: Mapping[Expr, Expr], vectors: set[str]) -> None:
+        self._lift, self._index, self._places = lift, index, places
+        self._vectors = vectors
+        self._of_index: set[str] = {index}  # integers that differ from lane to lane: for indices alone
+
+    def block(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        done: list[Stmt] = []
+        for stmt in stmts:
+            done += self._statement(stmt)
+        return tuple(done)
+
+    def _statement(self, stmt: Stmt) -> list[Stmt]:
+        match stmt:
+            case Declare(type=type_, init=init) if (
+                not stmt.is_array and not type_.is_pointer and not stmt.storage
+            ):
+                if is_integer(type_):
+                    if init is not None and not self._of_index.isdisjoint(names_in(init)):
+                        self._of_index.add(stmt.name)
+                        return []
+                    return [stmt if init is None else replace(stmt, init=self._one(init))]
+                if type_.base != "float":
+                    raise NoVector(f"{stmt.name} is a {type_.base}")
+                value = None if init is None else self._vector(init)
+                self._vectors.add(stmt.name)
+                return [replace(stmt, type=Type(self._lift.vec, const=type_.const), init=value)]
+            case Evaluate(expr=Assign() as assign):
+                return [replace(stmt, expr=self._assign(assign))]
+            case Scope(body=body):
+                return [replace(stmt, body=self.block(body))]
+            case Return(value=value) if value is not None and not self._index:
+                return [replace(stmt, value=self._vector(value))]
+            case If(condition=condition, then=(Evaluate(expr=Assign(op="=") as only),), otherwise=()):
+                chosen = Ternary(condition, only.value, only.target)
+                return [Evaluate(self._assign(Assign("=", only.target, chosen)), stmt.line)]
+            case _:
+                raise NoVector("it has a statement that is no declaration and no assignment")
+
+    def _assign(self, assign: Assign) -> Expr:
+        target = assign.target
+        if target in self._places:
+            place: Expr = self._places[target]
+        elif isinstance(target, Name) and target.name in self._vectors:
+            place = target
+        else:
+            raise NoVector("it assigns to something that is no vector")
+        return Assign(assign.op, place, self._vector(assign.value))
+
+    # -- expressions --------------------------------------------------------------------------------
+
+    def _vector(self, expr: Expr) -> Expr:
+        return self._widened(self._value(expr))
+
+    def _widened(self, value: _Value) -> Expr:
+        if value.kind == "mask":
+            raise NoVector("it uses a comparison as a number")
+        return value.expr if value.kind == "vector" else Cast(Type(self._lift.vec), value.expr)
+
+    def _one(self, expr: Expr) -> Expr:
+        value = self._value(expr)
+        if value.kind != "one":
+            raise NoVector("it makes an integer of a float")
+        return value.expr
+
+    def _value(self, expr: Expr) -> _Value:
+        if expr in self._places:
+            place = self._places[expr]
+            return _Value(place, "vector" if isinstance(place, Name) else "one")
+        match expr:
+            case Number(value=float(), text=text) if text[-1:] not in "fF":
+                raise NoVector(f"{text} is a double")
+            case Number():
+                return _Value(expr, "one")
+            case Name(name=name):
+                if name in self._of_index:
+                    raise NoVector("it computes with the index")
+                return _Value(expr, "vector" if name in self._vectors else "one")
+            case Unary(op="-" | "+", operand=operand):
+                value = self._value(operand)
+                return _Value(replace(expr, operand=value.expr), self._no_mask(value))
+            case Binary(op=op, left=left, right=right):
+                return self._binary(op, self._value(left), self._value(right))
+            case Ternary(condition=condition, yes=yes, no=no):
+                return self._ternary(self._value(condition), self._value(yes), self._value(no))
+            case Call():
+                return self._call(expr)
+            case Cast(type=type_, value=inner):
+                value = self._value(inner)
+                if value.kind == "one":
+                    return _Value(Cast(type_, value.expr), "one")
+                if type_.base != "float" or type_.is_pointer:
+                    raise NoVector(f"it converts to {type_.base}")
+                return value
+            case Index() if self._of_index.isdisjoint(names_in(expr)) and self._vectors.isdisjoint(
+                names_in(expr)
+            ):
+                return _Value(expr, "one")
+            case _:
+                raise NoVector("it has an expression without a vector form")
+
+    def _no_mask(self, value: _Value) -> str:
+        if value.kind == "mask":
+            raise NoVector("it uses a comparison as a number")
+        return value.kind
+
+    def _binary(self, op: str, left: _Value, right: _Value) -> _Value:
+        kinds = {left.kind, right.kind}
+        if kinds == {"one"}:
+            return _Value(Binary(op, left.expr, right.expr), "one")
+        if op in ("&&", "||"):
+            if kinds != {"mask"}:
+                raise NoVector("it joins conditions of different kinds")
+            return _Value(Binary(op[0], left.expr, right.expr), "mask")
+        if "mask" in kinds or op not in _COMPARE | {"+", "-", "*", "/"}:
+            raise NoVector(f"it has no vector form of {op}")
+        return _Value(Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else "vector")
+
+    def _ternary(self, condition: _Value, yes: _Value, no: _Value) -> _Value:
+        kinds = {yes.kind, no.kind}
+        if condition.kind == "vector":
+            raise NoVector("it uses a float as a condition")
+        if condition.kind == "one" and kinds == {"one"}:
+            return _Value(Ternary(condition.expr, yes.expr, no.expr), "one")
+        return _Value(Ternary(condition.expr, self._widened(yes), self._widened(no)), "vector")
+
+    def _call(self, call: Call) -> _Value:
+        values = [self._value(arg) for arg in call.args]
+        if all(value.kind == "one" for value in values):
+            return _Value(Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
+        if call.function in _TESTS and call.function not in self._lift.functions:
+            return _Value(Call(call.function, (values[0].expr,)), "mask")
+        function = call.function
+        if function in self._lift.functions:
+            function = self._lift.helper(function)
+        elif function in self._lift.fast.all_names:
+            return _Value(Call(function, tuple(self._widened(v) for v in values)), "vector")
+        elif function not in _SAME_FOR_VECTORS:
+            raise NoVector(f"{function} has no vector form")
+        return _Value(Call(function, tuple(self._widened(v) for v in values)), "vector")

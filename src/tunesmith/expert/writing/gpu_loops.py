@@ -1,0 +1,401 @@
+"""One loop over a task's elements, printed for CUDA and HIP: packs first, then the body lane by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Type
+from tunesmith.expert.c.printing import print_expr, print_statements
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.writing.bodies import Body, prepare
+from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.packs import Pack
+from tunesmith.expert.writing.plan import Group, LoopPlan, Plan
+from tunesmith.expert.writing.team_totals import TeamTotals, joined
+
+
+class GpuLoops:
+    def __init__(self, plan: Plan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
+        fresh = plan.names.fresh
+        self._plan, self._fast, self._totals = plan, fast, totals
+        self._pack = pack
+        self._inside = inside  # whether the task is one; "" where every thread that comes here has one
+        self.lane = fresh("lane")
+        self.piece, self.pieces = fresh("PIECE"), fresh("PIECES")
+        self.chains, self.count, self.chunk = fresh("CHAINS"), fresh("COUNT"), fresh("CHUNK")
+        self._base, self._here, self._item, self._of_pack = (
+            fresh("base"), fresh("here"), fresh("k"), fresh("v"),
+        )  # fmt: skip
+        self._declared: set[int] = set()  # groups whose packs are there already
+
+    # -- what the loop says at the top of the file --------------------------------------------------
+
+    def defines(self) -> list[str]:
+        knobs = self._plan.knobs
+        chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
+        lines = [f"#define {self.chunk} ({chunk})  // elements of a task that a block takes at once"]
+        if self._uses_parts:
+            vec = knobs.vector.name
+            lines.append(
+                f"#define {self.chains} ({vec} > 1 ? 2 : 1)  // totals that do not wait for each other"
+            )
+        if self._plan.keeps:
+            keep, items = knobs.keep.name, knobs.items.name
+            lines.append(f"#define {self.count} ({keep} ? {keep} : {items})  // packs a thread has under way")
+        return lines
+
+    @property
+    def _uses_parts(self) -> bool:
+        return any(loop.each.totals and self._is_packed(loop) for loop in self._plan.all_loops)
+
+    def _is_packed(self, loop: LoopPlan) -> bool:
+        """Whether a thread takes VEC neighbours at once: where one access at least is wide, or must be."""
+        return loop.group is not None or any(pack.width for pack in loop.packs)
+
+    # -- the loop -----------------------------------------------------------------------------------
+
+    def write(self, loop: LoopPlan, out: Lines, scope: set[str]) -> None:
+        each = loop.each
+        if each.line:
+            out.blank()
+        end = self._end(loop, out)
+        packed = self._is_packed(loop)
+        parts: dict[str, str] = {}
+        for total in each.totals:
+            start = print_expr(total.start)
+            if packed:
+                parts[total.name] = array = self._plan.names.fresh(f"{total.name}_parts")
+                out.add(f"{total.type.base} {array}[2] = {{{start}, {start}}};")
+                if total.name not in scope:
+                    out.add(f"{total.type.base} {total.name};")
+            elif total.name in scope:
+                out.add(f"{total.name} = {start};")
+            else:
+                out.add(f"{total.type.base} {total.name} = {start};")
+            scope.add(total.name)
+        if not packed:
+            loop = LoopPlan(each, ())
+        body = prepare(loop, self._plan, self._fast, self._of_pack, self._item, parts, self.chains)
+        for name, divisor in body.inverses:
+            out.add(f"const float {name} = 1.0f / ({print_expr(divisor)});")
+        if packed:
+            self._packed(loop, body, end, out)
+        else:
+            self._plain(loop, body, end, out)
+        for total in each.totals:
+            if packed:
+                first, second = (f"{parts[total.name]}[{at}]" for at in range(2))
+                out.add(f"{total.name} = {self.chains} > 1 ? ({joined(total, first, second)}) : {first};")
+        self._totals.reduce(each.totals, out)
+
+    def _end(self, loop: LoopPlan, out: Lines) -> str:
+        stop = print_expr(loop.each.stop)
+        if not self._inside:
+            if isinstance(loop.each.stop, Name | Number):
+                return stop
+            name = self._plan.names.fresh("end")
+            out.add(f"const {self._type(loop)} {name} = {stop};")
+            return name
+        name = self._plan.names.fresh("end")
+        start = print_expr(loop.each.start)
+        out.add(f"const {self._type(loop)} {name} = {self._inside} ? {stop} : {start};")
+        return name
+
+    def _type(self, loop: LoopPlan) -> str:
+        """An int, unless a step beyond the end could overflow it."""
+        reach = [loop.each.stop, Number("2", 2)] if self._is_spread else [loop.each.stop]
+        return "int" if self._plan.sizes.fits_int(*reach) else "long long"
+
+    def _first(self, loop: LoopPlan, per_thread: str, per_block: str, type_: str) -> str:
+        """Where a thread starts: its place in the block, behind the blocks before it."""
+        start = "" if loop.each.start == Number("0", 0) else f"{_grouped(loop.each.start)} + "
+        own = self.lane if per_thread == "1" else f"{self.lane} * {per_thread}"
+        if not self._is_spread:
+            return f"{start}{own}"
+        return f"{start}({type_}){self.piece} * {_factor(per_block)} + {own}"
+
+    def _step(self, per_block: str, type_: str) -> str:
+        return f"({type_}){self.pieces} * {_factor(per_block)}" if self._is_spread else per_block
+
+    @property
+    def _is_spread(self) -> bool:
+        return self._plan.is_flat or self._plan.knobs.split.most > 0
+
+    def _plain(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
+        each, type_ = loop.each, self._type(loop)
+        knobs = self._plan.knobs
+        lanes, items = knobs.lanes.name, knobs.items.name
+        index = each.index
+        if knobs.items.most == 1:
+            first, step = self._first(loop, "1", lanes, type_), self._step(lanes, type_)
+            if type_ == each.type:
+                with out.block(f"for ({type_} {index} = {first}; {index} < {end}; {index} += {step})"):
+                    self._statements(body.plain, out)
+                return
+            with out.block(self._head(type_, first, end, step)):
+                out.add(f"const {each.type} {index} = ({each.type}){self._base};")
+                self._statements(body.plain, out)
+            return
+        per_block = f"{lanes} * {items}"
+        with out.block(
+            self._head(type_, self._first(loop, "1", per_block, type_), end, self._step(per_block, type_))
+        ):
+            out.add("#pragma unroll")
+            with out.block(f"for (int {self._item} = 0; {self._item} < {items}; {self._item}++)"):
+                out.add(f"const {each.type} {index} = ({each.type})({self._base} + {self._item} * {lanes});")
+                with out.block(f"if ({index} < {end})"):
+                    self._statements(body.plain, out)
+
+    def _head(self, type_: str, first: str, end: str, step: str) -> str:
+        base = self._base
+        return f"for ({type_} {base} = {first}; {base} < {end}; {base} += {step})"
+
+    def _packed(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
+        knobs, type_ = self._plan.knobs, self._type(loop)
+        vec, items = knobs.vector.name, knobs.items.name
+        group = loop.group if self._plan.keeps and loop.group in self._plan.keeps else None
+        lasting = frozenset() if group is None else group.shared | group.early.keys()
+        shared = [pack for pack in loop.packs if pack.key in lasting]
+        own = [pack for pack in loop.packs if pack not in shared]
+        per_block = self.chunk
+        first = self._first(loop, vec, per_block, type_)
+        head = self._head(type_, first, end, self._step(per_block, type_))
+        if group is None:
+            out.add(f"{head} {{")
+            out.indent += 1
+            self._declare(own, items, loop, out)
+        else:
+            keep = knobs.keep.name
+            out.add(f"#if {keep}  // the whole row at once")
+            if id(group) not in self._declared:
+                self._declared.add(id(group))
+                self._declare(_packs_of(group), keep, loop, out)
+            out.add("{")
+            out.indent += 1
+            out.add(f"const {type_} {self._base} = {self._first(loop, vec, '', type_)};")
+            out.add("#else")
+            out.indent -= 1
+            out.add(f"{head} {{")
+            out.indent += 1
+            self._declare(shared, items, loop, out)
+            out.add("#endif")
+            self._declare(own, self.count, loop, out)
+        self._loads(loop, shared, own, end, group, out)
+        self._lanes(loop, body, end, group, out)
+        if group is not None and self.settles:
+            self._settle(loop, group, out)
+        out.indent -= 1
+        out.add("}")
+        if loop.tail:
+            self._tail(loop, body, end, out)
+
+    def _declare(self, packs: Sequence[Pack], count: str, loop: LoopPlan, out: Lines) -> None:
+        group = loop.group
+        for pack in packs:
+            name = loop.names.get(pack.key)
+            if name is None and group is not None:  # of a later loop of the group
+                name = next(other.names[pack.key] for other in group.loops if pack.key in other.names)
+            out.add(f"{self._pack_type(pack)} {name}[{count}];")
+
+    def _pack_type(self, pack: Pack) -> str:
+        base, vec = self._element(pack), self._plan.knobs.vector.name
+        align = 16 if pack.array not in self._plan.arrays else self._plan.element_align[pack.array]
+        if pack.element is not None:
+            align = byte_size(base) or 1
+        number = {0: "1", 1: vec}.get(pack.width, f"{pack.width} * {vec}")
+        limit = str(align)
+        size = byte_size(base)
+        if pack.width == 0:
+            limit = str(min(align, size or 1))
+        elif pack.unit != pack.width:
+            limit = f"{vec} * {size or 1} < {align} ? {vec} * {size or 1} : {align}"
+        return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
+
+    def _element(self, pack: Pack) -> str:
+        if pack.element is not None:
+            return pack.element.base
+        kept = {kept.name: kept.type.base for kept in self._plan.kernel.kept}
+        return kept[pack.array] if pack.array in kept else self._plan.arrays[pack.array].base
+
+    def _address(self, pack: Pack, loop: LoopPlan) -> str:
+        """Of the pack's first element, at the first index of the pack."""
+        here: Expr = Name(self._here)
+        if loop.each.type != self._type(loop):
+            here = Cast(Type(loop.each.type), here)
+        index = substitute(pack.index, {loop.each.index: here})
+        base: Expr = Name(pack.array)
+        if pack.offset is not None:
+            base = Binary("+", base, substitute(pack.offset, {loop.each.index: here}))
+        if pack.element is not None:
+            const = pack.array in self._plan.arrays and self._plan.arrays[pack.array].const
+            base = Cast(Type(pack.element.base, 1, const), base)
+        return f"&{print_expr(Index(base, index))}"
+
+    def _guard(self, loop: LoopPlan, end: str) -> str:
+        vec = self._plan.knobs.vector.name
+        return f"{self._here} + ({vec} - 1) < {end}" if loop.tail else f"{self._here} < {end}"
+
+    def _over_items(self, loop: LoopPlan, group: Group | None, out: Lines) -> str:
+        """The head of a loop over a thread's packs."""
+        knobs = self._plan.knobs
+        item, here, type_ = self._item, self._here, self._type(loop)
+        count = knobs.items.name if group is None else self.count
+        out.add("#pragma unroll")
+        out.add(f"for (int {item} = 0; {item} < {count}; {item}++) {{")
+        out.indent += 1
+        step = f"{knobs.lanes.name} * {knobs.vector.name}"
+        out.add(f"const {type_} {here} = {self._base} + {item} * ({step});")
+        return count
+
+    def _loads(
+        self,
+        loop: LoopPlan,
+        shared: Sequence[Pack],
+        own: Sequence[Pack],
+        end: str,
+        group: Group | None,
+        out: Lines,
+    ) -> None:
+        # A load that waits for another one's result would hold up those behind it.
+        loads = sorted((pack for pack in (*shared, *own) if pack.loads), key=self._waits)
+        if not loads:
+            return
+        again = [pack for pack in loads if group is not None and pack.key in loop.reused]
+        early = [pack for pack in loads if group is not None and pack.key in group.early]
+        fresh = [pack for pack in loads if pack not in again and pack not in early]
+        keep = self._plan.knobs.keep.name
+        ahead = [] if group is None or loop is not group.loops[0] else list(group.early.values())
+        if not fresh and not early and not ahead:
+            out.add(f"#if !{keep}")
+        self._over_items(loop, group, out)
+        with out.block(f"if ({self._guard(loop, end)})"):
+            for pack in fresh:
+                self._load(pack, loop, out)
+            wrapped = bool(again) and bool(fresh or early or ahead)
+            if wrapped:
+                out.add(f"#if !{keep}")
+            for pack in again:
+                self._load(pack, loop, out)
+            if wrapped:
+                out.add("#endif")
+            self._early(ahead, f"{keep} && {{}}", loop, out)
+            self._early(early, f"!({keep} && {{}})", loop, out)
+        out.indent -= 1
+        out.add("}")
+        if not fresh and not early and not ahead:
+            out.add("#endif")
+
+    def _waits(self, pack: Pack) -> bool:
+        """Whether its place depends on more than parameters, the task and the index."""
+        plan = self._plan
+        told = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
+        told |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
+        names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
+        return not names <= told
+
+    def _early(self, packs: Sequence[Pack], condition: str, loop: LoopPlan, out: Lines) -> None:
+        """Loads that come with those of an earlier loop, or where they are needed."""
+        choice = self._plan.draft.schedule.early
+        if packs and choice is not None:
+            out.add(f"#if {condition.format(choice.name)}")
+            for pack in packs:
+                self._load(pack, loop, out)
+            out.add("#endif")
+
+    def _load(self, pack: Pack, loop: LoopPlan, out: Lines) -> None:
+        hinted = self._plan.draft.schedule.load_hint is not None and pack.width > 0
+        way = "load"
+        if hinted and pack.array in self._plan.arrays and self._plan.is_touched_once(pack):
+            way = "load_shared" if pack.array in self._plan.written else "load_once"
+        out.add(f"{loop.names[pack.key]}[{self._item}].{way}({self._address(pack, loop)});")
+
+    def _lanes(self, loop: LoopPlan, body: Body, end: str, group: Group | None, out: Lines) -> None:
+        each, vec = loop.each, self._plan.knobs.vector.name
+        self._over_items(loop, group, out)
+        with out.block(f"if ({self._guard(loop, end)})"):
+            out.add("#pragma unroll")
+            with out.block(f"for (int {self._of_pack} = 0; {self._of_pack} < {vec}; {self._of_pack}++)"):
+                index = f"{self._here} + {self._of_pack}"
+                same = self._type(loop) == each.type
+                if each.index in names_in(body.packed):
+                    out.add(
+                        f"const {each.type} {each.index} = {index if same else f'({each.type})({index})'};"
+                    )
+                self._statements(body.packed, out)
+            for pack in loop.packs:
+                if not pack.stores:
+                    continue
+                only_without = group is not None and (
+                    pack.key in loop.dead or pack.array not in self._plan.arrays
+                )
+                if only_without:
+                    out.add(f"#if !{self._plan.knobs.keep.name}")
+                hinted = self._plan.draft.schedule.store_hint is not None and pack.array in self._plan.arrays
+                way = "store_once" if hinted else "store"
+                out.add(f"{loop.names[pack.key]}[{self._item}].{way}({self._address(pack, loop)});")
+                if only_without:
+                    out.add("#endif")
+        out.indent -= 1
+        out.add("}")
+
+    @property
+    def settles(self) -> bool:
+        return self._plan.language == "cuda" and bool(self._plan.keeps)
+
+    def _settle(self, loop: LoopPlan, group: Group, out: Lines) -> None:
+        """What a later loop reads again stays as it came."""
+        later = group.loops[group.loops.index(loop) + 1 :]
+        packs = [
+            p
+            for p in loop.packs
+            if any(p.key in other.reused for other in later) and p.array in self._plan.arrays
+        ]
+        if not packs:
+            return
+        item, keep = self._item, self._plan.knobs.keep.name
+        out.add(f"#if {keep}", "#pragma unroll")
+        with out.block(f"for (int {item} = 0; {item} < {keep}; {item}++)"):
+            for pack in packs:
+                out.add(f"{loop.names[pack.key]}[{item}].settle();")
+        out.add("#endif")
+
+    def _tail(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
+        each, type_ = loop.each, self._type(loop)
+        knobs = self._plan.knobs
+        vec, lanes = knobs.vector.name, knobs.lanes.name
+        start = "" if each.start == Number("0", 0) else f" - {_grouped(each.start)}"
+        rest = f"{end} - ({end}{start}) % {vec}" if start else f"{end} - {end} % {vec}"
+        own = self.lane if not self._is_spread else f"({type_}){self.piece} * {lanes} + {self.lane}"
+        step = self._step(lanes, type_)
+        out.add(f"#if {vec} > 1  // what is left of the range")
+        head = f"for ({type_} {self._base} = {rest} + {own}; {self._base} < {end}; {self._base} += {step})"
+        with out.block(head):
+            out.add(f"const {each.type} {each.index} = ({each.type}){self._base};")
+            self._statements(body.plain, out)
+        out.add("#endif")
+
+    def _statements(self, stmts: Sequence[object], out: Lines) -> None:
+        text = print_statements(stmts, 0, self._plan.language)  # type: ignore[arg-type]
+        for line in text.splitlines():
+            out.add(line.strip() if line.lstrip().startswith("#") else line)
+
+
+def _packs_of(group: Group) -> list[Pack]:
+    found: dict[object, Pack] = {}
+    for loop in group.loops:
+        for pack in loop.packs:
+            if pack.key in group.shared or pack.key in group.early:
+                found.setdefault(pack.key, pack)
+    return list(found.values())
+
+
+def _factor(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def _grouped(expr: Expr) -> str:
+    text = print_expr(expr)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

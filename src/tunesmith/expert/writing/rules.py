@@ -1,0 +1,218 @@
+"""What makes any configuration legal, and the launch: what of a template's head follows from its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from tunesmith.core.expr import Node, parse, unparse
+from tunesmith.core.problem import Problem
+from tunesmith.expert.c.nodes import Binary, Expr
+from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.kernel import Again, Draft, Step, When
+from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.writing.plan import LoopPlan, Plan, loops_in
+from tunesmith.expert.writing.plan import plan as make_plan
+from tunesmith.expert.writing.sizes import factors
+from tunesmith.expert.writing.unwritable import Unwritable
+
+Rule = tuple[Literal["require", "prefer"], str, str]
+_MOST_Y = 65535  # blocks in the grid's second dimension
+
+
+def structural_rules(draft: Draft, problem: Problem) -> list[Rule]:
+    """(kind, name, expression) of everything the written kernel itself relies on."""
+    return rules_of(make_plan(draft, problem))
+
+
+def rules_of(plan: Plan) -> list[Rule]:
+    knobs = plan.knobs
+    lanes, tasks, vec = knobs.lanes.size_text, knobs.tasks.size_text, knobs.vector.size_text
+    rules: list[Rule] = []
+
+    def require(name: str, text: str) -> None:
+        rules.append(("require", name, text))
+
+    if knobs.lanes.is_parameter or knobs.tasks.is_parameter:
+        threads = f"{lanes} * {tasks}" if knobs.tasks.is_parameter or knobs.tasks.default > 1 else lanes
+        require("block_fits", f"{threads} <= device.max_threads")
+    if plan.has_totals and plan.language != "opencl":
+        if any(value > 32 and value % 32 for value in knobs.lanes.values):
+            require("whole_warps", f"{lanes} <= 32 or {lanes} % 32 == 0")
+        if any(value < 32 and value & (value - 1) for value in knobs.lanes.values):
+            require("even_teams", f"{lanes} >= 32 or is_pow2({lanes})")
+        if _has_nested_totals(plan.kernel.steps) and knobs.tasks.most > 1 and knobs.lanes.most > 32:
+            require("barriers_are_reached", f"{tasks} == 1 or {lanes} <= 32")
+    nested = plan.language == "opencl" and _has_nested_totals(plan.kernel.steps)
+    if nested and knobs.tasks.most > 1 and knobs.lanes.most > 1:
+        require("barriers_are_reached", f"{tasks} == 1 or {lanes} == 1")
+    if knobs.vector.most > 1:
+        texts = _multiples(plan)
+        if texts:
+            require("whole_vectors", " and ".join(f"{text} == 0" for text in texts))
+    if knobs.keep.most > 0:
+        for number, group in enumerate(plan.keeps):
+            extent = plan.sizes.text(group.loops[0].extent)
+            keep = knobs.keep.size_text
+            name = f"row_fits_{number + 1}" if number else "row_fits"
+            require(name, f"{keep} == 0 or {lanes} * {vec} * {keep} >= {extent}")
+        if knobs.items.is_parameter:
+            rules.append(
+                (
+                    "prefer",
+                    "one_way_at_a_time",
+                    f"{knobs.keep.size_text} == 0 or {knobs.items.size_text} == 1",
+                )
+            )
+        if knobs.split.is_parameter:
+            require("kept_by_one_block", f"{knobs.keep.size_text} == 0 or {knobs.split.size_text} == 0")
+    if knobs.split.is_parameter and knobs.persistent.is_parameter and not plan.is_flat:
+        require("split_or_go_on", f"{knobs.split.size_text} == 0 or {knobs.persistent.size_text} == 0")
+    if not plan.counts_tasks and not plan.is_flat:
+        # The kernel is not told how many tasks there are.
+        if knobs.tasks.most > 1:
+            require("whole_blocks", f"{_grouped(tasks_text(plan))} % {tasks} == 0")
+        if knobs.split.most > 0:
+            count = f"{_grouped(tasks_text(plan))} // {tasks}" if knobs.tasks.most > 1 else tasks_text(plan)
+            require("one_row_of_blocks", f"{knobs.split.size_text} == 0 or {count} <= {_MOST_Y}")
+        if knobs.persistent.most > 0:
+            raise Unwritable(
+                "the kernel is not told how many tasks there are, so no block can go on to others"
+            )
+    if plan.kernel.kept and (shared := shared_bytes(plan)) is not None:
+        require("memory_fits", f"{shared} + 4096 <= device.shared")
+    return rules
+
+
+def _has_nested_totals(steps: Iterable[Step]) -> bool:
+    """Totals that some tasks of a block may reach and others not."""
+    for step in steps:
+        if isinstance(step, When | Again):
+            parts = (*step.then, *step.otherwise) if isinstance(step, When) else step.body
+            if any(each.totals for each in loops_in(parts)):
+                return True
+    return False
+
+
+def _multiples(plan: Plan) -> list[str]:
+    """Terms `d % VEC` that must be 0, each once: none that follows from another, or from the contract."""
+    vec, most = plan.knobs.vector, plan.knobs.vector.most
+    found: dict[tuple[Node, int], None] = {}
+    for loop in plan.all_loops:
+        needs: list[tuple[Expr, int]] = [(need, pack.unit) for pack in loop.packs for need in pack.needs]
+        if _is_whole(loop):
+            needs.append((loop.extent, 1))
+        for need, unit in needs:
+            node = plan.sizes.node(need)
+            if node is None:
+                raise Unwritable(
+                    "a length that must be a multiple of the vector's is not told by the contract"
+                )
+            if plan.sizes.divisor(need) % (unit * most):
+                found[(node, unit)] = None
+    texts = []
+    for node, unit in sorted(found, key=lambda need: (need[1], unparse(need[0]))):
+        if any(other != node and size >= unit and other in factors(node) for other, size in found):
+            continue
+        by = vec.size_text if unit == 1 else f"({unit} * {vec.size_text})"
+        texts.append(f"{_grouped(unparse(node))} % {by}")
+    return texts
+
+
+def _is_whole(loop: LoopPlan) -> bool:
+    return not loop.tail and (loop.group is not None or any(pack.width for pack in loop.packs))
+
+
+def _grouped(text: str) -> str:
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+# -- launch -----------------------------------------------------------------------------------------
+
+
+def grid(plan: Plan) -> list[str]:
+    found = _grid(plan)
+    if plan.outer is None:
+        return found
+    size = plan.outer.size or plan.sizes.text(plan.outer.extent)
+    if not size:
+        raise Unwritable(
+            f"how far {plan.outer.name} goes is not told by the contract, so no grid can cover it"
+        )
+    return [*found, *(["1"] if len(found) == 1 else []), size]
+
+
+def _grid(plan: Plan) -> list[str]:
+    knobs = plan.knobs
+    lanes, vec, items = knobs.lanes.size_text, knobs.vector.size_text, knobs.items.size_text
+    if not any(pack.width for loop in plan.all_loops for pack in loop.packs):
+        vec = "1"  # nothing is taken several at once
+    chunk = " * ".join(part for part in (lanes, vec, items) if part != "1") or "1"
+    persistent = knobs.persistent
+    if plan.is_flat:
+        pieces = _pieces(plan, chunk)
+        if not persistent.is_parameter:
+            return [pieces]
+        go_on = f"min({pieces}, device.sms * {persistent.name}) if {persistent.name} else {pieces}"
+        return [go_on]
+    count = tasks_text(plan)
+    blocks = count if knobs.tasks.size_text == "1" else f"ceildiv({count}, {knobs.tasks.size_text})"
+    plain = blocks
+    if persistent.is_parameter:
+        plain = f"(min({blocks}, device.sms * {persistent.name}) if {persistent.name} else {blocks})"
+    if knobs.split.most == 0:
+        return [plain.removeprefix("(").removesuffix(")") if persistent.is_parameter else plain]
+    pieces = _pieces(plan, chunk)
+    split = knobs.split.size_text
+    return [f"{pieces} if {split} else {plain}", f"min({blocks}, {_MOST_Y}) if {split} else 1"]
+
+
+def _pieces(plan: Plan, chunk: str) -> str:
+    texts: dict[str, None] = {}
+    for loop in plan.all_loops:
+        text = plan.sizes.text(loop.extent)
+        if text is None:
+            raise Unwritable("the length of a loop is not told by the contract, so no grid can cover it")
+        texts[text] = None
+    length = next(iter(texts)) if len(texts) == 1 else f"max({', '.join(texts)})"
+    return f"max(1, ceildiv({length}, {chunk}))"
+
+
+def block(plan: Plan) -> list[str]:
+    tasks = plan.knobs.tasks.size_text
+    return [plan.knobs.lanes.size_text] if tasks == "1" else [plan.knobs.lanes.size_text, tasks]
+
+
+def tasks_text(plan: Plan) -> str:
+    texts = [task.size or plan.sizes.text(task.extent) for task in plan.tasks]
+    if any(text is None for text in texts):
+        raise Unwritable("how many tasks there are is not told by the contract, so no grid can cover them")
+    return unparse(parse(" * ".join(f"({text})" for text in texts)).tree)
+
+
+def shared_bytes(plan: Plan) -> str | None:
+    """Bytes of shared memory for what loops keep for later ones; None where nothing is kept."""
+    if not plan.kernel.kept:
+        return None
+    total: list[str] = []
+    for kept in plan.kernel.kept:
+        size = byte_size(kept.type.base)
+        extent = plan.sizes.text(kept_extent(plan, kept.name))
+        if size is None or extent is None:
+            raise Unwritable(f"the size of what is kept in {kept.name} is not known")
+        total.append(f"round_up({_grouped(extent)} * {size * kept.width}, 16)")
+    each = " + ".join(total)
+    tasks = plan.knobs.tasks.size_text
+    whole = each if tasks == "1" else f"{tasks} * ({each})"
+    if plan.knobs.keep.is_parameter and plan.keeps:
+        return f"(0 if {plan.knobs.keep.name} else {whole})"
+    return whole
+
+
+def kept_extent(plan: Plan, name: str) -> Expr:
+    """How many elements the array has for one task: as far as the loops that use it go."""
+    for loop in plan.all_loops:
+        if name in names_in(loop.each.body):
+            stop: Expr = loop.each.stop
+            return stop
+    return Binary("-", plan.all_loops[0].each.stop, plan.all_loops[0].each.start)

@@ -1,0 +1,260 @@
+"""Where a loop's body touches arrays: each access in its order, and whether every turn makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    For,
+    If,
+    Index,
+    Jump,
+    Member,
+    Name,
+    Number,
+    Opaque,
+    Return,
+    Scope,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+    Verbatim,
+    While,
+)
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.unreadable import MAX_DEPTH, TooDeep
+from tunesmith.expert.c.walk import assigned_in, children, names_in, statements_in
+from tunesmith.expert.model.value_types import is_integer
+
+# Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
+_WHOLE = frozenset(("__x",))
+
+
+@dataclass(frozen=True)
+class Site:
+    node: Expr  # the Index as it stands in the body
+    array: str
+    element: Type | None  # what the pointer is cast to; None: the array's own type
+    offset: Expr | None  # of a cast pointer, in elements of the array's own type
+    index: Expr  # with the body's own integers replaced by what they are
+    kind: Literal["load", "store"]
+    sure: bool  # every turn comes here
+    whole: bool = True  # of a store: the whole element
+    order: int = 0
+    loops: tuple[tuple[str, int], ...] = ()  # inner loops around it that count 0, 1, ... below a constant
+
+
+@dataclass
+class Sites:
+    """`escaped` are arrays that are used in a way that is not a plain access."""
+
+    arrays: frozenset[str]
+    found: list[Site] = field(default_factory=list)
+    escaped: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, body: Iterable[Stmt], arrays: Iterable[str]) -> Sites:
+        sites = cls(frozenset(arrays))
+        stmts = tuple(body)
+        _Scan(sites, local_integers(stmts)).block(stmts, True, 0)
+        return sites
+
+    def stores(self, array: str) -> list[Site]:
+        return [site for site in self.found if site.array == array and site.kind == "store"]
+
+    def loads(self, array: str) -> list[Site]:
+        return [site for site in self.found if site.array == array and site.kind == "load"]
+
+
+Target = tuple[str, Type | None, Expr | None, Expr]
+
+
+def target_of(expr: Expr, arrays: Iterable[str]) -> Target | None:
+    """`a[i]` and `((T *)(a + o))[i]` as array, T, o and i."""
+    if not isinstance(expr, Index):
+        return None
+    base: Expr = expr.base
+    element: Type | None = None
+    offset: Expr | None = None
+    if isinstance(base, Cast) and base.type.is_pointer:
+        element = Type(base.type.base, base.type.pointers - 1)
+        base = base.value
+        if isinstance(base, Binary) and base.op == "+":
+            offset, base = base.right, base.left
+    if isinstance(base, Name) and base.name in arrays:
+        return base.name, element, offset, expr.index
+    return None
+
+
+def local_integers(body: tuple[Stmt, ...]) -> Mapping[str, Expr]:
+    """Integers that a body declares once and never changes, each as an expression over other names."""
+    declared: dict[str, Expr] = {}
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for stmt in statements_in(body):
+        if isinstance(stmt, Declare):
+            twice |= {stmt.name} & seen
+            seen.add(stmt.name)
+            if stmt.init is not None and is_integer(stmt.type) and not stmt.is_array:
+                declared[stmt.name] = substitute(stmt.init, declared)
+    changed = assigned_in(body)
+    return {name: value for name, value in declared.items() if name not in twice | changed}
+
+
+def counted(loop: For) -> tuple[str, int] | None:
+    """The variable of `for (int j = 0; j < 8; j++)` and how many turns it takes."""
+    match loop:
+        case For(
+            init=(Declare(name=name, init=Number(value=0)),),
+            condition=Binary(op="<", left=Name(name=tested), right=Number(value=int(count))),
+            step=(step,),
+        ) if name == tested and 0 < count <= 64:
+            by_one = (
+                (isinstance(step, Unary) and step.op == "++" and step.operand == Name(name))
+                or step == Assign("+=", Name(name), Number("1", 1))
+            )  # fmt: skip
+            if by_one and name not in assigned_in(loop.body):
+                return name, count
+    return None
+
+
+class _Scan:
+    def __init__(self, sites: Sites, integers: Mapping[str, Expr]) -> None:
+        self._sites = sites
+        self._integers = integers
+        self._loops: tuple[tuple[str, int], ...] = ()
+
+    def block(self, stmts: Iterable[Stmt], sure: bool, depth: int) -> bool:
+        """Whether what follows is still reached in every turn."""
+        if depth > MAX_DEPTH:
+            raise TooDeep
+        for stmt in stmts:
+            sure = self._statement(stmt, sure, depth + 1)
+        return sure
+
+    def _statement(self, stmt: Stmt, sure: bool, depth: int) -> bool:
+        match stmt:
+            case Declare(init=init):
+                if init is not None:
+                    self._expr(init, sure, 0)
+            case Evaluate(expr=expr):
+                self._expr(expr, sure, 0)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self._expr(condition, sure, 0)
+                self.block(then, False, depth)
+                self.block(otherwise, False, depth)
+                return sure and not _jumps((*then, *otherwise))
+            case For():
+                self._for(stmt, sure, depth)
+                return sure and not any(isinstance(s, Return) for s in statements_in(stmt.body))
+            case While(condition=condition, body=body):
+                self._expr(condition, sure, 0)
+                self.block(body, False, depth)
+                return sure and not any(isinstance(s, Return) for s in statements_in(body))
+            case Scope(body=body):
+                return self.block(body, sure, depth)
+            case Jump() | Return():
+                return False
+            case Verbatim(names=names):
+                self._sites.escaped |= names & self._sites.arrays
+        return sure
+
+    def _for(self, stmt: For, sure: bool, depth: int) -> None:
+        for part in stmt.init:
+            self._statement(part, sure, depth)
+        count = counted(stmt)
+        if count is not None and not _jumps(stmt.body):
+            outside, self._loops = self._loops, (*self._loops, count)
+            self.block(stmt.body, sure, depth)
+            self._loops = outside
+            return
+        for part in (*(() if stmt.condition is None else (stmt.condition,)), *stmt.step):
+            self._expr(part, False, 0)
+        self.block(stmt.body, False, depth)
+
+    def _expr(self, expr: Expr, sure: bool, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise TooDeep
+        d = depth + 1
+        match expr:
+            case Assign(op=op, target=target, value=value):
+                self._expr(value, sure, d)
+                self._target(target, op != "=", sure, d)
+            case Unary(op="++" | "--", operand=operand):
+                self._target(operand, True, sure, d)
+            case Unary(op="&", operand=operand) if target_of(operand, self._sites.arrays):
+                self._escape(operand)
+            case Ternary(condition=condition, yes=yes, no=no):
+                self._expr(condition, sure, d)
+                self._expr(yes, False, d)
+                self._expr(no, False, d)
+            case Binary(op="&&" | "||", left=left, right=right):
+                self._expr(left, sure, d)
+                self._expr(right, False, d)
+            case Index():
+                found = target_of(expr, self._sites.arrays)
+                if found is None:
+                    self._expr(expr.base, sure, d)
+                    self._expr(expr.index, sure, d)
+                else:
+                    self._inner(found, sure, d)
+                    self._add(expr, "load", sure)
+            case Name(name=name):
+                self._sites.escaped |= {name} & self._sites.arrays
+            case Opaque(names=names):
+                self._sites.escaped |= names & self._sites.arrays
+            case _:
+                for child in children(expr):
+                    if not isinstance(child, Stmt):
+                        self._expr(child, sure, d)
+
+    def _target(self, target: Expr, reads: bool, sure: bool, depth: int) -> None:
+        whole = True
+        inner = target
+        while isinstance(inner, Member) and not inner.arrow:
+            whole = whole and inner.field in _WHOLE
+            inner = inner.base
+        found = target_of(inner, self._sites.arrays)
+        if found is None:
+            self._expr(target, sure, depth)
+            return
+        self._inner(found, sure, depth)
+        if reads:
+            self._add(inner, "load", sure)
+        self._add(inner, "store", sure, whole)
+
+    def _add(self, node: Expr, kind: Literal["load", "store"], sure: bool, whole: bool = True) -> None:
+        found = target_of(node, self._sites.arrays)
+        assert found is not None, "asked before"
+        array, element, offset, index = found
+        index = substitute(index, self._integers)
+        offset = None if offset is None else substitute(offset, self._integers)
+        used = names_in(index) | (frozenset() if offset is None else names_in(offset))
+        loops = tuple(loop for loop in self._loops if loop[0] in used)
+        order = len(self._sites.found)
+        self._sites.found.append(Site(node, array, element, offset, index, kind, sure, whole, order, loops))
+
+    def _escape(self, operand: Expr) -> None:
+        found = target_of(operand, self._sites.arrays)
+        assert found is not None, "asked before"
+        self._sites.escaped.add(found[0])
+        self._inner(found, False, 0)
+
+    def _inner(self, found: Target, sure: bool, depth: int) -> None:
+        """Loads inside the index of another."""
+        for part in found[2:]:
+            if isinstance(part, Expr):
+                self._expr(part, sure, depth)
+
+
+def _jumps(stmts: Iterable[Stmt]) -> bool:
+    return any(isinstance(stmt, Jump | Return) for stmt in statements_in(tuple(stmts)))

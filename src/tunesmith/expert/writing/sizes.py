@@ -1,0 +1,186 @@
+"""What the contract says of a kernel's integer expressions: their text in the template file, and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from tunesmith.core.expr import Node, parse, unparse
+from tunesmith.core.expr.nodes import Arithmetic, Name, Neg, Num
+from tunesmith.core.expr.nodes import Call as SizeCall
+from tunesmith.core.problem import Problem
+from tunesmith.expert.c import nodes as c
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import assigned_in, names_in, statements_in
+from tunesmith.expert.model.kernel import Again, Kernel, Let, Once, Step, When
+from tunesmith.expert.model.translate import parameter_values, to_sizes
+
+INT_MAX = 2**31 - 1
+_MOST_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """`arguments`: an integer parameter -> what callers pass; `known`: a name -> its one definition."""
+
+    arguments: Mapping[str, Node]
+    known: Mapping[str, c.Expr]
+    ranges: Mapping[str, tuple[int, int]]  # of the sizes
+    steps: Mapping[str, int]  # what divides each size
+
+    @classmethod
+    def of(cls, kernel: Kernel, problem: Problem) -> Sizes:
+        arguments = parameter_values(problem, tuple(p.name for p in kernel.function.parameters))
+        known = dict(kernel.source.constants)
+        known.update(_definitions(kernel))
+        ranges = {
+            rule.name: (min(rule.one_of), max(rule.one_of)) if rule.one_of else (rule.min, rule.max)
+            for rule in problem.contract.sizes
+        }
+        steps = {
+            rule.name: gcd(*rule.one_of) if rule.one_of else rule.multiple_of
+            for rule in problem.contract.sizes
+        }
+        return cls(arguments, known, ranges, steps)
+
+    def node(self, expr: c.Expr) -> Node | None:
+        """The expression over sizes; None where it depends on anything else."""
+        for _ in range(_MOST_ROUNDS):  # a definition may name others
+            known = {name: self.known[name] for name in names_in(expr) if name in self.known}
+            if not known:
+                break
+            expr = substitute(expr, known)
+        text = to_sizes(expr, self.arguments)
+        return None if text is None else parse(text).tree
+
+    def text(self, expr: c.Expr) -> str | None:
+        found = self.node(expr)
+        return None if found is None else unparse(found)
+
+    def divisor(self, expr: c.Expr) -> int:
+        """A number that divides every value it has under the contract; 0 where the value is 0."""
+        found = self.node(expr)
+        return 1 if found is None else self._divisor(found)
+
+    def is_plain(self, expr: c.Expr) -> bool:
+        """Whether a condition on it would be one that sizes meet: no remainders, no cases."""
+        found = self.node(expr)
+        return found is not None and _is_plain(found)
+
+    def most(self, expr: c.Expr) -> int | None:
+        """The largest value under the contract; None where it is not known."""
+        found = self.node(expr)
+        bounds = None if found is None else self._bounds(found)
+        return None if bounds is None else bounds[1]
+
+    def fits_int(self, *factors: c.Expr) -> bool:
+        """Whether the product of these stays well inside 32 bits."""
+        product = 1
+        for factor in factors:
+            most = self.most(factor)
+            if most is None:
+                return False
+            product *= max(most, 1)
+        return product <= INT_MAX - 2**20  # a last step beyond the end must not overflow either
+
+    def _divisor(self, node: Node) -> int:
+        match node:
+            case Num(value):
+                return abs(value)
+            case Name(id):
+                return self.steps.get(id, 1)
+            case Neg(operand):
+                return self._divisor(operand)
+            case Arithmetic("*", left, right):
+                return self._divisor(left) * self._divisor(right)
+            case Arithmetic("+" | "-", left, right):
+                return gcd(self._divisor(left), self._divisor(right))
+            case Arithmetic("//", left, Num(value)) if value > 0 and self._divisor(left) % value == 0:
+                return self._divisor(left) // value
+            case SizeCall("min" | "max", args):
+                return gcd(*(self._divisor(arg) for arg in args))
+            case _:
+                return 1
+
+    def _bounds(self, node: Node) -> tuple[int, int] | None:
+        match node:
+            case Num(value):
+                return value, value
+            case Name(id):
+                return self.ranges.get(id)
+            case Neg(operand):
+                inner = self._bounds(operand)
+                return None if inner is None else (-inner[1], -inner[0])
+            case Arithmetic(op, left, right):
+                a, b = self._bounds(left), self._bounds(right)
+                return None if a is None or b is None else _apply(op, a, b)
+            case SizeCall("min" | "max" as function, args):
+                found = [self._bounds(arg) for arg in args]
+                known = [f for f in found if f is not None]
+                if len(known) < len(found):
+                    return None
+                pick = min if function == "min" else max
+                return pick(k[0] for k in known), pick(k[1] for k in known)
+            case SizeCall("ceildiv", (left, right)):
+                a, b = self._bounds(left), self._bounds(right)
+                return None if a is None or b is None or b[0] < 1 else (a[0] // b[1], -(-a[1] // b[0]))
+            case _:
+                return None
+
+
+def _is_plain(node: Node) -> bool:
+    match node:
+        case Num() | Name():
+            return True
+        case Arithmetic("+" | "-" | "*" | "//", left, right):
+            return _is_plain(left) and _is_plain(right)
+        case _:
+            return False
+
+
+def factors(node: Node) -> list[Node]:
+    return (
+        [*factors(node.left), *factors(node.right)]
+        if isinstance(node, Arithmetic) and node.op == "*"
+        else [node]
+    )
+
+
+def _apply(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
+    if op == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if op == "-":
+        return a[0] - b[1], a[1] - b[0]
+    if op == "*":
+        corners = [x * y for x in a for y in b]
+        return min(corners), max(corners)
+    if b[0] < 1 or a[0] < 0:
+        return None
+    return (a[0] // b[1], a[1] // b[0]) if op == "//" else (0, min(a[1], b[1] - 1))
+
+
+def _definitions(kernel: Kernel) -> dict[str, c.Expr]:
+    """Names that uniform steps define once, and never change."""
+    found: dict[str, c.Expr] = {}
+    twice: set[str] = set()
+    changed: set[str] = set()
+
+    def visit(steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            match step:
+                case When():
+                    visit(step.then)
+                    visit(step.otherwise)
+                case Again():
+                    visit(step.body)
+                case _:
+                    changed.update(assigned_in(step.body))
+                    for stmt in statements_in(step.body):
+                        if isinstance(stmt, c.Declare):
+                            twice.update({stmt.name} & found.keys())
+                            if isinstance(step, Let | Once) and stmt.init is not None and not stmt.is_array:
+                                found[stmt.name] = stmt.init
+
+    visit(kernel.steps)
+    return {name: value for name, value in found.items() if name not in twice | changed}

@@ -1,0 +1,120 @@
+"""Totals over the threads of a task, printed: shuffles inside a warp, shared memory between warps."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tunesmith.expert.model.kernel import Total
+from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.plan import Plan
+
+_NEUTRAL = {"+": "0", "*": "1", "^": "0", "|": "0"}
+
+
+def joined(total: Total, left: str, right: str) -> str:
+    if total.combine:
+        return f"{total.combine}({left}, {right})"
+    if total.operator in ("max", "min"):
+        return f"{right} {'>' if total.operator == 'max' else '<'} {left} ? {right} : {left}"
+    return f"{left} {total.operator} {right}"
+
+
+class TeamTotals:
+    """`mates`: the mask of the threads of a warp that share a task."""
+
+    def __init__(self, plan: Plan) -> None:
+        fresh = plan.names.fresh
+        self._plan = plan
+        self._lanes, self._tasks = plan.knobs.lanes.name, plan.knobs.tasks.name
+        self._team, self._warps, self._ways = fresh("TEAM"), fresh("WARPS"), fresh("WAYS")
+        self._turn, self._step = fresh("turn"), fresh("step")
+        self._mates = fresh("mates")
+        self._slots: dict[str, int] = {}
+        for loop in plan.all_loops:
+            for base, count in Counter(total.type.base for total in loop.each.totals).items():
+                self._slots[base] = max(self._slots.get(base, 0), count)
+        self._arrays = {base: fresh(f"{_word(base)}_of_warp") for base in self._slots}
+        self._is_hip = plan.language == "hip"
+
+    def defines(self) -> list[str]:
+        if not self._slots or self._plan.knobs.lanes.most == 1:
+            return []
+        lanes, warps = self._lanes, self._warps
+        ways = f"({warps} > 16 ? 32 : {warps} > 8 ? 16 : {warps} > 4 ? 8 : {warps} > 2 ? 4 : 2)"
+        return [
+            f"#define {self._team} ({lanes} < 32 ? {lanes} : 32)  // threads of a task in one warp",
+            f"#define {warps} ({lanes} / 32)  // to a task, where it has more than one",
+            f"#define {self._ways} {ways}  // a power of two not below that",
+        ]
+
+    def declare(self, out: Lines) -> None:
+        """At the top of the kernel."""
+        if not self._slots or self._plan.knobs.lanes.most == 1:
+            return
+        if self._plan.knobs.lanes.most > 32:
+            out.add(f"#if {self._lanes} > 32")
+            for base, slots in self._slots.items():
+                array = self._arrays[base]
+                out.add(f"__shared__ {base} {array}[2][{slots}][{self._tasks}][{self._warps}];")
+            out.add(f"int {self._turn} = 0;  // while totals are read, the next ones are written elsewhere")
+            out.add("#endif")
+        if not self._is_hip and self._plan.knobs.lanes.least < 32:
+            lanes = self._lanes
+            out.add(f"const unsigned {self._mates} = {lanes} >= 32 ? 0xffffffffu")
+            out.add(f"    : ((1u << {lanes} % 32) - 1u) << threadIdx.y * {lanes} % 32;")
+
+    def reduce(self, totals: tuple[Total, ...], out: Lines) -> None:
+        """Every thread of the block comes here, also those that have no element."""
+        if not totals or self._plan.knobs.lanes.most == 1:
+            return
+        self._shuffle(totals, self._team, out)
+        if self._plan.knobs.lanes.most <= 32:
+            return
+        places = self._places(totals)
+        out.add(f"#if {self._lanes} > 32")
+        with out.block("if (threadIdx.x % 32 == 0)"):
+            for total, place in places:
+                out.add(f"{place}[threadIdx.x / 32] = {total.name};")
+        out.add("__syncthreads();")
+        for total, place in places:
+            here = f"threadIdx.x % {self._ways}"
+            neutral = _NEUTRAL.get(total.operator)
+            other = f"({total.type.base}){neutral}" if neutral is not None else f"{place}[0]"
+            out.add(f"{total.name} = {here} < {self._warps} ? {place}[{here}] : {other};")
+        self._shuffle(totals, self._ways, out)
+        out.add(f"{self._turn} ^= 1;")
+        out.add("#endif")
+
+    def _places(self, totals: tuple[Total, ...]) -> list[tuple[Total, str]]:
+        used: Counter[str] = Counter()
+        found = []
+        for total in totals:
+            base = total.type.base
+            slot = used[base]
+            used[base] += 1
+            found.append((total, f"{self._arrays[base]}[{self._turn}][{slot}][threadIdx.y]"))
+        return found
+
+    def _shuffle(self, totals: tuple[Total, ...], width: str, out: Lines) -> None:
+        step = self._step
+        out.add("#pragma unroll")
+        with out.block(f"for (int {step} = {width} / 2; {step} > 0; {step} /= 2)"):
+            for total in totals:
+                other = plan_shuffle(self._is_hip, self._mask, total.name, step)
+                if total.combine or total.operator not in ("max", "min"):
+                    out.add(f"{total.name} = {joined(total, total.name, other)};")
+                else:  # the shuffle must not stand twice, nor behind a condition
+                    out.add(f"const {total.type.base} {total.name}_other = {other};")
+                    out.add(f"{total.name} = {joined(total, total.name, f'{total.name}_other')};")
+
+    @property
+    def _mask(self) -> str:
+        return self._mates if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
+
+
+def plan_shuffle(is_hip: bool, mask: str, value: str, step: str) -> str:
+    return f"__shfl_xor({value}, {step}, 32)" if is_hip else f"__shfl_xor_sync({mask}, {value}, {step})"
+
+
+def _word(base: str) -> str:
+    return base.strip("_").replace(" ", "_")

@@ -1,0 +1,216 @@
+"""What must not be read as independent, and what is read only as far as it goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.expert.model.kernels import lifted, refusal, row_problem, summary
+from tunesmith.expert.c.printing import print_statements
+from tunesmith.expert.model.kernel import Each, Let
+
+_FLAT = "const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+_ALL = ("ceildiv(rows * d, 256)",)
+
+REFUSED = {
+    "neighbours in place": (
+        _FLAT + "if (i < rows * d - 1) out[i] = out[i + 1] + x[i];", _ALL, "depend on each other"),
+    "a row turned round in place": (
+        "const int r = blockIdx.x * d;\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[r + i] = out[r + d - 1 - i];",
+        ("rows",), "depend on each other"),
+    "global memory between threads": (
+        "const int r = blockIdx.x * d;\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[r + i] = x[r + i];\n__syncthreads();\n"
+        "float s = 0; for (int i = threadIdx.x; i < d; i += 256) s += out[r + d - 1 - i];\n"
+        "for (int o = 16; o > 0; o /= 2) s += __shfl_xor_sync(~0u, s, o);",
+        ("rows",), "passes values between threads"),
+    "a carried value that is no total": (
+        "float a = 0; for (int i = threadIdx.x; i < d; i += 256) { a = a * 0.5f + x[i]; out[i] = a; }",
+        ("rows",), "carried from one element to the next"),
+    "a guard that does not guard everything": (
+        "const int row = blockIdx.x;\n"
+        "if (row < rows / 2) for (int i = threadIdx.x; i < d; i += 256) out[row * d + i] = x[row * d + i];\n"
+        "if (threadIdx.x == 0) out[row * d] = 1.0f;", ("rows",), "whether or not 'row' is within"),
+    "a launch that does not reach the bound": (
+        "const int row = blockIdx.x;\nif (row >= rows) return;\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[row * d + i] = x[row * d + i];",
+        ("min(rows, 64)",), "own test allows"),
+    "totals over all blocks": (
+        "float s = 0; for (int i = threadIdx.x; i < d; i += 256) s += x[blockIdx.x * d + i];\n"
+        "atomicAdd(out, s);", ("rows",), "atomicAdd on global memory"),
+    "a thread number in the body": (
+        "for (int i = threadIdx.x; i < d; i += 256) out[blockIdx.x * d + i] = x[i] * threadIdx.x;",
+        ("rows",), "the loop reads 'threadIdx.x'"),
+    "a branch by thread and size": (
+        "float s = 0; for (int i = threadIdx.x; i < d; i += 256) s += x[i];\n"
+        "if (threadIdx.x < d / 2) s = 0; __syncthreads(); if (threadIdx.x == 0) out[blockIdx.x] = s;",
+        ("rows",), "the thread and on a size"),
+    "a branch by thread and size, through a variable": (
+        "const int left = d - (int)threadIdx.x; float s = 0;\n"
+        "for (int i = threadIdx.x; i < d; i += 256) s += x[i];\n"
+        "if (left > 8) s = 0; __syncthreads(); if (threadIdx.x == 0) out[blockIdx.x] = s;",
+        ("rows",), "the thread and on a size"),
+    "a pointer that moves": (
+        "const float *p = x; for (int i = threadIdx.x; i < d; i += 256) { out[i] = *p; p += 256; }",
+        ("rows",), "the pointer 'p' moves"),
+    "inline assembly": (
+        _FLAT + "if (i < rows * d) { float v;\n"
+        'asm("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i)); out[i] = v; }',
+        _ALL, "not understood"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    body, grid, reason = REFUSED[case]
+    assert reason in refusal(row_problem(body, grid=grid))
+
+
+def test_an_index_that_only_looks_flat_stays_as_it_is() -> None:
+    body = _FLAT + "const int j = i < d ? i : i - d; if (i < rows * d) out[i] = x[j];"
+    kernel = lifted(row_problem(body, grid=_ALL))
+    step = kernel.steps[0]
+    assert isinstance(step, Each)
+    assert "x[i < d ? i : i - d]" in print_statements(step.body)
+
+
+def test_both_sides_of_a_branch_by_size_are_kept() -> None:
+    body = (
+        "const int r = blockIdx.x * d;\n"
+        "if (d % 4 == 0) { for (int i = threadIdx.x; i < d / 4; i += 256)\n"
+        "    ((float4 *)(out + r))[i] = ((const float4 *)(x + r))[i]; }\n"
+        "else { for (int i = threadIdx.x; i < d; i += 256) out[r + i] = x[r + i]; }"
+    )
+    assert (
+        summary(lifted(row_problem(body))) == "block<rows | when d % 4 == 0 {each 0..d / 4} else {each 0..d}"
+    )
+
+
+def test_wide_steps_become_units() -> None:
+    body = (
+        "for (int i = (blockIdx.x * 256 + threadIdx.x) * 4; i < rows * d; i += gridDim.x * 1024)\n"
+        "    *(float4 *)(out + i) = *(const float4 *)(x + i);"
+    )
+    kernel = lifted(row_problem(body, grid=("64",)))
+    assert summary(kernel) == "| each 0..(rows * d + 3) / 4"
+    assert [a.stride for a in kernel.accesses] == [1, 1]
+
+
+def test_integers_keep_their_width() -> None:
+    body = (
+        "const long long at = (long long)blockIdx.x * d;\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[at + i] = x[at + i];"
+    )
+    step = lifted(row_problem(body)).steps[0]
+    assert isinstance(step, Each)
+    assert "out[(long long)block * d + i]" in print_statements(step.body)
+
+
+def test_a_loop_with_cooperation_inside_runs_in_turn() -> None:
+    body = (
+        "for (int h = 0; h < rows; h++) { float s = 0;\n"
+        "for (int i = threadIdx.x; i < d; i += 32) s += x[(blockIdx.x * rows + h) * d + i];\n"
+        "for (int o = 16; o > 0; o /= 2) s += __shfl_xor_sync(~0u, s, o);\n"
+        "if (threadIdx.x == 0) out[blockIdx.x * rows + h] = s; }"
+    )
+    kernel = lifted(row_problem(body, grid=("4",), block=("32",)))
+    assert summary(kernel) == "block<4 | again h {each 0..d +s; once 1}"
+
+
+def test_an_online_softmax_of_one_thread_is_two_loops() -> None:
+    body = (
+        "const int row = blockIdx.x * blockDim.x + threadIdx.x; if (row >= rows) return;\n"
+        "float m = -INFINITY, l = 0.0f;\n"
+        "for (int i = 0; i < d; i++) { float v = x[row * d + i]; float n = fmaxf(m, v);\n"
+        "    l = l * expf(m - n) + expf(v - n); m = n; }\n"
+        "for (int i = 0; i < d; i++) out[row * d + i] = expf(x[row * d + i] - m) / l;"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows, 64)",), block=("64",)))
+    assert summary(kernel) == "row<rows | each 0..d maxm; each 0..d +l_sum; let l; each 0..d"
+
+
+def test_what_only_resembles_an_online_softmax_is_left_alone() -> None:
+    body = (
+        "const int row = blockIdx.x * blockDim.x + threadIdx.x; if (row >= rows) return;\n"
+        "float m = -INFINITY, l = 0.0f;\n"
+        "for (int i = 0; i < d; i++) { float v = x[row * d + i]; float n = fmaxf(m, v);\n"
+        "    l = l * expf(n - m) + expf(v - n); m = n; }\n"
+        "out[row] = l;"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows, 64)",), block=("64",)))
+    assert (kernel.team, summary(kernel)) == ("grid", "| each 0..rows")
+
+
+def test_shared_memory_declared_as_bytes() -> None:
+    body = (
+        "extern __shared__ char raw[]; float *b = (float *)raw; const int r = blockIdx.x * d;\n"
+        "float *row = b + blockDim.x; float s = 0.0f;\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) { row[i] = x[r + i]; s += row[i]; }\n"
+        "b[threadIdx.x] = s; __syncthreads();\n"
+        "for (int k = 128; k > 0; k /= 2) {\n"
+        "    if (threadIdx.x < k) b[threadIdx.x] += b[threadIdx.x + k]; __syncthreads(); }\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) out[r + i] = row[i] / b[0];"
+    )
+    kernel = lifted(row_problem(body))
+    assert summary(kernel) == "block<rows | each 0..d +s; each 0..d"
+    assert [(kept.type.base, kept.width) for kept in kernel.kept] == [("float", 1)]
+
+
+def test_a_load_under_a_condition_stays_under_it() -> None:
+    body = (
+        "const int row = blockIdx.x; const int at = (int)x[row]; float base = 0.0f;\n"
+        "if (at >= 0) base = x[at];\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[row * d + i] = x[row * d + i] - base;"
+    )
+    kernel = lifted(row_problem(body))
+    let = kernel.steps[0]
+    assert isinstance(let, Let)
+    assert "const float base = at >= 0 ? (float)x[at] : 0.0f;" in print_statements(let.body)
+
+
+def test_a_turn_must_not_live_on_what_the_last_left_in_shared_memory() -> None:
+    body = (
+        "__shared__ float last; if (threadIdx.x == 0) last = 0.0f; __syncthreads();\n"
+        "for (int h = 0; h < rows; h++) { float s = 0;\n"
+        "for (int i = threadIdx.x; i < d; i += 32) s += x[h * d + i] * last;\n"
+        "for (int o = 16; o > 0; o /= 2) s += __shfl_xor_sync(~0u, s, o);\n"
+        "__syncthreads(); if (threadIdx.x == 0) { last = s; out[h] = s; } __syncthreads(); }"
+    )
+    assert "an earlier turn" in refusal(row_problem(body, grid=("1",), block=("32",)))
+
+
+def test_atomics_that_every_thread_repeats() -> None:
+    body = (
+        "for (int i = threadIdx.x; i < d; i += 32) out[i] = x[i]; float n = 0;\n"
+        "for (int j = 0; j < d; j++) atomicAdd(&out[j], x[j]);"
+    )
+    assert "updates the same elements" in refusal(row_problem(body, grid=("1",), block=("32",)))
+
+
+def test_an_integer_constant_in_a_float_variable_divides_as_a_float() -> None:
+    body = (
+        "float half = 1; half = half / d;\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[blockIdx.x * d + i] = half;"
+    )
+    let = lifted(row_problem(body)).steps[0]
+    assert isinstance(let, Let)
+    assert print_statements(let.body) == "const float half = 1.0f / d;\n"
+
+
+def test_a_constant_that_a_float_must_round_keeps_its_variable() -> None:
+    body = (
+        "float tenth = 0; tenth = 0.1;\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[blockIdx.x * d + i] = x[i] * tenth;"
+    )
+    let = lifted(row_problem(body)).steps[0]
+    assert isinstance(let, Let)
+    assert print_statements(let.body) == "const float tenth = 0.1;\n"
+
+
+def test_several_elements_of_a_thread_without_a_guard_of_their_own() -> None:
+    body = (
+        "const int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
+        "for (int k = 0; k < 4; k++) { if (first + k < rows * d) out[first + k] = x[first + k]; }"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 1024)",)))
+    assert summary(kernel) == "| each 0..(rows * d + 1023) / 1024 * 256"

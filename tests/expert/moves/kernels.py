@@ -1,0 +1,143 @@
+"""Models of small kernels, made by hand: moves are tested on what they look at, whoever read it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.samples import HOPPER
+from tunesmith.core.device import Device
+from tunesmith.core.files.problem_file import parse_problem
+from tunesmith.core.problem import Problem
+from tunesmith.expert.c.nodes import Expr, Number, Return, Stmt, Type
+from tunesmith.expert.c.parse import read_source_tree
+from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Step, Task, Total
+from tunesmith.expert.moves import MOVES, Context, Move, Refused
+
+GPU = Device("cuda", "0", "a GPU", "cuda", "13", "gpu", HOPPER)
+CPU = Device("opencl", "0", "a CPU", "pocl", "3", "cpu", replace(HOPPER, warp=1, max_threads=4096))
+
+
+def body(text: str) -> tuple[Stmt, ...]:
+    (function,) = read_source_tree(f"__device__ float body() {{ {text} }}", "cuda").functions
+    return function.body
+
+
+def expr(text: str) -> Expr:
+    (statement,) = body(f"return {text};")
+    assert isinstance(statement, Return)
+    assert statement.value is not None
+    return statement.value
+
+
+def each(
+    text: str, stop: str = "d", index: str = "i", start: str = "0", totals: tuple[Total, ...] = ()
+) -> Each:
+    return Each(index, expr(start), expr(stop), body(text), totals, line=1)
+
+
+SUM = Total("sum", Type("float"), "+", Number("0.0f", 0.0))
+ARGUMENT = """
+[[argument]]
+name = "{name}"
+type = "{type}"
+{more}
+"""
+
+
+def problem(
+    signature: str,
+    *,
+    align: int = 16,
+    grid: str = "rows",
+    block: str = "256",
+    sizes: str = "rows = 1024, d = 4096",
+    contract: str = "rows = { min = 1, max = 65536 }\nd = { min = 1, max = 65536 }",
+    flags: str = "[]",
+    source: str = "__global__ void it() {}",
+    language: str = "cuda",
+) -> Problem:
+    """`signature`: "out: float16*[rows, d]; x: float16*[rows, d]; d: int32 = d", the output first."""
+    arguments, first = "", True
+    for part in signature.split("; "):
+        name, _, rest = part.partition(": ")
+        if "[" in rest:
+            type_, _, shape = rest.partition("[")
+            listed = ", ".join(f'"{size.strip()}"' for size in shape.rstrip("]").split(","))
+            role = "output" if first else "input"
+            arguments += ARGUMENT.format(
+                name=name, type=type_, more=f'role = "{role}"\nshape = [{listed}]\nalign = {align}'
+            )
+            first = False
+        else:
+            type_, _, value = rest.partition(" = ")
+            arguments += ARGUMENT.format(name=name, type=type_, more=f'value = "{value}"')
+    text = f"""name = "it"
+[kernel]
+source = "kernel.{"cl" if language == "opencl" else "cu"}"
+entry = "it"
+language = "{language}"
+flags = {flags}
+{arguments}
+[launch]
+grid = ["{grid}"]
+block = ["{block}"]
+[contract]
+{contract}
+[workloads]
+one = {{ {sizes} }}
+[accuracy]
+rtol = 1e-3
+atol = 1e-3
+"""
+    return parse_problem(text, path="problem.toml", read=lambda name: source)
+
+
+def kernel(
+    header: str, *steps: Step, tasks: tuple[Task, ...] | None = None, helpers: str = "", **more: object
+) -> Kernel:
+    """`header`: the kernel's parameter list as in C."""
+    source = read_source_tree(
+        f"#include <cuda_fp16.h>\n#include <cuda_fp8.h>\n{helpers}\n__global__ void it({header}) {{}}", "cuda"
+    )
+    rows = (Task("row", expr("rows")),) if tasks is None else tasks
+    found = Kernel(source, source.functions[-1], rows, steps, "block")
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+ROWS = "__half *out, const __half *x, int rows, int d"
+SIGNATURE = "out: float16*[rows, d]; x: float16*[rows, d]; rows: int32 = rows; d: int32 = d"
+LOAD = "const float v = __half2float(x[row * d + i]);"
+MAP = kernel(ROWS, each(f"{LOAD} out[row * d + i] = __float2half(v / (1.0f + expf(-v)));"))
+NORM = kernel(
+    ROWS,
+    each(f"{LOAD} sum += v * v;", totals=(SUM,)),
+    Let(body("const float scale = sqrtf(sum / d + 1e-6f);")),
+    each(f"{LOAD} out[row * d + i] = __float2half(v / scale);"),
+)
+FLAT = kernel("__half *out, const __half *x, int n", each("out[i] = x[i];", stop="n"), tasks=(), team="grid")
+FLAT_PROBLEM = problem(
+    "out: float16*[n]; x: float16*[n]; n: int32 = n",
+    grid="ceildiv(n, 256)", sizes="n = 1000000", contract="n = { min = 1, max = 100000000 }",
+)  # fmt: skip
+PROBLEM = problem(SIGNATURE)
+
+
+def move(name: str) -> Move:
+    return next(m for m in MOVES if m.name == name)
+
+
+def applied(given: Kernel, *names: str, problem: Problem = PROBLEM, device: Device = GPU) -> Draft:
+    draft = Draft(given)
+    for name in names:
+        found = move(name).apply(draft, Context(problem, device))
+        assert not isinstance(found, Refused), f"{name}: {found.reason}"
+        draft = found
+    return draft
+
+
+def refused(given: Kernel, *names: str, problem: Problem = PROBLEM, device: Device = GPU) -> str:
+    """Why the last of the moves does not apply after the others."""
+    draft = applied(given, *names[:-1], problem=problem, device=device)
+    found = move(names[-1]).apply(draft, Context(problem, device))
+    assert isinstance(found, Refused), found
+    return found.reason

@@ -1,0 +1,161 @@
+"""Rounds of moves: what comes first, what is added, what is dropped, when it ends."""
+
+from __future__ import annotations
+
+import math
+
+from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
+from tunesmith.core.profile.remedies import Remedy
+from tunesmith.core.space import Config
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES
+from tunesmith.expert.planning import FIRST, ORDER, Round, Stop, idle_moves, next_round, rank, slow_values
+
+ALL = tuple(move.name for move in MOVES)
+SHARING = ("redundant", "lanes", "tasks", "vector", "items", "split", "keep")
+LOG2 = math.log(2)
+
+
+def diagnosed(*findings: tuple[float, tuple[Remedy, ...]]) -> Diagnosis:
+    found = tuple(
+        Finding(Kind.LATENCY, gain, 1.0, ("seen",), remedies, "static", Bound.LATENCY)
+        for gain, remedies in findings
+    )
+    return Diagnosis(Bound.LATENCY, "waits", 0.5, found)
+
+
+def moves_after(*history: Round, diagnoses: tuple[Diagnosis, ...] = ()) -> tuple[str, ...]:
+    found = next_round(history, diagnoses, ALL)
+    assert not isinstance(found, Stop), found.reason
+    return found
+
+
+def reason_after(*history: Round, available: tuple[str, ...] = ALL) -> str:
+    found = next_round(history, (), available)
+    assert isinstance(found, Stop), found
+    return found.reason
+
+
+def test_every_move_has_a_place_in_the_fixed_order() -> None:
+    assert {*ORDER} == {move.name for move in (*MOVES, *LOCAL_MOVES)}
+    assert len(ORDER) == len(set(ORDER))
+
+
+def test_the_first_round_shares_the_work_and_adds_a_few_in_the_fixed_order() -> None:
+    assert set(moves_after()) == {*SHARING, "convert", "rows", "reciprocal"}
+    assert len(moves_after()) == len(SHARING) + FIRST
+
+
+def test_a_kernel_with_local_moves_alone_starts_with_its_block() -> None:
+    local = tuple(move.name for move in LOCAL_MOVES)
+    found = next_round((), (), local)
+    assert isinstance(found, tuple)
+    assert set(found) == {"block", "restrict", "fast", "unroll"}
+
+
+def test_the_first_round_follows_the_diagnosis() -> None:
+    divides = diagnosed((0.5, (Remedy.CHEAP_DIVISION, Remedy.BAKE_SIZES)), (0.1, (Remedy.PERSISTENT_GRID,)))
+    assert set(moves_after(diagnoses=(divides,))) == {*SHARING, "divide", "rows", "bake"}
+
+
+def test_what_several_workloads_suffer_from_weighs_more() -> None:
+    one = diagnosed((0.5, (Remedy.PERSISTENT_GRID,)))
+    other = diagnosed((0.3, (Remedy.CACHE_HINTS,)))
+    assert rank((one, other, other), ("persistent", "hints")) == ("hints", "persistent")
+    assert rank((one, other), ("persistent", "hints")) == ("persistent", "hints")
+
+
+def test_a_later_round_builds_on_the_best_without_what_was_idle() -> None:
+    first = Round((*SHARING, "hints", "fast", "reciprocal"), LOG2, idle=("hints", "split"))
+    second = moves_after(first)
+    assert "hints" not in second
+    assert "split" not in second
+    assert set(second) > {"lanes", "tasks", "vector", "fast", "reciprocal", "divide", "persistent", "convert"}
+    assert second == tuple(sorted(second, key=ALL.index))  # conditions look back, never ahead
+
+
+def test_the_base_is_never_a_loser() -> None:
+    first = Round((*SHARING, "fast"), LOG2)
+    worse = Round((*SHARING, "fast", "bake"), LOG2 - 0.1)
+    third = moves_after(first, worse)
+    assert "bake" not in third
+    assert "fast" in third
+
+
+def test_a_move_that_was_dropped_is_not_tried_again() -> None:
+    first = Round((*SHARING, "hints", "fast"), LOG2, idle=("hints",))
+    second = moves_after(first)
+    assert "hints" not in moves_after(first, Round(second, LOG2 + 0.2))
+
+
+def test_a_rejected_template_is_halved_until_the_culprit_is_alone() -> None:
+    first = Round(SHARING, LOG2)
+    second = moves_after(first)
+    added = [move for move in second if move not in SHARING]
+    history = [first, Round(second, None)]
+    half = moves_after(*history)
+    assert [move for move in half if move not in SHARING] == added[: len(added) // 2]
+    alone = moves_after(*history, Round(half, None))
+    assert [move for move in alone if move not in SHARING] == added[:1]
+    after = moves_after(*history, Round(half, None), Round(alone, None))
+    assert added[0] not in after
+    assert added[1] in after
+
+
+def test_it_stops_near_the_floor() -> None:
+    assert "within 2 % of the floor" in reason_after(Round(SHARING, LOG2, distance=1.02))
+    assert moves_after(Round(SHARING, LOG2, distance=1.2))
+
+
+def test_it_stops_when_two_rounds_bring_nothing() -> None:
+    first = Round(SHARING, LOG2)
+    second = Round((*SHARING, "hints"), LOG2 + 0.001)
+    third = Round((*SHARING, "hints", "fast"), LOG2 + 0.002)
+    assert moves_after(first, second)
+    assert "gained less than 1 %" in reason_after(first, second, third)
+
+
+def test_it_stops_when_nothing_is_left_or_nothing_applies() -> None:
+    assert "every move" in reason_after(Round(("lanes", "tasks"), LOG2), available=("lanes", "tasks"))
+    assert "no move applies" in reason_after(available=())
+
+
+def test_it_ends_whatever_is_rejected() -> None:
+    history: list[Round] = []
+    for _ in range(100):
+        found = next_round(history, (), ALL)
+        if isinstance(found, Stop):
+            return
+        history.append(Round(found, None))
+    raise AssertionError("it never stops")
+
+
+def effect(name: str, value: int, other: int, slower: float) -> Explanation:
+    values = (ValueEffect(value, "winner", 1.0), ValueEffect(other, "measured", slower))
+    return Explanation("", {name: value}, (ParamEffect(name, value, slower, other, "measured", values),))
+
+
+def test_a_move_is_idle_where_every_winner_keeps_the_default_and_nothing_says_otherwise() -> None:
+    default = Config.of({"LANES": 128, "FAST_": 0, "LOAD": 0, "STORE": 0, "BAKE": 0})
+    moves = ("lanes", "fast", "hints", "bake")
+    assert idle_moves(moves, default, [default], []) == ("fast", "hints", "bake")  # LANES stays open
+    assert idle_moves(moves, default, [default, default.replace("STORE", 1)], []) == ("fast", "bake")
+    assert idle_moves(moves, default, [default], [effect("FAST_", 0, 1, 0.9)]) == ("hints", "bake")
+    assert idle_moves(moves, default, [default], [effect("BAKE", 0, 1, 1.4)]) == ("fast", "hints", "bake")
+    assert idle_moves(moves, default, [], []) == ()
+
+
+def test_values_far_behind_every_winner_need_not_be_tried_again() -> None:
+    def told(winner: int, **best: tuple[float, int]) -> Explanation:
+        values = [ValueEffect(winner, "winner", 1.0)]
+        values += [ValueEffect(int(v[1:]), "unknown", best=b, tried=n) for v, (b, n) in best.items()]
+        return Explanation(
+            "", {"VEC": winner}, (ParamEffect("VEC", winner, None, None, "unknown", tuple(values)),)
+        )
+
+    default = Config.of({"VEC": 1})
+    general = told(8, v1=(3.0, 9), v2=(1.9, 9), v4=(1.1, 9))
+    assert slow_values(default, [general]) == (("VEC", 2),)  # 1 is the default's, 4 came near
+    assert slow_values(default, [general, told(2, v1=(2.0, 9), v4=(1.5, 9), v8=(1.3, 9))]) == ()
+    assert slow_values(default, [told(8, v2=(1.9, 2))]) == ()  # seen too seldom
+    assert slow_values(default, []) == ()

@@ -1,0 +1,117 @@
+"""Runs a CUDA kernel on the host, thread by thread: compiled with g++ and a header of our own."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.plan import BufferPlan, Plan
+from tunesmith.core.template import Variant
+
+Array = NDArray[Any]
+HEADER = Path(__file__).with_name("emulator.h")
+_INCLUDE = Path(sysconfig.get_paths()["purelib"]) / "nvidia/cu13/include"
+needs_emulator = pytest.mark.skipif(
+    shutil.which("g++") is None or not (_INCLUDE / "cuda_fp16.h").exists(),
+    reason="there is no g++, or no CUDA headers",
+)
+_GUARD = 256  # bytes before and behind every array
+
+
+class Stray(AssertionError):
+    """The kernel wrote outside its arrays."""
+
+
+def run(made: Variant, plan: Plan, inputs: Mapping[str, Array], folder: Path) -> dict[str, Array]:
+    """What the kernel leaves in the arrays it writes; poisoned before, guarded on both sides."""
+    (launch,) = plan.launches
+    library = ctypes.CDLL(str(_compiled(made, plan, folder)))
+    memory = {buffer.name: _laid_out(buffer, inputs.get(buffer.name)) for buffer in plan.buffers}
+    scalars = {scalar.name: scalar for scalar in plan.scalars}
+    arguments: list[Any] = []
+    for name in launch.args:
+        name = dict(plan.aliases).get(name, name)
+        if name in memory:
+            arguments.append(ctypes.c_void_p(memory[name].ctypes.data + _GUARD))
+        else:
+            kind = element_type(scalars[name].type)
+            value = np.array([scalars[name].value], kind.numpy)
+            memory[f"scalar {name}"] = value
+            arguments.append(ctypes.c_void_p(value.ctypes.data))
+    pointers = (ctypes.c_void_p * len(arguments))(*arguments)
+    three = ctypes.c_uint * 3
+    library.run(three(*launch.grid), three(*launch.block), pointers)
+    found: dict[str, Array] = {}
+    for buffer in plan.buffers:
+        whole = memory[buffer.name]
+        if (whole[:_GUARD] != 0xAB).any() or (whole[_GUARD + buffer.nbytes :] != 0xAB).any():
+            raise Stray(f"{buffer.name} was written outside")
+        found[buffer.name] = whole[_GUARD : _GUARD + buffer.nbytes].copy()
+    return found
+
+
+def _laid_out(buffer: BufferPlan, values: Array | None) -> Array:
+    room = np.full(buffer.nbytes + 2 * _GUARD + 256, 0xAB, np.uint8)
+    start = -room.ctypes.data % 256
+    whole = room[start : start + buffer.nbytes + 2 * _GUARD]
+    inner = whole[_GUARD : _GUARD + buffer.nbytes]
+    inner[...] = 0xFF if values is None else np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+    return whole
+
+
+def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
+    (launch,) = plan.launches
+    text = re.sub(
+        r"extern __shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\[\];",
+        r"\1 *\2 = (\1 *)emulated_shared;",
+        made.source,
+    )
+    text = re.sub(r"^#include <cuda_.*$|^#line.*$", "", text, flags=re.MULTILINE)
+    call = []
+    scalars = {scalar.name: scalar for scalar in plan.scalars}
+    for place, name in enumerate(launch.args):
+        kind = scalars.get(name)
+        call.append(
+            f"pass{{arguments[{place}]}}" if kind is None else f"*({_c_type(kind.type)} *)arguments[{place}]"
+        )
+    wrapper = f"""
+struct pass {{ void *p; template <typename T> operator T *() const {{ return (T *)p; }} }};
+static void **arguments;
+static void call() {{ {launch.entry}({", ".join(call)}); }}
+extern "C" void run(const unsigned *grid, const unsigned *block, void **given)
+{{ arguments = given; emulated::launch(grid, block, call); }}
+"""
+    whole = f'#include "{HEADER}"\n{text}\n{wrapper}'
+    source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"
+    library = source.with_suffix(".so")
+    if not library.exists():
+        source.write_text(whole)
+        options = ["-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", f"-I{_INCLUDE}"]
+        done = subprocess.run(
+            ["g++", *options, str(source), "-o", str(library)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            print(done.stderr[:3000], file=sys.stderr)
+            raise AssertionError(f"g++ refuses {source}")
+    return library
+
+
+def _c_type(name: str) -> str:
+    kind = element_type(name)
+    if kind.kind == "float":
+        return {4: "float", 8: "double"}[kind.bytes]
+    word = {1: "char", 2: "short", 4: "int", 8: "long long"}[kind.bytes]
+    return f"unsigned {word}" if kind.kind == "uint" else word

@@ -1,0 +1,82 @@
+"""Every configuration compiles: the default, each extreme, pairs; and packs become wide loads and stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.expert.writing import models
+from tests.expert.writing.building import build_all, built, configurations, read, variant
+from tests.expert.writing.models import MAP, ROWS, Model
+from tunesmith.backends.cuda.container import unpack
+from tunesmith.backends.cuda.disassembly import disassemble
+from tunesmith.backends.cuda.sass import read_sass
+from tunesmith.core.profile.facts import Instructions
+from tunesmith.core.space import Config
+from tunesmith.expert.model.kernel import Draft, Schedule
+from tunesmith.expert.writing import write
+
+CASES = {
+    "silu_and_mul": (models.silu_and_mul, replace(MAP, tasks=models.choice("TASKS", 1, 4))),
+    "rmsnorm": (models.rmsnorm, ROWS),
+    "group_quant": (models.group_quant, ROWS),
+    "fused_add_rmsnorm": (models.fused_add_rmsnorm, ROWS),
+    "merge_packs": (models.merge_packs, replace(MAP, split=None)),
+}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", CASES)
+def test_configurations_compile(name: str) -> None:
+    model, schedule = CASES[name]
+    kernel, problem = model()
+    template = read(write(Draft(kernel, schedule), problem), problem)
+    configs = configurations(template, problem, pairs=12)
+    assert len(configs) > 8
+    for config, result in zip(
+        configs, build_all([variant(template, problem, c) for c in configs]), strict=True
+    ):
+        assert not isinstance(result, Exception), f"{config}: {result}"
+
+
+def _instructions(model: Model, schedule: Schedule, **values: int) -> Instructions:
+    kernel, problem = model()
+    template = read(write(Draft(kernel, schedule), problem), problem)
+    config = Config.of({**template.default.as_dict(), **values})
+    symbols, cubin = unpack(built(variant(template, problem, config)).data)
+    (symbol,) = symbols.values()
+    found = read_sass(disassemble(cubin).kernels[symbol])
+    assert found is not None
+    return found
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(("vec", "width"), [(1, 2), (2, 4), (4, 8), (8, 16)])
+def test_packs_are_loaded_and_stored_whole(vec: int, width: int) -> None:
+    found = _instructions(models.silu_and_mul, MAP, VEC=vec)
+    assert {a.width for a in found.accesses if a.space == "global"} == {width}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_kept_row_is_read_once(keep: int) -> None:
+    found = _instructions(models.rmsnorm, ROWS, VEC=8, LANES=1024, KEEP=keep)
+    loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
+    assert sum(loads) == 2 * keep  # of the row and of the weights
+
+
+@needs_nvrtc
+def test_what_is_kept_leaves_shared_memory() -> None:
+    in_memory = _instructions(models.fused_add_rmsnorm, ROWS, VEC=8)
+    kept = _instructions(models.fused_add_rmsnorm, ROWS, VEC=8, KEEP=4)
+    widths = [{a.width for a in i.accesses if a.space == "shared"} for i in (in_memory, kept)]
+    assert 16 in widths[0]
+    assert widths[1] == {4}  # the warps' totals
+
+
+@needs_nvrtc
+def test_nothing_is_computed_in_double_precision() -> None:
+    for model, schedule in CASES.values():
+        assert _instructions(model, schedule).all.fp64 == 0

@@ -1,0 +1,127 @@
+"""Written CUDA kernels give what the originals give, thread by thread on the host, and write nowhere else."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.expert.writing import models
+from tests.expert.writing.building import DEVICE, read
+from tests.expert.writing.emulator import needs_emulator, run
+from tests.expert.writing.models import MAP, ROWS, Model
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.messages import Draw
+from tunesmith.core.plan import Plan, plan_launch
+from tunesmith.core.problem import Problem
+from tunesmith.core.space import Config
+from tunesmith.core.template import Variant, original
+from tunesmith.expert.model.kernel import Draft, Schedule
+from tunesmith.expert.writing import write
+from tunesmith.lab.reference import draw_inputs
+
+ANY_LANES = models.choice("LANES", 4, 16, 32, 64, 96, default=64)
+SMALL_ROWS = replace(ROWS, lanes=ANY_LANES, load_hint=None)
+SMALL_MAP = replace(MAP, lanes=ANY_LANES, tasks=models.choice("TASKS", 1, 4), load_hint=None)
+
+
+def _planned(problem: Problem, made: Variant, sizes: dict[str, int]) -> Plan:
+    found = plan_launch(problem, made, sizes, DEVICE, None)
+    assert isinstance(found, Plan), found
+    return found
+
+
+def _compare(model: Model, schedule: Schedule, sizes: dict[str, int], folder: Path, **values: int) -> None:
+    kernel, problem = model()
+    template = read(write(Draft(kernel, schedule), problem), problem)
+    known = {name: value for name, value in values.items() if name in template.default.as_dict()}
+    made = template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
+    first = original(problem, sizes)
+    plans = [_planned(problem, v, sizes) for v in (first, made)]
+    inputs = draw_inputs(plans[0], Draw("normal", 7, problem.inputs))
+    # A kernel that waits in vain ends its process.
+    child = os.fork()
+    if child == 0:
+        try:
+            want, got = (run(v, plan, inputs, folder) for v, plan in zip((first, made), plans, strict=True))
+            np.savez(
+                folder / "found.npz",
+                **{f"want {n}": want[n] for n in want},
+                **{f"got {n}": got[n] for n in got},
+            )
+            os._exit(0)
+        except BaseException as error:
+            print(error)
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    found = np.load(folder / "found.npz")
+    for buffer in plans[0].buffers:
+        kind = element_type(buffer.type)
+        want, got = (found[f"{w} {buffer.name}"].view(kind.numpy).astype(np.float64) for w in ("want", "got"))
+        assert np.isfinite(got).all()
+        tolerance = {1: 0.13, 2: 2e-2}.get(kind.bytes, 1e-4)  # of float8 the next code, beside a tie
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance / 10, err_msg=buffer.name)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("d", "values"),
+    [
+        (37, {}),
+        (96, {"LANES": 4, "TASKS": 8, "VEC": 4}),
+        (512, {"LANES": 96, "TASKS": 2, "VEC": 2, "ITEMS": 2}),
+        (512, {"LANES": 32, "TASKS": 2, "VEC": 8, "KEEP": 2, "EARLY": 1, "STORE": 1}),
+        (400, {"LANES": 64, "VEC": 8, "KEEP": 1, "PERSIST": 1, "FAST": 1, "BAKE": 1}),
+    ],
+)
+def test_rows_with_a_total(d: int, values: dict[str, int], tmp_path: Path) -> None:
+    _compare(models.rmsnorm, SMALL_ROWS, {"tokens": 7, "d": d}, tmp_path, **values)
+
+
+@needs_emulator
+def test_blocks_that_go_on_take_every_task(tmp_path: Path) -> None:
+    sizes = {"tokens": 2 * DEVICE.limits.sms + 5, "d": 64}
+    _compare(models.rmsnorm, SMALL_ROWS, sizes, tmp_path, LANES=64, TASKS=2, VEC=1, PERSIST=1)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"LANES": 64, "VEC": 8},
+        {"LANES": 32, "TASKS": 2, "VEC": 2, "KEEP": 8},
+        {"LANES": 16, "TASKS": 8, "VEC": 8, "KEEP": 4, "ITEMS": 1, "EARLY": 1},
+    ],
+)
+def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], tmp_path: Path) -> None:
+    _compare(models.fused_add_rmsnorm, SMALL_ROWS, {"tokens": 5, "d": 480}, tmp_path, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"LANES": 16},
+        {"LANES": 16, "TASKS": 8, "VEC": 8, "KEEP": 1, "RECIPROCAL": 2},
+        {"LANES": 4, "TASKS": 2, "VEC": 4, "KEEP": 8, "RECIPROCAL": 1},
+    ],
+)
+def test_groups_with_a_maximum(values: dict[str, int], tmp_path: Path) -> None:
+    _compare(models.group_quant, SMALL_ROWS, {"tokens": 3, "d": 384}, tmp_path, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"LANES": 16, "TASKS": 4, "VEC": 4, "ITEMS": 2},
+        {"VEC": 8, "ITEMS": 4, "SPLIT": 1, "FAST": 1, "STORE": 1},
+        {"LANES": 4, "TASKS": 4, "VEC": 2, "SPLIT": 1},
+    ],
+)
+def test_maps(values: dict[str, int], tmp_path: Path) -> None:
+    _compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, tmp_path, **values)

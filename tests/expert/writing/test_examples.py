@@ -1,0 +1,41 @@
+"""Every CUDA example, read by the expert's own reader: its template is read back, and compiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.expert.writing.building import build_all, configurations, read, variant
+from tests.expert.writing.models import MAP, ROOT, ROWS, choice
+from tunesmith.expert.model.kernel import Beyond, Draft, Kernel, Schedule
+from tunesmith.expert.model.lift import lift
+from tunesmith.expert.writing import write
+from tunesmith.expert.writing.plan import loops_in
+from tunesmith.problems import load_problem
+
+FOLDERS = sorted(path.parent for path in (ROOT / "examples/cuda").glob("*/problem.toml"))
+
+
+def _schedule(kernel: Kernel) -> Schedule:
+    if kernel.kept or any(each.totals for each in loops_in(kernel.steps)):
+        return ROWS
+    if not kernel.tasks:
+        return replace(MAP, split=None)
+    return replace(MAP, tasks=choice("TASKS", 1, 4))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_an_example_becomes_a_template_that_compiles(folder: Path) -> None:
+    problem, _ = load_problem(folder)
+    kernel = lift(problem)
+    assert not isinstance(kernel, Beyond), kernel.reason
+    template = read(write(Draft(kernel, _schedule(kernel)), problem), problem)
+    configs = configurations(template, problem, pairs=3)
+    assert len(configs) > 4
+    results = build_all([variant(template, problem, config) for config in configs])
+    for config, result in zip(configs, results, strict=True):
+        assert not isinstance(result, Exception), f"{config}: {result}"

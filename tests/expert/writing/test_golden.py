@@ -1,0 +1,53 @@
+"""The whole text of two templates. Written anew by: python -m tests.expert.writing.test_golden"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.expert.writing.building import read
+from tests.expert.writing.models import choice, cl_rmsnorm, rmsnorm
+from tunesmith.expert.model.kernel import Draft, Schedule
+from tunesmith.expert.writing import write
+
+GOLDEN = Path(__file__).with_name("golden")
+ROW = Schedule(
+    lanes=choice("LANES", 32, 256, default=256),
+    vector=choice("VEC", 1, 8),
+    keep=choice("KEEP", 0, 2),
+)
+CPU_ROW = Schedule(
+    tasks=choice("TASKS", 1, 64, default=64), vector=choice("VEC", 1, 8), items=choice("ITEMS", 1, 2)
+)
+CASES = {"rmsnorm.cu": (rmsnorm, ROW), "rmsnorm.cl": (cl_rmsnorm, CPU_ROW)}
+
+
+def _written(name: str) -> str:
+    model, schedule = CASES[name]
+    kernel, problem = model()
+    return write(Draft(kernel, schedule, prefer=(("wide", "VEC == 8 or d < 64"),)), problem)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text_is_as_it_was(name: str) -> None:
+    assert _written(name) == (GOLDEN / f"{name}.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text_reads_back_as_a_template(name: str) -> None:
+    model, schedule = CASES[name]
+    template = read(_written(name), model()[1])
+    assert [p.name for p in template.space.params] == [c.name for c in schedule.choices]
+    assert template.default.as_dict() == {c.name: c.default for c in schedule.choices}
+    assert "wide" in [c.name for c in template.space.constraints]
+
+
+def test_writing_twice_gives_the_same() -> None:
+    assert _written("rmsnorm.cu") == _written("rmsnorm.cu")
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for case in CASES:
+        (GOLDEN / f"{case}.txt").write_text(_written(case), "utf-8")

@@ -1,0 +1,81 @@
+"""What a written template asks for by itself, and what it refuses to write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.expert.writing import models
+from tests.expert.writing.building import read
+from tests.expert.writing.models import MAP, ROWS, choice
+from tunesmith.expert.c.nodes import Name
+from tunesmith.expert.model.kernel import Draft, Task
+from tunesmith.expert.writing import Unwritable, structural_rules, write
+from tunesmith.expert.writing.flat_rows import as_rows
+
+
+def test_rules_of_rows() -> None:
+    kernel, problem = models.rmsnorm()
+    odd = replace(ROWS, lanes=choice("LANES", 12, 48, 64))
+    assert structural_rules(Draft(kernel, odd), problem) == [
+        ("require", "block_fits", "LANES * TASKS <= device.max_threads"),
+        ("require", "whole_warps", "LANES <= 32 or LANES % 32 == 0"),
+        ("require", "even_teams", "LANES >= 32 or is_pow2(LANES)"),
+        ("require", "whole_vectors", "d % VEC == 0"),
+        ("require", "row_fits", "KEEP == 0 or LANES * VEC * KEEP >= d"),
+        ("prefer", "one_way_at_a_time", "KEEP == 0 or ITEMS == 1"),
+    ]
+
+
+def test_what_the_contract_grants_is_not_asked() -> None:
+    kernel, problem = models.group_quant()  # groups of 128
+    assert "whole_vectors" not in [name for _, name, _ in structural_rules(Draft(kernel, ROWS), problem)]
+
+
+def test_a_count_that_the_kernel_is_not_told_makes_the_grid_exact() -> None:
+    kernel, problem = models.silu_and_mul()
+    untold = replace(kernel, tasks=(Task("token", Name("gridDim.x"), "long long", "tokens"),))
+    schedule = replace(MAP, tasks=choice("TASKS", 1, 4))
+    template = read(write(Draft(untold, schedule), problem), problem)
+    rules = {c.name: c.expr.text for c in template.space.constraints}
+    assert rules["whole_blocks"] == "tokens % TASKS == 0"
+    assert "gridDim.x * TASKS" in template.source.replace("(int)TASK_BLOCKS", "gridDim.x")
+    with pytest.raises(Unwritable, match="not told how many tasks"):
+        write(Draft(untold, replace(schedule, persistent=choice("PERSIST", 0, 1))), problem)
+
+
+def test_choices_that_change_nothing_are_left_out() -> None:
+    kernel, problem = models.rmsnorm()
+    draft = Draft(kernel, ROWS, prefer=(("exact", "RECIPROCAL == 0 or VEC == 8"),))
+    template = read(write(draft, problem), problem)
+    assert "RECIPROCAL" not in [p.name for p in template.space.params]
+    assert "exact" not in [c.name for c in template.space.constraints]
+
+
+def test_steps_that_ask_for_todays_launch_are_refused() -> None:
+    kernel, problem = models.silu_and_mul()
+    loop = models.each("d", "out[token * out_stride + i] = input[blockDim.x + i];")
+    with pytest.raises(Unwritable, match=r"blockDim\.x"):
+        write(Draft(replace(kernel, steps=(loop,)), MAP), problem)
+
+
+def test_helpers_come_along_and_names_are_kept_apart() -> None:
+    kernel, problem = models.silu_and_mul()
+    loop = models.each(
+        "d",
+        "const float lane = silu(input[token * input_stride + i]); const float k = lane * 2.0f;"
+        "out[token * out_stride + i] = (__half)(k + lane);",
+    )
+    text = write(Draft(replace(kernel, steps=(loop,)), MAP), problem)
+    assert "__device__ float silu(T value)" in text
+    assert "const int lane_2 = threadIdx.x;" in text
+    assert "for (int k_2 = 0;" in text
+
+
+def test_a_flat_index_that_is_taken_apart_becomes_rows() -> None:
+    kernel, _ = models.cl_silu_and_mul()
+    rows = as_rows(kernel)
+    assert rows is not None
+    assert [(t.extent, t.type) for t in rows.tasks] == [(Name("tokens"), "size_t")]
+    assert as_rows(models.rmsnorm()[0]) is None
