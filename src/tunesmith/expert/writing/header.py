@@ -42,6 +42,7 @@ def header(plan: Plan, baked: Baked) -> list[str]:
     lines.append("[default]")
     lines += [f"{choice.name:<{width}} = {choice.default}" for _, choice in named]
     lines += _conditions(plan)
+    lines += _answers(plan)
     if baked.sizes:
         lines.append("[defines]")
         lines += [f'{macro} = "{text}"' for macro, text in baked.declared()]
@@ -79,6 +80,13 @@ def _conditions(plan: Plan) -> list[str]:
             width = max(map(len, table))
             lines += [f"[{kind}]", *(f'{name:<{width}} = "{text}"' for name, text in table.items())]
     return lines
+
+
+def _answers(plan: Plan) -> list[str]:
+    """Which configurations answer a remedy."""
+    answers = plan.draft.answers
+    width = max((len(remedy) for remedy, _ in answers), default=0)
+    return ["[answers]", *(f'{remedy:<{width}} = "{text}"' for remedy, text in answers)] if answers else []
 
 
 def _flags(plan: Plan) -> list[str]:
