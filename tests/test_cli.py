@@ -22,7 +22,18 @@ from tunesmith import __version__
 from tunesmith.cli import handled
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, KernelWrong, TunesmithError
 
-COMMANDS = ("init", "check", "tune", "resume", "report", "profile", "devices", "doctor")
+COMMANDS = (
+    "init",
+    "check",
+    "tune",
+    "template",
+    "explain",
+    "resume",
+    "report",
+    "profile",
+    "devices",
+    "doctor",
+)
 
 
 def shell(folder: Path, line: str, **more: str) -> Ended:

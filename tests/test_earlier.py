@@ -26,6 +26,7 @@ from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Admitted, Asked, Measured, Primed, Settings, Started
 from tunesmith.core.outcome import Outcome, Status
+from tunesmith.core.space import Config
 from tunesmith.earlier import ROWS, USED, priors
 from tunesmith.problems import PROBLEM_FILE
 from tunesmith.problems import TEMPLATE as TEMPLATE_NAME
@@ -108,7 +109,13 @@ def test_the_same_device_comes_first_then_the_newest(tmp_path: Path) -> None:
     ("changed", "words"),
     [
         ({"problem": PROBLEM.replace('name = "scale"\n', 'name = "other"\n')}, "its problem is other"),
-        ({"template": TEMPLATE.replace("VEC", "WIDTH")}, "its parameters are BLOCK, WIDTH, not BLOCK, VEC"),
+        (
+            {
+                "template": TEMPLATE.replace("VEC", "WIDTH"),
+                "outcomes": [outcome(0, Config.of({"BLOCK": 32, "WIDTH": 1}), {"small": 0.5, "wide": 0.25})],
+            },
+            "its parameters are BLOCK, WIDTH, not BLOCK, VEC",
+        ),
         ({"outcomes": A_FEW[2:]}, "it has measured no configuration that this template has"),
         ({"outcomes": ()}, "it has measured no configuration that this template has"),
     ],

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.samples import DEVICE, a_problem, a_template, baseline, built, started
+from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.digest import digest_of
 from tunesmith.core.events import (
     Asked,
     Baseline,
@@ -26,15 +28,24 @@ from tunesmith.core.events import (
     Surveyed,
     Verified,
 )
+from tunesmith.core.one_search import BUILDS, CONVINCED, LEAST, LITTLE
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
-from tunesmith.core.ports import Planner, Prior, Proposal, Searcher, SearchView
+from tunesmith.core.ports import (
+    Author,
+    Planner,
+    Prior,
+    Proposal,
+    Searcher,
+    SearchView,
+)
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.scores import LEAST_NOISE, USUAL_NOISE
 from tunesmith.core.space import Config, Param
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
 from tunesmith.expert.planner import GivenTemplate
-from tunesmith.loop import BATCH, BUILDS, CONVINCED, LEAST, LITTLE, SENTINEL_EVERY, Loop
+from tunesmith.expert.silent import Silent
+from tunesmith.loop import BATCH, SENTINEL_EVERY, Loop
 from tunesmith.search.exhaustive import Exhaustive
 from tunesmith.search.random import Random
 
@@ -144,7 +155,8 @@ class FakeLab:
         self.admitted.append(template)
 
     def build(self, trial: Trial) -> None:
-        assert (trial.effort, trial.purpose, trial.template) == ("build", "search", self.admitted[-1].digest)
+        assert (trial.effort, trial.purpose) == ("build", "search")
+        assert trial.template in [t.digest for t in self.admitted]
         self.to_build.append(trial)
 
     def built(self) -> Surveyed:
@@ -155,9 +167,12 @@ class FakeLab:
         assert chosen is not None, "the original has been built by its baseline"
         return self.survey(chosen)
 
+    def drop_builds(self) -> None:
+        self.to_build.clear()
+
     def submit(self, trial: Trial) -> None:
         assert trial.effort != "build"
-        assert trial.config is None or trial.template == self.admitted[-1].digest
+        assert trial.config is None or trial.template in [t.digest for t in self.admitted]
         self.queue.append(trial)
 
     def collect(self) -> Outcome:
@@ -216,6 +231,18 @@ class Watcher:
 
 
 @dataclass
+class MemoryTexts:
+    kept: dict[str, str] = field(default_factory=dict)
+
+    def put(self, text: str) -> str:
+        self.kept[digest_of(text)] = text
+        return digest_of(text)
+
+    def get(self, digest: str) -> str:
+        return self.kept[digest]
+
+
+@dataclass
 class Run:
     settings: Settings = field(default_factory=lambda: Settings(evals=40))
     searcher: Searcher = field(default_factory=Exhaustive)
@@ -223,23 +250,26 @@ class Run:
     lab: FakeLab = field(default_factory=FakeLab)
     records: Sequence[Recorded] = ()
     watcher: Watcher = field(default_factory=Watcher)
-    template: Template = TEMPLATE
+    template: Template | None = TEMPLATE
+    author: Author = field(default_factory=lambda: Silent("the template is given"))
+    texts: MemoryTexts = field(default_factory=MemoryTexts)
+    heeds_words: bool = True
 
     def __post_init__(self) -> None:
         self.journal = MemoryJournal(self.records or [Recorded(0, 0.0, started(self.settings))])
 
     def go(self) -> State:
-        space = self.template.space
         return Loop(
             PROBLEM,
-            self.template,
-            space.configs([w.as_dict() for w in PROBLEM.workloads], DEVICE.limits.names()),
+            Templates(PROBLEM, DEVICE, self.template, self.texts),
             self.settings,
             self.lab,
             self.searcher,
             self.planner,
+            self.author,
             self.journal,
             self.watcher,
+            self.heeds_words,
         ).run()
 
 
@@ -289,7 +319,7 @@ def test_events_come_in_the_order_of_the_story() -> None:
         *("Started", "Baseline", "Admitted", "Decided"),
         *("Asked", "Asked"),  # four, and the two that are left of the budget
         *["Measured"] * 6,
-        "Decided",
+        *("Searched", "Decided"),
         *("Asked", *["Measured"] * 3),  # a heat: the best in general, and at the workloads
         *("Verified", "Stopped"),
     ]
@@ -606,7 +636,7 @@ def test_the_story_of_a_run_that_builds_ahead() -> None:
         *("Asked", *["Surveyed"] * 4),  # nothing is measured before there is something to choose from
         "Asked",
         *["Measured"] * 4,
-        "Decided",
+        *("Searched", "Decided"),
         *("Asked", *["Measured"] * 3, "Verified", "Stopped"),
     ]
     build, measure, _ = events(run, Asked)
@@ -768,7 +798,8 @@ def test_a_run_that_has_used_up_its_builds_does_not_say_that_all_have_been_tried
 def test_a_run_that_goes_on_with_its_finals_builds_nothing_for_the_search() -> None:
     whole = Run(Settings(evals=20, ahead=AHEAD), Random())
     state = whole.go()
-    assert state.building, "ordered, and never waited for"
+    assert [s for s in whole.watcher.states if s.searching][-1].building, "ordered, and never waited for"
+    assert not state.building
     finish = next(r.number for r in whole.journal.records if r.event == state.decided[-1])
     for cut in (finish + 1, finish + 3, len(whole.journal.records)):
         again = Run(Settings(evals=20, ahead=AHEAD), Random(), records=whole.journal.records[:cut])

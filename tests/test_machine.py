@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.samples import DEVICE, a_problem, a_template, config, outcome, records, started
+from tests.test_loop import MemoryTexts
 from tunesmith import machine, registry
+from tunesmith.core.candidates import Templates
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.core.events import Admitted, Attached, Baseline, Event, Surveyed, SurveyedBuild
@@ -225,7 +227,8 @@ def a_run(device: Device, *events: Event, compiler: str = "nvrtc 13.4") -> State
 
 
 def place(state: State, here: Here) -> machine.Place:
-    return place_for(state, PROBLEM, TEMPLATE, here, 5, Path(), lambda _text: None)
+    templates = Templates(PROBLEM, state.device, TEMPLATE, MemoryTexts())
+    return place_for(state, PROBLEM, templates, here, 5, Path(), lambda _text: None)
 
 
 class TestPlace:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import DEVICE, TEMPLATE, a_device, a_problem, a_template
+from tests.samples import DEVICE, a_problem
 from tunesmith import registry
 from tunesmith.core.errors import BadInput
 from tunesmith.core.profile.facts import Ceilings
-from tunesmith.core.space import enumeration
 from tunesmith.store import CeilingsCache
 
 PROBLEM = a_problem()
@@ -42,51 +41,6 @@ class TestBackends:
         assert (absent.absent, absent.limits.capability) == (True, 80)
         assert isinstance(registry.compilers("cuda"), tuple)
         assert registry.backend("cuda").name == "cuda"
-
-
-class TestConfigs:
-    def test_what_no_build_could_make_fit_is_not_searched(self) -> None:
-        template = a_template(PROBLEM)
-        every = registry.configs_of(PROBLEM, template, DEVICE)
-        small = registry.configs_of(PROBLEM, template, a_device(max_threads=64))
-        assert {config["BLOCK"] for config in every} == {32, 64, 128, 256}
-        assert {config["BLOCK"] for config in small} == {32, 64}
-        assert all(config in every for config in small)
-
-    def test_a_device_on_which_nothing_fits(self) -> None:
-        with pytest.raises(
-            BadInput, match=r"fits a device, which demands: threads per block, 1 <= BLOCK <= 16$"
-        ) as caught:
-            registry.configs_of(PROBLEM, a_template(PROBLEM), a_device(max_threads=16))
-        assert "smaller values, or name another device" in (caught.value.hint or "")
-
-    def test_limits_that_leave_nothing_only_together(self) -> None:
-        text = TEMPLATE.replace('block = ["BLOCK"]', 'block = ["BLOCK"]\n// shared = "4096 // BLOCK"')
-        with pytest.raises(BadInput, match=r"1 <= BLOCK <= 64; shared memory per block, 0 <= .* <= 32$"):
-            registry.configs_of(PROBLEM, a_template(PROBLEM, text), a_device(max_threads=64, shared=32))
-
-    def test_constraints_that_leave_nothing_anywhere(self) -> None:
-        text = TEMPLATE.replace("// [require]", '// [require]\n// never = "device.sms > 9999"')
-        with pytest.raises(BadInput, match="the template's constraints leave no configuration") as caught:
-            registry.configs_of(PROBLEM, a_template(PROBLEM, text), a_device(max_threads=16))
-        assert caught.value.hint == "widen a parameter or loosen a constraint"
-
-    def test_limits_that_tie_too_much_together_are_left_to_trying(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        tied = a_template(PROBLEM, TEMPLATE.replace('block = ["BLOCK"]', 'block = ["BLOCK", "VEC"]'))
-        small = a_device(max_threads=128)
-        apart = len(registry.configs_of(PROBLEM, tied, DEVICE))
-        assert len(registry.configs_of(PROBLEM, tied, small)) < apart
-        monkeypatch.setattr(enumeration, "MAX_ROWS", 5)
-        assert len(registry.configs_of(PROBLEM, tied, small)) == apart
-
-    def test_a_space_that_cannot_be_listed_is_still_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        template = a_template(PROBLEM)
-        own = replace(template, space=replace(template.space))
-        monkeypatch.setattr(enumeration, "MAX_ROWS", 1)
-        with pytest.raises(BadInput, match="legal combinations"):
-            registry.configs_of(PROBLEM, own, DEVICE)
 
 
 class TestProfilesOfASearch:

@@ -209,7 +209,7 @@ def test_a_journal_from_before_there_was_steering_goes_on_without_it() -> None:
 def test_the_report_tells_bounds_before_and_after_and_every_step() -> None:
     run = run_of()
     state = run.go()
-    report = build_report(PROBLEM, state, template=ANSWERED)
+    report = build_report(PROBLEM, state, template_of=lambda _config: ANSWERED)
     assert [(b.workload, b.bound, b.distance) for b in report.bounds] == [
         ("small", "latency", 4.0),
         ("wide", "latency", 4.0),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.samples import DEVICE, a_problem, a_template, started
-from tests.test_loop import FakeLab, MemoryJournal, Run, Watcher
+from tests.test_loop import FakeLab, MemoryJournal, MemoryTexts, Run, Watcher
+from tunesmith.core.candidates import Templates
 from tunesmith.core.events import (
     Admitted,
     Asked,
@@ -23,6 +24,8 @@ from tunesmith.core.outcome import Result, Status
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
+from tunesmith.expert.planner import GivenTemplate
+from tunesmith.expert.silent import Silent
 from tunesmith.search.random import Random
 from tunesmith.survey import Survey
 
@@ -46,7 +49,7 @@ class FakeSurveyor:
     waiting: list[int] = field(default_factory=list)
     answered: list[Config | None] = field(default_factory=list)
 
-    def submit(self, template: Template, config: Config | None) -> None:
+    def submit(self, template: Template | None, config: Config | None) -> None:
         assert template == TEMPLATE
         self.queue.append(config)
 
@@ -58,13 +61,19 @@ class FakeSurveyor:
         return found(self.answered[-1])
 
 
+def a_survey(settings: Settings, surveyor: FakeSurveyor, journal: MemoryJournal) -> Survey:
+    templates = Templates(PROBLEM, ABSENT, TEMPLATE, MemoryTexts())
+    roles = (Random(), GivenTemplate(), Silent("the template is given"))
+    return Survey(PROBLEM, templates, settings, surveyor, *roles, journal, Watcher())
+
+
 def go(
     settings: Settings, records: list[Recorded] | None = None, surveyor: FakeSurveyor | None = None
 ) -> tuple[State, MemoryJournal, FakeSurveyor]:
     begun = replace(started(settings), device=ABSENT)
     journal = MemoryJournal(records or [Recorded(0, 0.0, begun)])
     surveyor = surveyor or FakeSurveyor()
-    state = Survey(TEMPLATE, CONFIGS, settings, surveyor, Random(), journal, Watcher()).run()
+    state = a_survey(settings, surveyor, journal).run()
     return state, journal, surveyor
 
 
@@ -96,7 +105,7 @@ def test_a_survey_killed_anywhere_goes_on_as_if_it_had_not_been() -> None:
         journal = MemoryJournal(begun)
         surveyor = FakeSurveyor(dies_after)
         try:
-            Survey(TEMPLATE, CONFIGS, settings, surveyor, Random(), journal, Watcher()).run()
+            a_survey(settings, surveyor, journal).run()
         except KeyboardInterrupt:
             pass
         again = FakeSurveyor()

@@ -36,7 +36,10 @@ Backend = Annotated[
     str | None, typer.Option(help="cuda, opencl, fake or replay:FILE; by default the language's own.")
 ]
 DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; see `devices`.")]
-TemplateFile = Annotated[Path | None, typer.Option("--template", help="The template to search.")]
+TemplateFile = Annotated[
+    Path | None, typer.Option("--template", help="The template to search; by default the expert writes one.")
+]
+OneTemplate = Annotated[Path | None, typer.Option("--template", help="A template of the kernel.")]
 ProblemFile = Annotated[
     Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")
 ]
@@ -70,7 +73,7 @@ def init(
 @app.command()
 def check(
     problem: ProblemFile,
-    template: TemplateFile = None,
+    template: OneTemplate = None,
     backend: Backend = None,
     device: DeviceName = None,
     seed: Seed = None,
@@ -128,7 +131,7 @@ def tune(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search a template's parameters on the device and deliver the verified winners."""
+    """Make templates of the kernel, search them on the device and deliver the verified winners."""
     with handled(as_json):
         from tunesmith import runs
 
@@ -148,6 +151,63 @@ def tune(
         with progress(as_json) as listener:
             finished = runs.start(problem, template, config, out, listener, prior_run or ())
         show_result(finished, as_json)
+
+
+@app.command()
+def template(
+    problem: ProblemFile,
+    out: Annotated[Path | None, typer.Option(help="The file to write; by default stdout.")] = None,
+    moves: Annotated[str | None, typer.Option(help="Only these, separated by commas; see `explain`.")] = None,
+    backend: Backend = None,
+    device: DeviceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Only write the expert's template of a kernel; nothing is built or run."""
+    with handled(as_json):
+        from tunesmith import authoring
+        from tunesmith.core.codec import encode
+
+        wanted = (
+            tuple(name.strip() for name in moves.split(",") if name.strip()) if moves is not None else None
+        )
+        made = authoring.make_template(problem, resolved(backend=backend, device=device), wanted, out)
+        if as_json:
+            print_json(encode(made))
+            return
+        for note in made.notes:
+            print_line(note, stderr=True)
+        for name, why in made.refused:
+            print_line(f"{name} does not apply: {why}", stderr=True)
+        if made.template is None:
+            print_line(f"there is no template: {made.declined}", stderr=True)
+            return
+        how = f"{', '.join(made.moves) or 'no moves'}; {made.feasible} configurations on {made.device}"
+        print_line(f"{made.problem}: {how}", stderr=True)
+        if out is None:
+            write(made.template.rstrip())
+        else:
+            go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
+            print_line(f"wrote {out}; search it with: {go_on}")
+
+
+@app.command()
+def explain(
+    problem: ProblemFile, backend: Backend = None, device: DeviceName = None, as_json: AsJson = False
+) -> None:
+    """Show what the expert reads in a kernel, and which moves apply to it."""
+    with handled(as_json):
+        from tunesmith import authoring
+        from tunesmith.core.codec import encode
+
+        reading = authoring.explain(problem, resolved(backend=backend, device=device))
+        if as_json:
+            print_json(encode(reading))
+            return
+        show_lines(list(reading.lines))
+        print_line("")
+        print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
+        for name, why in reading.refused:
+            print_line(f"  {name} does not apply: {why}")
 
 
 @app.command()
@@ -179,7 +239,7 @@ def report(
 @app.command()
 def profile(
     target: Annotated[Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")],
-    template: TemplateFile = None,
+    template: OneTemplate = None,
     values: Annotated[
         str | None, typer.Option("--config", help='Of the template: "BLOCK=128 VEC=4"; the rest by default.')
     ] = None,

@@ -16,16 +16,22 @@ from rich.text import Text
 
 from tunesmith.core.device import Device
 from tunesmith.core.events import (
+    Admitted,
     Attached,
     Baseline,
     Decided,
+    Declined,
+    Drafted,
     Measured,
     Primed,
     Recorded,
+    Rejected,
+    Searched,
     Steered,
     Surveyed,
     Verified,
 )
+from tunesmith.core.gate import rule_text
 from tunesmith.core.report import RULES, Failure, Report, best_so_far, config_text, interval_text
 from tunesmith.core.state import State
 from tunesmith.core.survey import LABELS, SurveyReport, planned
@@ -78,6 +84,8 @@ class Progress:
                     f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing
                 )
                 self._say(f"the original is right; it takes {times}")
+            case Decided("refactor", reason):
+                self._say(f"round {sum(d.decision == 'refactor' for d in state.decided)}: {reason}")
             case Steered(focus, reason):
                 where = (
                     f"looks first at {focus} ({focus.inside} of {focus.of})" if focus else "looks everywhere"
@@ -85,12 +93,25 @@ class Progress:
                 self._say(f"the search {where}: {reason}")
             case Decided("finish", reason):
                 self._say(f"search ended: {reason}")
+            case Drafted(candidate, moves=moves):
+                self._say(f"template {candidate} is written: {', '.join(moves)}")
+            case Declined(reason):
+                self._say(f"no template: {_first_line(reason)}")
+            case Rejected(candidate, reason, again=again):
+                then = "; asking for another" if again else ""
+                self._say(f"template {candidate} is turned away: {_first_line(reason)}{then}")
+            case Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
+                without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
+                self._say(f"template {candidate} is right, {feasible} configurations{without}")
+            case Searched(candidate, reason) if candidate:
+                self._say(f"search of template {candidate} ended: {reason}")
             case Measured(outcome):
                 self._show(self._searching(state), always=outcome.trial.purpose == "finalist")
             case Verified(outcome):
                 bad = [r for r in outcome.results if not r.ok]
                 verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
-                self._say(f"verification of {outcome.trial.config}: {verdict}")
+                config = outcome.trial.config
+                self._say(f"verification of {config.label if config else 'the original'}: {verdict}")
             case _:
                 pass
 
@@ -105,13 +126,16 @@ class Progress:
         limit = state.started.settings.evals if state.started else None
         feasible = state.admitted.feasible if state.admitted else 0
         total = feasible if limit is None else min(limit, feasible)
+        if state.draft is not None:
+            return f"checking template {state.draft.id}, {len(state.gated(state.draft.id))} configurations"
         leader = best_so_far(state)
         best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
         trouble = f", {failed} failed" if failed else ""
         if raced := len(state.finalists()):
             entered = sum(t.purpose == "finalist" for t in state.asked)
             return f"raced {raced} of {entered} finalists"
-        return f"searched {done} of {total}{best}{trouble}"
+        of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
+        return f"searched {done}{of}{best}{trouble}"
 
     def _say(self, text: str) -> None:
         """Something worth keeping on the screen."""
@@ -174,7 +198,7 @@ def report_table(report: Report) -> Table:
             f"{w.tuned_us:.1f} µs",
             f"{w.speedup:.2f}×",
             interval_text(w),
-            config_text(w.config),
+            config_text(w.config, w.template),
         )
     return table
 
@@ -187,15 +211,22 @@ def report_summary(report: Report, folder: str) -> list[str]:
     lines = []
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
-    lines.append(f"general config   {config_text(report.general)}")
+    lines.append(f"general config   {config_text(report.general, report.general_template)}")
+    lines += [
+        f"{f'round {r.number}':<16} {', '.join(r.moves) or 'no moves'}: {_first_line(r.verdict)}"
+        for r in report.rounds
+    ]
     lines.append(f"evaluations      {sum(report.evaluations.values())} ({counts}); {report.reason}")
     if report.pruned:
         why = ", ".join(f"{p.count} {RULES.get(p.rule, p.rule)}" for p in report.pruned)
         lines.append(f"built            {report.built}; not measured: {why}")
     if report.failures and not report.evaluations.get("ok"):
         first = report.failures[0]
-        why = (first.detail.strip().splitlines() or ["no reason given"])[0]
+        why = _first_line(first.detail)
         lines.append(f"nothing worked   {config_text(first.config)}: {first.status}, {why}")
+    lines += [
+        f"template         {shlex.quote(f'{folder}/{name}')}" for name in report.templates if report.rounds
+    ]
     if report.tuned:
         lines.append(f"tuned kernel     {shlex.quote(f'{folder}/tuned/')}  (start with dispatch.json)")
     lines.append(
@@ -204,6 +235,10 @@ def report_summary(report: Report, folder: str) -> list[str]:
         else f"resume it with   tunesmith resume {shlex.quote(folder)}"
     )
     return lines
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason given"])[0]
 
 
 def _survey_table(survey: SurveyReport) -> Table:
@@ -229,7 +264,7 @@ def _survey_summary(report: Report, survey: SurveyReport, folder: str) -> list[s
     for failure in report.failures:
         first.setdefault(failure.status, failure)
     for status, failure in first.items():
-        why = (failure.detail.strip().splitlines() or ["no reason given"])[0]
+        why = _first_line(failure.detail)
         lines.append(f"{status:<16} {config_text(failure.config)}: {why}")
     return [*lines, f"resume it with   tunesmith resume {shlex.quote(folder)}"]
 

@@ -7,13 +7,17 @@ over, and the searcher finds out soon whether it does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from tunesmith.core.candidates import rows_for
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.events import Primed
+from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
+from tunesmith.core.rounds import best_scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
@@ -22,6 +26,7 @@ from tunesmith.store import JOURNAL, RunFolder
 
 LOOKED_AT = 40  # of the runs here, the newest
 USED = 3
+NOTHING = "it has measured no configuration that this template has"
 ROWS = 400  # of one run: its best half, and of the rest every so many
 
 
@@ -29,12 +34,13 @@ def priors(
     root: Path,
     named: Sequence[Path],
     problem: Problem,
-    template: Template,
+    template: Template | None,
     device: Device,
     note: Callable[[str], None] = lambda _text: None,
 ) -> tuple[Primed, ...]:
     """What the runs `named` have found, or with none the newest ones below `root` that fit; of the same
-    device first. Runs nobody named that cannot be read are passed over with a note."""
+    device first. Runs nobody named that cannot be read are passed over with a note. Where templates are still
+    to be written, every run of the problem fits: which of them tells something, the loop will see."""
     if named:
         return tuple(_named(path, problem, template) for path in named)
     found: list[tuple[bool, Primed]] = []
@@ -63,25 +69,26 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def _named(path: Path, problem: Problem, template: Template) -> Primed:
+def _named(path: Path, problem: Problem, template: Template | None) -> Primed:
     state, own = _read(path)
     primed = _primed(path.resolve().name, state, own, problem, template)
     if isinstance(primed, str):
+        about = template.path if template is not None else problem.name
         raise BadInput(
-            f"this run says nothing about {template.path}: {primed}",
+            f"this run says nothing about {about}: {primed}",
             where=str(path),
             hint="name a run of a template with the same parameters, or leave --prior-run out",
         )
     return primed
 
 
-def _read(path: Path) -> tuple[State, tuple[Problem, Template]]:
+def _read(path: Path) -> tuple[State, Problem]:
     """Whatever is wrong with a run that someone else wrote is bad input, and no fault of ours."""
     folder = RunFolder.open(path)
     try:
         state = fold(folder.journal().read())
-        own = reload(folder, state.started)
-        sound_scores(own[0], state)
+        own, _ = reload(folder, state.started)
+        sound_scores(own, state)
     except TunesmithError:
         raise
     except Exception as error:
@@ -90,24 +97,33 @@ def _read(path: Path) -> tuple[State, tuple[Problem, Template]]:
 
 
 def _primed(
-    name: str, state: State, own: tuple[Problem, Template], problem: Problem, template: Template
+    name: str, state: State, other: Problem, problem: Problem, template: Template | None
 ) -> Primed | str:
-    """The run's scores for this template, or why there are none."""
-    other_problem, other = own
-    if other_problem.name != problem.name:
-        return f"its problem is {other_problem.name}, not {problem.name}"
-    domains = {param.name: set(param.values) for param in template.space.params}
-    if domains.keys() != {param.name for param in other.space.params}:
-        listed = ", ".join(param.name for param in other.space.params)
-        return f"its parameters are {listed}, not {', '.join(domains)}"
-    rows = [
-        (Config(tuple((key, values[key]) for key in domains)), tried.score)
-        for tried in sound_scores(other_problem, state)
-        if all((values := tried.config.as_dict()).get(key) in domain for key, domain in domains.items())
-    ]
+    """The run's scores for this template, or for the best of its own; or why there are none."""
+    if other.name != problem.name:
+        return f"its problem is {other.name}, not {problem.name}"
+    tried = sound_scores(other, state)
+    fitting = [t for t in tried if template is None or _names(t) == {p.name for p in template.space.params}]
+    if tried and not fitting and template is not None:
+        listed = ", ".join(tried[0].config.as_dict())
+        return f"its parameters are {listed}, not {', '.join(p.name for p in template.space.params)}"
+    known = best_scores(tuple(fitting))
+    if not known:
+        return NOTHING
+    best = max(
+        known, key=lambda own: known[own]
+    )  # of several templates one: their scores have little in common
+    own = [t for t in fitting if t.config.candidate == best]
+    rows = [(replace(t.config, candidate=""), t.score) for t in own]
+    if template is not None:
+        rows = rows_for(template, rows)
     if not any(score is not None for _, score in rows):
-        return "it has measured no configuration that this template has"
+        return NOTHING
     return Primed(f"{name} on {state.device.name}", tuple(_thinned(rows)))
+
+
+def _names(tried: Tried) -> set[str]:
+    return set(tried.config.as_dict())
 
 
 def _thinned(rows: Sequence[tuple[Config, float | None]]) -> Iterator[tuple[Config, float | None]]:

@@ -9,52 +9,68 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.core import choose
-from tunesmith.core.digest import seed_of
-from tunesmith.core.events import Admitted, Asked, Decided, Event, Measured, Settings, Stopped
+from tunesmith.core import choose, gate
+from tunesmith.core.budget import exhausted_budget, exhausted_share
+from tunesmith.core.candidates import Templates
+from tunesmith.core.drafting import Drafting, of_this_round
+from tunesmith.core.errors import BadInput, TunesmithError, bug_text
+from tunesmith.core.events import (
+    Admitted,
+    Asked,
+    Decided,
+    Event,
+    Measured,
+    Rejected,
+    Searched,
+    Settings,
+    Stopped,
+)
+from tunesmith.core.files.template_guard import guarded
+from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
-from tunesmith.core.ports import Journal, Lab, Listener, Planner, Prior, Searcher, SearchView, Tried
+from tunesmith.core.ports import (
+    Author,
+    Journal,
+    Lab,
+    Listener,
+    Planner,
+    Searcher,
+)
 from tunesmith.core.problem import Problem
 from tunesmith.core.pruning import prune
 from tunesmith.core.racing import heat
-from tunesmith.core.scores import last_improvement, noise, scores
-from tunesmith.core.space import Config, ConfigSet
-from tunesmith.core.state import State, apply, fold
+from tunesmith.core.scores import scores
+from tunesmith.core.space import Config
+from tunesmith.core.state import Candidate, State, apply, fold
 from tunesmith.core.steering import Steerable
+from tunesmith.core.steering_rounds import of_search, to_look_at
 from tunesmith.core.steering_steps import ToProfile, next_step
-from tunesmith.core.survey import features
-from tunesmith.core.template import Template
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
-BUILDS = 4  # at most so many for each evaluation the budget has
-LITTLE = 64  # configurations are all tried, if the budget allows: less is no saving
-LEAST = 40  # evaluations before a searcher is believed that there is nothing more to gain,
-PER_PARAMETER = 12  # or so many for each parameter,
-CONVINCED = 3  # when it says so so often in a row,
-STALLED = 0.4  # and this share of the evaluations has found nothing
+REPAIRS = 2  # times an author may mend a draft
 
 
 @dataclass
 class Loop:
     problem: Problem
-    template: Template
-    configs: ConfigSet
+    templates: Templates
     settings: Settings
     lab: Lab
     searcher: Searcher
     planner: Planner
+    author: Author
     journal: Journal
     listener: Listener
+    heeds_words: bool = True  # whether the author can make use of what is said of its draft
 
     def run(self) -> State:
         """Go on from whatever the journal holds until the run has stopped."""
         self._state = fold(self.journal.read())
         self._issued: set[int] = set()
-        self._offered = Steerable(dict(self.template.answers), self.template.space.params, self.configs)
+        self._at_lab: set[str] = set()
         if self.settings.steer and self.lab.no_profiles and self._state.stopped is None:
             self.listener.note(f"the search is not steered: {self.lab.no_profiles}")
-        self.lab.admit(self.template)
         self._issue()
         while self._state.stopped is None:
             self._step()
@@ -64,14 +80,81 @@ class Loop:
         state = self._state
         if state.baseline is None:
             self._append(self.lab.baseline())
-        elif state.admitted is None:
-            self._append(Admitted(self.template.digest, len(self.configs), self.template.space.combinations))
-        elif not state.decided:
-            self._append(self.planner.decide(state))
+        elif self.templates.given is not None and state.admitted is None:
+            given = self.templates.given
+            own = Candidate("", given.digest)
+            self._append(Admitted(given.digest, len(self.templates.configs(own)), given.space.combinations))
+        elif state.under_way is None:
+            self._decide()
+        elif state.under_way.decision == "refactor":
+            self._refactor(state.under_way)
         elif state.searching:
             self._search()
         else:
             self._finish()
+
+    def _decide(self) -> None:
+        """Where templates are written, what is known of the best so far tells what is written next."""
+        state = self._state
+        spent = exhausted_budget(state) if state.decided else None
+        is_new_round = self.templates.given is None and all(c.status != "admitted" for c in state.candidates)
+        looks = is_new_round and self.settings.steer and not self.lab.no_profiles
+        if not spent and looks and (wanted := to_look_at(self.problem, state)) is not None:
+            self._look_at(wanted)
+        else:
+            self._append(Decided("finish", spent) if spent else self._planned())
+
+    def _planned(self) -> Decided:
+        try:
+            return self.planner.decide(self._state)
+        except TunesmithError:
+            raise
+        except Exception as error:  # what has been found so far is not lost by it
+            return Decided("finish", f"the planner failed, which is a bug in Tunesmith: {bug_text(error)}")
+
+    # -- refactoring --------------------------------------------------------------------------------
+
+    def _refactor(self, decision: Decided) -> None:
+        """A draft, kept before it is named; then the gate, until it is let in or turned away."""
+        state = self._state
+        if state.in_flight:
+            self._append(Measured(self.lab.collect()))
+        elif state.draft is None:
+            self.listener.note("writing a template")
+            self._append(Drafting(self.problem, self.templates, self.author).draft(state, decision))
+        else:
+            self._gate(state.draft)
+
+    def _gate(self, draft: Candidate) -> None:
+        for other in self._state.candidates:
+            if other.drafted and other.id != draft.id and other.drafted.template == draft.template:
+                why = f"it is the same text as template {other.id}"
+                self._append(Rejected(draft.id, why, same_as=other.id))
+                return
+        may_mend = len(of_this_round(self._state)) <= REPAIRS
+        try:
+            template, configs = self.templates.of(draft), self.templates.configs(draft)
+            done = self._state.gated(draft.id)
+            step = gate.examine(template.space.params, template.default, configs, done, may_mend)
+            if isinstance(step, gate.Passed):
+                self._append(self._admitted(draft, step))
+                return
+        except BadInput as error:
+            step = gate.Faulty(str(error), ())
+        if isinstance(step, gate.Checks):
+            self._ask([(config, self._workloads) for config in step.configs], "short", "gate")
+            return
+        again = may_mend and (self.heeds_words or bool(step.without))
+        self._append(Rejected(draft.id, step.reason, step.trials, step.without, again))
+
+    def _admitted(self, draft: Candidate, passed: gate.Passed) -> Admitted:
+        """With rules the text that is searched, and delivered, has them too."""
+        template, digest = self.templates.of(draft), draft.template
+        count = len(self.templates.configs(draft))
+        if passed.rules:
+            digest = self.templates.keep(guarded(template.source, passed.rules, template.path))
+            count = len(self.templates.configs(Candidate(draft.id, digest)))
+        return Admitted(digest, count, template.space.combinations, draft.id, passed.rules)
 
     # -- searching ----------------------------------------------------------------------------------
 
@@ -79,7 +162,8 @@ class Loop:
         """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
         state = self._state
         is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
-        reason = self._exhausted_budget() or self._nothing_to_gain()
+        search, cut = self._of_one(), exhausted_share(state)
+        reason = exhausted_budget(state) or cut or search.nothing_to_gain()
         if reason is None:
             if is_hungry and self._steer():
                 return
@@ -93,20 +177,26 @@ class Loop:
                 return
             if is_hungry and self._ask_batch(1):
                 return
-            reason = None if state.in_flight else self._nothing_left()
+            reason = None if state.in_flight else search.nothing_left()
         if state.in_flight:
             self._append(Measured(self.lab.collect()))
         else:
             assert reason is not None
-            self._append(Decided("finish", reason))
+            self._append(Searched(search.candidate.id, reason, reason == cut))
+            self.lab.drop_builds()
+
+    def _of_one(self) -> OneSearch:
+        return OneSearch(self.problem, self._state, self.templates)
 
     def _steer(self) -> bool:
         """Look at a kernel, or move the focus, where that is due. Nothing is looked at while anything is
         measured: what is under way is waited for."""
         if self.lab.no_profiles or not self.settings.steer:
             return False
-        state = self._state
-        step = next_step(self.problem, state, self._offered, scores(self.problem, state))
+        state, search = self._state, self._of_one()
+        offered = Steerable(dict(search.template.answers), search.template.space.params, search.configs)
+        own = of_search(state, search.candidate.id)
+        step = next_step(self.problem, own, offered, search.tried())
         if step is None:
             return False
         if not isinstance(step, ToProfile):
@@ -114,8 +204,13 @@ class Loop:
         elif state.in_flight:
             self._append(Measured(self.lab.collect()))
         else:
-            self._append(self.lab.profile(step.config, step.workload, step.seconds))
+            self._look_at(step)
         return True
+
+    def _look_at(self, wanted: ToProfile) -> None:
+        if wanted.config is not None:
+            self._admit(wanted.config)
+        self._append(self.lab.profile(wanted.config, wanted.workload, wanted.seconds))
 
     def _ask_batch(self, least: int) -> bool:
         """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
@@ -131,8 +226,7 @@ class Loop:
             if len(state.pool) < least:
                 return False
             pool = tuple(found.config for found in state.pool if found.config is not None)
-        tried = scores(self.problem, state)
-        proposal = self.searcher.ask(self._view(pool, tried), BATCH)
+        proposal = self.searcher.ask(self._of_one().view(pool), BATCH)
         if proposal.configs:
             asked = [(config, self._workloads) for config in proposal.configs]
             self._ask(asked, "short", "search", None if pool else proposal.gain)
@@ -140,83 +234,16 @@ class Loop:
 
     def _ask_builds(self) -> bool:
         """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
-        ahead, possible = self.settings.ahead, self._may_build()
+        search = self._of_one()
+        ahead, possible = self.settings.ahead, search.may_build()
         missing = min(possible, ahead - len(self._state.pool) - len(self._state.building))
         if missing <= 0 or missing < min(possible, ahead // 2):
             return False
-        proposal = self.searcher.ask(self._view(None, scores(self.problem, self._state)), missing)
+        proposal = self.searcher.ask(search.view(None), missing)
         if proposal.configs:
             asked = [(config, self._workloads) for config in proposal.configs]
             self._ask(asked, "build", "search", proposal.gain)
         return bool(proposal.configs)
-
-    def _may_build(self) -> int:
-        """How many more configurations there are that the budget has room to build."""
-        known, evals = len(self._state.known), self.settings.evals
-        left = len(self.configs) - known
-        return left if evals is None else max(0, min(left, BUILDS * evals - known))
-
-    def _view(self, pool: tuple[Config, ...] | None, tried: tuple[Tried, ...]) -> SearchView:
-        """With a pool all of it is open; without one nothing is that was built or asked for."""
-        state = self._state
-        waiting = [t.config for t in (*state.in_flight, *state.building)]
-        if pool is None:
-            waiting += [found.config for found in state.pool]
-        under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
-        return SearchView(
-            space=self.template.space,
-            configs=self.configs,
-            default=self.template.default,
-            tried=tried,
-            in_flight=under_way,
-            closed=frozenset(verdict.config for verdict in state.pruned),
-            budget_left=self._evals_left() if pool is not None or not self.settings.ahead else None,
-            # To have looked at a kernel changes no draw: a search that is not steered is the same without.
-            seed=seed_of(self.settings.seed, "ask", state.events - len(state.profiled) - len(state.steered)),
-            weights=tuple(w.weight for w in self.problem.workloads),
-            priors=tuple(Prior(primed.name, primed.rows) for primed in state.primed),
-            pool=pool,
-            static={found.config: features(found) for found in state.surveyed if found.config is not None},
-            noise=noise(state),
-            focus=state.focus,
-        )
-
-    def _evals_left(self) -> int | None:
-        tried = sum(t.purpose == "search" and t.effort != "build" for t in self._state.asked)
-        return None if self.settings.evals is None else max(0, self.settings.evals - tried)
-
-    def _exhausted_budget(self) -> str | None:
-        if self._evals_left() == 0:
-            return f"the budget of {self.settings.evals} evaluations is used up"
-        spent = self._state.elapsed - self._state.attached_at
-        if self.settings.seconds is not None and spent > self.settings.seconds:
-            return f"the budget of {self.settings.seconds:g} seconds is used up"
-        return None
-
-    def _nothing_left(self) -> str:
-        if len(self._state.known) >= len(self.configs):
-            return "every configuration has been tried"
-        if self.settings.ahead and not self._may_build():
-            return f"the budget of {len(self._state.known)} builds is used up"
-        return "the search proposes nothing more"
-
-    def _nothing_to_gain(self) -> str | None:
-        """Whether the searcher expects less than measurements could tell from nothing, and for a good while
-        nothing more was found: it is sure of itself sooner than it should be."""
-        state = self._state
-        if state.focus is not None:
-            return None  # what is expected is expected of a part
-        gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
-        done = len(state.searched())
-        if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
-            return None
-        visible = noise(state)
-        if max(gains) >= visible / 2 or len(self.configs) <= LITTLE:
-            return None
-        since = done - last_improvement(scores(self.problem, state), visible)
-        if since < max(LEAST, done * STALLED):
-            return None
-        return f"more trials are expected to gain {max(gains):.2%}, measurements here can see {visible:.2%}"
 
     def _sentinel_due(self) -> bool:
         since = 0
@@ -237,8 +264,9 @@ class Loop:
             self._ask(entered, "long", "finalist")
             return
         for config, workloads in choose.unverified(self.problem, state):
-            self.listener.note(f"verifying {config} in a fresh process")
-            trial = Trial(state.next_trial, config, workloads, "long", "finalist", self.template.digest)
+            self.listener.note(f"verifying {config.label} in a fresh process")
+            trial = Trial(state.next_trial, config, workloads, "long", "finalist", self._digest(config))
+            self._admit(config)
             self._append(self.lab.verify(trial))
             return
         if self._profile_winner():
@@ -256,7 +284,7 @@ class Loop:
                 continue
             timed = choose.timing_of(state, pick.config, pick.workload)
             if timed is not None and timed.timing is not None:
-                self._append(self.lab.profile(pick.config, pick.workload, timed.timing.seconds))
+                self._look_at(ToProfile(pick.config, pick.workload, timed.timing.seconds))
                 return True
         return False
 
@@ -276,7 +304,7 @@ class Loop:
         """One event for all: each event follows from those before it, wherever a run is killed."""
         first = self._state.next_trial
         trials = tuple(
-            Trial(first + i, config, workloads, effort, purpose, self.template.digest if config else "")
+            Trial(first + i, config, workloads, effort, purpose, self._digest(config) if config else "")
             for i, (config, workloads) in enumerate(what)
         )
         self._append(Asked(trials, gain))
@@ -289,10 +317,22 @@ class Loop:
             if trial.id in self._issued:
                 continue
             self._issued.add(trial.id)
+            if trial.config is not None:
+                self._admit(trial.config)
             if trial.effort == "build":
                 self.lab.build(trial)
             else:
                 self.lab.submit(trial)
+
+    def _digest(self, config: Config) -> str:
+        return self._state.candidate(config.candidate).template
+
+    def _admit(self, config: Config) -> None:
+        """The lab knows a template before it is asked about a configuration of it."""
+        digest = self._digest(config)
+        if digest not in self._at_lab:
+            self._at_lab.add(digest)
+            self.lab.admit(self.templates.of(self._state.candidate(config.candidate)))
 
     def _append(self, event: Event) -> None:
         record = self.journal.append(event)

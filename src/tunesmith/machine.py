@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith import registry
+from tunesmith.core.candidates import Templates
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.core.events import Attached
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
+from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State
 from tunesmith.core.survey import judge, still_unable
 from tunesmith.core.template import Template, Variant, builds_of, original
@@ -119,7 +121,7 @@ def _probes(problem: Problem, template: Template | None, device: Device) -> list
     if device.absent:
         found = [build.variant for build in builds_of(problem, None, None)]
     if template is not None:
-        configs = registry.configs_of(problem, template, device)
+        configs = configs_of(problem, template, device)
         config = template.default if template.default in configs else configs[0]
         allowed = [
             build.variant
@@ -187,7 +189,7 @@ class Place:
 def place_for(
     state: State,
     problem: Problem,
-    template: Template,
+    templates: Templates,
     here: Here,
     builders: int,
     scratch: Path,
@@ -202,13 +204,13 @@ def place_for(
                 f"what this run has timed was built with {compiler}; here there is: {listed(known)}",
                 hint="resume it where that compiler is, or start a new run here",
             )
-        compiler = choose_compiler(problem, template, device, here.spec, scratch, note)
+        compiler = choose_compiler(problem, templates.given, device, here.spec, scratch, note)
     if device.absent == state.device.absent and compiler == state.compiler:
         return Place(device, missing)
     unable: tuple[Config, ...] = ()
     if not device.absent and compiler == state.compiler:
         accidents = (COMPILER_CRASHED, COMPILER_SLOW)
-        unable = still_unable(problem, template, state.surveyed, device, accidents)
+        unable = still_unable(problem, templates.lookup(state), state.surveyed, device, accidents)
     ahead = registry.built_ahead(device, registry.builder_count(device, builders))
     return Place(device, missing, Attached(device, compiler, ahead, unable))
 

@@ -134,17 +134,19 @@ def _refuse_cuda_words(launches: tuple[Launch, ...], language: str, where: str) 
 # -- what a run keeps -----------------------------------------------------------------------------------
 
 
-def keep(folder: RunFolder, problem: Problem, files: Files, template: Template) -> dict[str, str]:
+def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
     """Store every text that was read; name -> digest."""
     texts = dict(files.texts)
     texts |= {HEADER + spelling: text for spelling, text in problem.kernel.headers}
-    texts[TEMPLATE + template.path] = template.source
-    texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
+    if template is not None:
+        texts[TEMPLATE + template.path] = template.source
+        texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
     return {name: folder.put(text.encode()) for name, text in texts.items()}
 
 
-def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template]:
-    """Problem and template as the run keeps them, whatever has become of the user's files since."""
+def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template | None]:
+    """Problem and template, where one was given, as the run keeps them, whatever has become of the user's
+    files since."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
     texts = {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
@@ -154,6 +156,8 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
         read=lambda name: texts[name],
         find_header=_kept(texts, HEADER),
     )
+    if not started.template:
+        return problem, None
     name = started.template.removeprefix(TEMPLATE)
     find_header = _kept(texts, TEMPLATE_HEADER)
     template = parse_template(texts[started.template], path=name, problem=problem, find_header=find_header)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tunesmith import machine, registry
 from tunesmith.config import RunConfig
+from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
@@ -30,7 +31,7 @@ from tunesmith.lab.profiling import Profiler, Subject
 from tunesmith.lab.runner import Runner
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import load_problem, load_template, reload
-from tunesmith.store import JOURNAL, CeilingsCache, RunFolder, explained
+from tunesmith.store import JOURNAL, CeilingsCache, FolderTexts, RunFolder, explained
 
 NOT_WANTED = "--no-counters was given"
 
@@ -122,6 +123,7 @@ def _of_run(path: Path) -> Asked:
     state = fold(folder.journal().read())
     problem, template = reload(folder, state.started)
     assert state.started is not None
+    template_of = Templates(problem, state.device, template, FolderTexts(folder)).lookup(state)
     if state.started.backend == "replay":
         raise BadInput(
             "a run of recorded times has nothing to profile", where=str(path), hint="name another run"
@@ -133,7 +135,7 @@ def _of_run(path: Path) -> Asked:
     else:
         picked |= {pick.workload: pick.config for pick in verified_choice(problem, state).picks}
     subjects = {
-        name: (Subject(), *([Subject(template, config)] if config is not None else []))
+        name: (Subject(), *([Subject(template_of(config), config)] if config is not None else []))
         for name, config in picked.items()
     }
     spec = registry.ABSENT_FAKE if _is_absent_fake(state.device) else state.started.backend

@@ -13,14 +13,20 @@ from tunesmith import config as settings
 from tunesmith.core.errors import BadInput, DeviceMissing
 
 if TYPE_CHECKING:
+    from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
     from tunesmith.core.events import Settings
     from tunesmith.core.outcome import Outcome
-    from tunesmith.core.ports import Backend, Journal, Lab, Listener, ResultCache, Searcher
+    from tunesmith.core.ports import (
+        Backend,
+        Journal,
+        Lab,
+        Listener,
+        ResultCache,
+        Searcher,
+    )
     from tunesmith.core.problem import Problem
     from tunesmith.core.profile.counting import Counting
-    from tunesmith.core.space import ConfigSet, Space
-    from tunesmith.core.template import Template
     from tunesmith.lab.bench import Bench
     from tunesmith.lab.builders import Builders
     from tunesmith.lab.ceilings import KeptCeilings
@@ -337,73 +343,35 @@ def instructions_reader(spec: str) -> ReadInstructions:
     return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {name} builds")
 
 
-def configs_of(problem: Problem, template: Template, device: Device) -> ConfigSet:
-    """What is searched: the legal configurations, without those that no build could make fit the device."""
-    from tunesmith.core.space.hardware import hardware_constraints
-
-    space, sizes, known = template.space, [w.as_dict() for w in problem.workloads], device.limits.names()
-    limits = hardware_constraints(template, device.limits)
-    fitting = replace(space, constraints=space.constraints + limits)
-    try:
-        found = fitting.configs(sizes, known)
-    except BadInput:
-        # The device may tie together parameters that the template leaves apart, until there are more
-        # combinations than can be listed. Then trying finds out.
-        found = space.configs(sizes, known)
-    if len(found):
-        return found
-    if not limits or _is_empty(space, sizes, known):
-        raise BadInput(
-            f"the template's constraints leave no configuration on {device.name}",
-            where=template.path,
-            hint="widen a parameter or loosen a constraint",
-        )
-    # Each limit by itself, or else all of them together.
-    alone = [(limit, replace(space, constraints=(*space.constraints, limit))) for limit in limits]
-    fatal = [limit for limit, one in alone if _is_empty(one, sizes, known)]
-    broken = "; ".join(f"{c.name.removeprefix('device: ')}, {c.expr.text}" for c in fatal or limits)
-    raise BadInput(
-        f"no configuration of the template fits {device.name}, which demands: {broken}",
-        where=template.path,
-        hint="give its parameters smaller values, or name another device with --device",
-    )
-
-
-def _is_empty(space: Space, sizes: Sequence[dict[str, int]], known: dict[str, int]) -> bool:
-    try:
-        return not len(space.configs(sizes, known))
-    except BadInput:  # too many to list
-        return False
-
-
 def loop(
     problem: Problem,
-    template: Template,
+    templates: Templates,
     settings: Settings,
-    device: Device,
     own_lab: Lab,
     journal: Journal,
     listener: Listener,
 ) -> Loop:
-    from tunesmith.expert.planner import GivenTemplate
     from tunesmith.loop import Loop
+    from tunesmith.roles import roles
 
+    planner, author = roles(problem, templates)
     return Loop(
         problem=problem,
-        template=template,
-        configs=configs_of(problem, template, device),
+        templates=templates,
         settings=settings,
         lab=own_lab,
         searcher=searcher(settings.search),
-        planner=GivenTemplate(),
+        planner=planner,
+        author=author,
         journal=journal,
         listener=listener,
+        heeds_words=False,  # the built-in ones leave values out, and no more
     )
 
 
 def survey(
     problem: Problem,
-    template: Template,
+    templates: Templates,
     settings: Settings,
     device: Device,
     own_builders: Builders,
@@ -411,14 +379,18 @@ def survey(
     listener: Listener,
 ) -> Survey:
     from tunesmith.lab.surveyor import Surveyor
+    from tunesmith.roles import roles
     from tunesmith.survey import Survey
 
+    planner, author = roles(problem, templates)
     return Survey(
-        template=template,
-        configs=configs_of(problem, template, device),
+        problem=problem,
+        templates=templates,
         settings=settings,
         surveyor=Surveyor(problem, device, own_builders),
         searcher=searcher("random"),
+        planner=planner,
+        author=author,
         journal=journal,
         listener=listener,
     )

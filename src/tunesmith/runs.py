@@ -10,23 +10,33 @@ from pathlib import Path
 
 from tunesmith import __version__, earlier, machine, registry
 from tunesmith.config import RunConfig
+from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.events import Primed, Settings, Started
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import Report, build_report
+from tunesmith.core.report import Report, build_report, delivered_templates
+from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State, apply, fold
-from tunesmith.core.template import Template
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.machine import Here, temporary_scratch
 from tunesmith.problems import RECORDING, TEMPLATE, keep, load_problem, load_template, reload
-from tunesmith.store import CeilingsCache, FileJournal, RunFolder, SqliteCache, newest_run, resume_command
+from tunesmith.store import (
+    CeilingsCache,
+    FileJournal,
+    FolderTexts,
+    RunFolder,
+    SqliteCache,
+    newest_run,
+    resume_command,
+)
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
+SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of them together
 LISTED = ("cuda", "opencl", "fake")  # replay has the device of its recording
 PACKAGES = (
     "numpy",
@@ -64,18 +74,13 @@ def start(
 ) -> Finished:
     """`prior_runs`: earlier runs to begin from; with none, those in the user's folder of runs that fit."""
     problem, files = load_problem(problem_path)
-    if template_path is None:
-        raise BadInput(
-            "there is no template and, in this version, no author who could write one",
-            hint="write one (docs/tutorial.md shows how) and name it: --template FILE",
-        )
-    template = load_template(template_path, problem, files)
+    template = load_template(template_path, problem, files) if template_path is not None else None
     spec = registry.backend_for(problem.kernel.language, config.backend)
     registry.searcher(config.search)
     with temporary_scratch() as scratch:
         here = machine.look(spec, scratch)
         device = machine.choose_device(here, config.device)
-        feasible = len(registry.configs_of(problem, template, device))
+        feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
     primed: tuple[Primed, ...] = ()
     if config.prior or prior_runs:
@@ -88,7 +93,7 @@ def start(
         started = Started(
             problem=problem.name,
             files=tuple(stored.items()),
-            template=TEMPLATE + template.path,
+            template=TEMPLATE + template.path if template is not None else "",
             backend=spec.partition(":")[0],
             device=device,
             settings=_settings(config, device, feasible),
@@ -110,10 +115,14 @@ def start(
     return _execute(folder, config, listener, here)
 
 
-def _settings(config: RunConfig, device: Device, feasible: int) -> Settings:
+def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
+    """`feasible` is None where templates are still to be written."""
     evals = config.evals
-    if evals is None and config.time is None and feasible > UNLIMITED and config.search != "exhaustive":
-        evals = DEFAULT_EVALS
+    if evals is None and config.time is None:
+        if feasible is None:
+            evals = SEVERAL_EVALS
+        elif feasible > UNLIMITED and config.search != "exhaustive":
+            evals = DEFAULT_EVALS
     return Settings(
         search=config.search,
         evals=evals,
@@ -138,8 +147,9 @@ def report(run: Path | None, config: RunConfig) -> Finished:
     folder = RunFolder.open(run or newest_run(Path(config.runs)))
     state = fold(folder.journal().read())
     problem, template = reload(folder, state.started)
-    names = _file_names(problem, template, state)
-    return Finished(build_report(problem, state, names, template), folder.path)
+    templates = Templates(problem, state.device, template, FolderTexts(folder))
+    names = _file_names(problem, templates, state)
+    return Finished(build_report(problem, state, names, templates.lookup(state)), folder.path)
 
 
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
@@ -149,7 +159,7 @@ def check(problem_path: Path, template_path: Path | None, config: RunConfig, lis
     with temporary_scratch() as scratch:
         here = machine.look(spec, scratch)
         device = machine.choose_device(here, config.device)
-        feasible = len(registry.configs_of(problem, template, device)) if template is not None else None
+        feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
         if device.absent:
             built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
@@ -209,22 +219,25 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
         raise BadInput(
             "this run was killed before it had begun",
             where=str(folder.path),
-            hint="start it again: tunesmith tune PROBLEM --template FILE",
+            hint="start it again with the same command",
         )
+    texts = FolderTexts(folder)
+    templates = Templates(problem, state.device, template, texts)
     if state.stopped is not None:
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
-        return _deliver(folder, problem, template, state)
+        return _deliver(folder, problem, templates, state)
     scratch = folder.fresh_scratch()
     try:
         spec = _spec(folder, state.started)
         here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
-        place = machine.place_for(state, problem, template, here, config.builders, scratch, listener.note)
+        place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
         if place.attached is not None:
             record = journal.append(place.attached)
             state = apply(state, record)
             listener.event(record, state)
-        run = _Run(problem, template, place.device, spec, scratch, config, journal, listener)
+        templates = Templates(problem, place.device, template, texts)
+        run = _Run(problem, templates, place.device, spec, scratch, config, journal, listener)
         if place.missing:
             hint = f"go on where there is one: {resume_command(folder.path)}"
             surveyed = build_report(problem, run.survey(state))
@@ -233,7 +246,7 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
     finally:
         journal.close()
         folder.remove_scratch()
-    return _deliver(folder, problem, template, state)
+    return _deliver(folder, problem, templates, state)
 
 
 @dataclass(frozen=True)
@@ -241,7 +254,7 @@ class _Run:
     """What both ways to go on with a run need."""
 
     problem: Problem
-    template: Template
+    templates: Templates
     device: Device
     spec: str
     scratch: Path
@@ -269,9 +282,7 @@ class _Run:
                 ceilings=kept,
                 counters=settings.profile == "counters",
             )
-            loop = registry.loop(
-                self.problem, self.template, settings, self.device, lab, self.journal, self.listener
-            )
+            loop = registry.loop(self.problem, self.templates, settings, lab, self.journal, self.listener)
             try:
                 return loop.run()
             finally:
@@ -286,7 +297,7 @@ class _Run:
         try:
             return registry.survey(
                 self.problem,
-                self.template,
+                self.templates,
                 state.settings,
                 self.device,
                 builders,
@@ -297,24 +308,28 @@ class _Run:
             builders.close()
 
 
-def _deliver(folder: RunFolder, problem: Problem, template: Template, state: State) -> Finished:
+def _deliver(folder: RunFolder, problem: Problem, templates: Templates, state: State) -> Finished:
     """Derived from the journal alone, so writing it twice changes nothing."""
-    names = _file_names(problem, template, state)
-    report_ = build_report(problem, state, names, template)
+    names = _file_names(problem, templates, state)
+    template_of = templates.lookup(state)
+    report_ = build_report(problem, state, names, template_of)
     choice = verified_choice(problem, state)
-    folder.replace_folder("tuned", tuned_files(problem, template, state.device, choice))
-    folder.write("template" + Path(template.path).suffix, template.source.encode())
+    folder.replace_folder("tuned", tuned_files(problem, template_of, state.device, choice))
+    for candidate, name in delivered_templates(problem, state, choice).items():
+        folder.write(name, templates.of(state.candidate(candidate)).source.encode())
     folder.replace_folder(PLOTS, plot_files(report_))
     folder.write("report.md", report_markdown(report_).encode())
     folder.write("report.json", report_json(report_))
     return Finished(report_, folder.path)
 
 
-def _file_names(problem: Problem, template: Template, state: State) -> tuple[str, ...]:
+def _file_names(problem: Problem, templates: Templates, state: State) -> tuple[str, ...]:
     if state.started is None or state.stopped is None:
         return ()
     choice = verified_choice(problem, state)
-    return tuple(f"tuned/{name}" for name in tuned_files(problem, template, state.device, choice))
+    return tuple(
+        f"tuned/{name}" for name in tuned_files(problem, templates.lookup(state), state.device, choice)
+    )
 
 
 def _spec(folder: RunFolder, started: Started) -> str:

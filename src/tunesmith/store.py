@@ -209,6 +209,19 @@ class RunFolder:
             partial.replace(target)
 
 
+class FolderTexts:
+    """Texts that a run keeps among its files."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    def put(self, text: str) -> str:
+        return self._folder.put(text.encode(errors="surrogatepass"))
+
+    def get(self, digest: str) -> str:
+        return self._folder.get(digest).decode(errors="surrogatepass")
+
+
 class FileJournal:
     """Append-only lines of JSON, each on disk before anyone acts on it; a torn last line is dropped."""
 
@@ -364,9 +377,7 @@ class CeilingsCache:
 def newest_run(root: Path) -> Path:
     runs = [p.parent for p in root.glob(f"*/{JOURNAL}") if begun(p.parent)] if root.is_dir() else []
     if not runs:
-        raise BadInput(
-            f"there is no run in {root} yet", hint="start one: tunesmith tune PROBLEM --template FILE"
-        )
+        raise BadInput(f"there is no run in {root} yet", hint="start one: tunesmith tune PROBLEM")
     return max(runs, key=lambda p: (p / JOURNAL).stat().st_mtime_ns)
 
 

@@ -9,58 +9,90 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from tunesmith.core.candidates import Templates
 from tunesmith.core.digest import seed_of
+from tunesmith.core.drafting import Drafting
+from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Admitted, Event, Settings, Surveyed
-from tunesmith.core.ports import Journal, Listener, Searcher, SearchView
-from tunesmith.core.space import Config, ConfigSet
-from tunesmith.core.state import State, apply, fold
+from tunesmith.core.ports import Author, Journal, Listener, Planner, Searcher, SearchView
+from tunesmith.core.problem import Problem
+from tunesmith.core.space import Config
+from tunesmith.core.state import Candidate, State, apply, fold
 from tunesmith.core.template import Template
 
 
 class Surveyor(Protocol):
-    def submit(self, template: Template, config: Config | None) -> None: ...
+    def submit(self, template: Template | None, config: Config | None) -> None: ...
     def collect(self) -> Surveyed: ...
 
 
 @dataclass
 class Survey:
-    template: Template
-    configs: ConfigSet
+    problem: Problem
+    templates: Templates
     settings: Settings
     surveyor: Surveyor
     searcher: Searcher  # one that needs no scores
+    planner: Planner
+    author: Author
     journal: Journal
     listener: Listener
 
     def run(self) -> State:
         """Go on from whatever the journal holds until nothing is left to build."""
         self._state = fold(self.journal.read())
-        if self._state.admitted is None:
-            self._append(Admitted(self.template.digest, len(self.configs), self.template.space.combinations))
+        self._candidate = self._given() if self.templates.given is not None else self._drafted()
         waiting: list[Config | None] = []
         while True:
             while len(waiting) < self.settings.ahead and (chosen := self._next(waiting)):
                 waiting += chosen
-                self.surveyor.submit(self.template, chosen[0])
+                template = None if self._candidate is None else self.templates.of(self._candidate)
+                self.surveyor.submit(template, chosen[0])
             if not waiting:
                 return self._state
             waiting.pop(0)
             self._append(self.surveyor.collect())
+
+    def _given(self) -> Candidate:
+        given = self.templates.given
+        assert given is not None
+        own = Candidate("", given.digest)
+        if self._state.admitted is None:
+            count = len(self.templates.configs(own))
+            self._append(Admitted(given.digest, count, given.space.combinations))
+        return own
+
+    def _drafted(self) -> Candidate | None:
+        """The first template the author writes: before anything is measured there is no second round. The
+        gate has to wait for the device."""
+        if not self._state.decided:
+            self._append(self.planner.decide(self._state))
+        decision = self._state.under_way
+        if decision is not None and decision.decision == "refactor" and not self._state.candidates:
+            self._append(Drafting(self.problem, self.templates, self.author).draft(self._state, decision))
+        draft = self._state.draft
+        try:
+            return draft if draft is not None and len(self.templates.configs(draft)) else None
+        except BadInput:
+            return None  # the gate will say so
 
     def _next(self, waiting: list[Config | None]) -> list[Config | None]:
         """The original first, then one configuration at a time; nothing when the budget is used up."""
         looked_at = [*(s.config for s in self._state.surveyed), *waiting]
         if not looked_at:
             return [None]
+        if self._candidate is None:
+            return []
+        template = self.templates.of(self._candidate)
         spent = self._state.elapsed - self._state.attached_at
         if self.settings.seconds is not None and spent > self.settings.seconds:
             return []
         seen = tuple(config for config in looked_at if config is not None)
         evals = self.settings.evals
         view = SearchView(
-            space=self.template.space,
-            configs=self.configs,
-            default=self.template.default,
+            space=template.space,
+            configs=self.templates.configs(self._candidate),
+            default=template.default,
             tried=(),
             in_flight=seen,
             budget_left=None if evals is None else max(0, evals - len(seen)),

@@ -28,8 +28,8 @@ from tests.end_to_end import tiny
 from tunesmith.core.device import Resources
 from tunesmith.core.events import Admitted, Asked, Decided, Measured, Recorded, Stopped
 from tunesmith.core.plan import Plan, necessary_traffic, plan_launch
+from tunesmith.core.space.feasible import configs_of
 from tunesmith.problems import load_problem, load_template
-from tunesmith.registry import configs_of
 
 H200 = samples.a_device(shared=232448, sms=132, llc=50 << 20, memory=140 << 30, max_allocation=140 << 30)
 

@@ -34,7 +34,7 @@ def finished(*events: Outcome | Verified | Event) -> State:
 
 
 def explained(state: State) -> tuple[Explanation, ...]:
-    return explanations(PROBLEM, TEMPLATE, state, verified_choice(PROBLEM, state))
+    return explanations(PROBLEM, lambda _config: TEMPLATE, state, verified_choice(PROBLEM, state))
 
 
 def value(explanation: Explanation, name: str, wanted: int) -> ValueEffect:
@@ -112,6 +112,6 @@ def test_what_a_constraint_forbids_is_named_and_not_estimated() -> None:
         Stopped("enough"),
     )
     state = state_of(*events, original={"small": 1.0})
-    (general,) = explanations(problem, TEMPLATE, state, verified_choice(problem, state))
+    (general,) = explanations(problem, lambda _config: TEMPLATE, state, verified_choice(problem, state))
     assert (value(general, "VEC", 4).source, value(general, "VEC", 4).why) == ("excluded", "whole")
     assert value(general, "VEC", 1).source == "unknown"

@@ -132,16 +132,16 @@ class TestOnTheDeviceFound:
             survey(config(128), fits(shared=1 << 20)),
             survey(config(256), fits()),
         ]
-        assert still_unable(PROBLEM, PLAIN, bad, GPU) == (config(64), config(128))
+        assert still_unable(PROBLEM, lambda _config: PLAIN, bad, GPU) == (config(64), config(128))
 
     def test_a_larger_device_takes_what_the_assumed_one_did_not(self) -> None:
         bad = [survey(config(64), None), survey(config(128), fits(shared=1 << 20))]
-        assert still_unable(PROBLEM, PLAIN, bad, a_device(shared=1 << 21)) == (config(64),)
+        assert still_unable(PROBLEM, lambda _config: PLAIN, bad, a_device(shared=1 << 21)) == (config(64),)
 
     def test_nothing_is_assumed_of_what_is_rendered_differently_now(self) -> None:
         bad = survey(config(64), None)
         changed = replace(bad, builds=(replace(bad.builds[0], source_digest="another"),))
-        assert still_unable(PROBLEM, PLAIN, [changed], GPU) == ()
+        assert still_unable(PROBLEM, lambda _config: PLAIN, [changed], GPU) == ()
 
     def test_an_accident_of_the_machine_that_built_is_no_verdict(self) -> None:
         bad = [survey(config(block), None) for block in (32, 64, 128)]
@@ -149,7 +149,7 @@ class TestOnTheDeviceFound:
             refused = tuple(replace(result, detail=detail) for result in bad[place].refused)
             bad[place] = replace(bad[place], refused=refused)
         accidents = ("the compiler crashed", "the compiler took more than")
-        assert still_unable(PROBLEM, PLAIN, bad, GPU, accidents) == (config(64),)
+        assert still_unable(PROBLEM, lambda _config: PLAIN, bad, GPU, accidents) == (config(64),)
 
     def test_of_baked_sizes_each_build_counts(self) -> None:
         found = survey(config(64, 4), fits(), template=BAKING)
@@ -160,9 +160,9 @@ class TestOnTheDeviceFound:
             refused=(Result("small", Status.BUILD_FAILED),),
         )
         assert not half.unable
-        assert still_unable(PROBLEM, BAKING, [half, survey(config(32, 4), None, template=BAKING)], GPU) == (
-            config(32, 4),
-        )
+        assert still_unable(
+            PROBLEM, lambda _config: BAKING, [half, survey(config(32, 4), None, template=BAKING)], GPU
+        ) == (config(32, 4),)
 
 
 def state_of(*found: Surveyed, attached: Attached | None = None, evals: int | None = None) -> State:
@@ -205,7 +205,7 @@ class TestReport:
         ]
 
     def test_afterwards_the_unable_are_told_and_need_no_trial(self) -> None:
-        unable = still_unable(PROBLEM, PLAIN, FOUND, GPU)
+        unable = still_unable(PROBLEM, lambda _config: PLAIN, FOUND, GPU)
         state = state_of(*FOUND, attached=Attached(GPU, "nvrtc 13.4", 8, unable))
         report = build_report(PROBLEM, state)
         assert report.survey is None

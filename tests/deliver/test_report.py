@@ -119,7 +119,7 @@ EXPLAINED = build_report(
         verified(A, {"small": 2.0, "wide": 2.0}),
         Stopped("enough"),
     ),
-    template=a_template(PROBLEM),
+    template_of=lambda _config: a_template(PROBLEM),
 )
 
 
@@ -155,7 +155,9 @@ def test_the_json_tells_it_too() -> None:
 
 def test_where_the_original_stays_there_is_no_winner_to_explain() -> None:
     failed = outcome(0, A, {"small": Status.WRONG, "wide": Status.WRONG})
-    report = build_report(PROBLEM, state_of(failed, Stopped("enough")), template=a_template(PROBLEM))
+    report = build_report(
+        PROBLEM, state_of(failed, Stopped("enough")), template_of=lambda _config: a_template(PROBLEM)
+    )
     text = report_markdown(report)
     assert "The original stays, so there is no winner to explain." in text
     assert "effects" not in text

@@ -34,7 +34,8 @@ def choice(general: Config | None, /, **picks: Config | None) -> Choice:
 def delivered(
     chosen: Choice, problem: Problem = PROBLEM, template: Template | None = None, **limits: Any
 ) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
-    files = tuned_files(problem, template or a_template(problem), a_device(**limits), chosen)
+    own = template or a_template(problem)
+    files = tuned_files(problem, lambda _config: own, a_device(**limits), chosen)
     return files, json.loads(files["dispatch.json"])["entries"]
 
 

@@ -236,8 +236,7 @@ class TestTemplate:
         refused(tune(tmp_path), 2, message, "loosen a constraint")
         assert not (tmp_path / "tunesmith-runs").exists()
 
-    def test_there_is_none(self, tmp_path: Path, fake: Path) -> None:
-        refused(quickly(tmp_path, "tune", "problem"), 2, "there is no template", "--template FILE")
+    def test_there_is_no_such_file(self, tmp_path: Path, fake: Path) -> None:
         arguments = ("tune", "problem", "--template")
         refused(quickly(tmp_path, *arguments, "nowhere.fake"), 2, "nowhere.fake: there is no such file")
         refused(quickly(tmp_path, *arguments, "problem"), 2, "problem: cannot be read: Is a directory")
@@ -317,9 +316,7 @@ class TestFlags:
     def test_no_run_yet(self, tmp_path: Path) -> None:
         for command in ("report", "resume"):
             ended = quickly(tmp_path, command)
-            refused(
-                ended, 2, "there is no run in tunesmith-runs yet", "tunesmith tune PROBLEM --template FILE"
-            )
+            refused(ended, 2, "there is no run in tunesmith-runs yet", "tunesmith tune PROBLEM")
         refused(quickly(tmp_path, "report", "nowhere"), 2, "nowhere: there is no such run folder")
         (tmp_path / "empty").mkdir()
         refused(quickly(tmp_path, "resume", "empty"), 2, "empty: this is not a run folder: it has no journal")

@@ -16,11 +16,12 @@ import pytest
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
 from tunesmith import problems, registry
+from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import decode_record
 from tunesmith.core.events import Baseline, Event, Measured, Primed, Recorded, Started, Surveyed, Verified
 from tunesmith.core.outcome import Outcome, Trial
 from tunesmith.core.template import Template
-from tunesmith.store import RunFolder
+from tunesmith.store import FolderTexts, RunFolder
 
 POINTS, OPENCL_POINTS = 50, 5
 TEMPLATE = """\
@@ -192,6 +193,9 @@ class _Recorded:
     def built(self) -> Surveyed:
         return self._surveyed[self._builds.pop(0).config]
 
+    def drop_builds(self) -> None:
+        self._builds.clear()
+
     def submit(self, trial: Trial) -> None:
         self._queue.append(trial)
 
@@ -229,6 +233,7 @@ def _replayed(run: Path) -> list[Event]:
     assert isinstance(started, Started)
     problem, template = problems.reload(RunFolder.open(run), started)
     memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
-    own = (started.settings, started.device)
-    registry.loop(problem, template, *own, _Recorded(events), memory, _Silent()).run()
+    folder = RunFolder.open(run)
+    templates = Templates(problem, started.device, template, FolderTexts(folder))
+    registry.loop(problem, templates, started.settings, _Recorded(events), memory, _Silent()).run()
     return memory.events

@@ -97,19 +97,71 @@ class Baseline:
     judged_by: Literal["reference", "original"]
 
 
+Combination = tuple[tuple[str, int], ...]  # values of some parameters
+
+
 @dataclass(frozen=True)
 class Admitted:
-    """A template passed the gate and may be searched."""
+    """A template may be searched: it was given, or has passed the gate."""
 
-    template: str
+    template: str  # digest of its text
     feasible: int
     combinations: int
+    candidate: str = ""  # empty: the one given
+    rules: tuple[Combination, ...] = ()  # found wrong by the gate: the text forbids them
 
 
 @dataclass(frozen=True)
 class Decided:
-    decision: Literal["search", "finish"]
+    """What is done next. `refactor`: the author writes a template with these moves; `search`: a candidate,
+    within its share of the budget."""
+
+    decision: Literal["refactor", "search", "finish"]
     reason: str
+    moves: tuple[str, ...] = ()
+    candidate: str = ""  # search: which; refactor: the one it goes on from, empty: from the original
+    evals: int | None = None  # of a search: its share; None: all that is left
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """An author's template, kept beside the journal before this is written: it is never asked for again."""
+
+    candidate: str
+    parent: str  # the candidate it goes on from, or mends; empty: the original
+    template: str  # digest of the text
+    moves: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Why there is no template."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A draft that may not be searched, in the words of whoever found the fault."""
+
+    candidate: str
+    reason: str
+    trials: tuple[int, ...] = ()  # that show it
+    without: tuple[tuple[str, int], ...] = ()  # values that are wrong by themselves
+    again: bool = False  # whether the author is asked to mend it
+    same_as: str = ""  # the candidate that has the same text
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The search of a candidate has ended; `cut`: because its share was used up, and nothing else."""
+
+    candidate: str
+    reason: str
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,6 +234,10 @@ Event = (
     | Baseline
     | Admitted
     | Decided
+    | Drafted
+    | Declined
+    | Rejected
+    | Searched
     | Primed
     | Profiled
     | Steered

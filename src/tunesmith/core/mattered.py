@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tunesmith.core.candidates import TemplateOf
 from tunesmith.core.choose import Choice
 from tunesmith.core.device import Device
 from tunesmith.core.explain import Explanation, Row, explain
@@ -26,18 +27,18 @@ def history_of(problem: Problem, state: State) -> History:
 
 
 def explanations(
-    problem: Problem, template: Template, state: State, choice: Choice
+    problem: Problem, template_of: TemplateOf, state: State, choice: Choice
 ) -> tuple[Explanation, ...]:
     """Of the general configuration, then of those that workloads have of their own, by their own times."""
     tried = sound_scores(problem, state)
     found: list[Explanation] = []
     if choice.general is not None:
         rows = [(t.config, t.score) for t in tried]
-        found.append(_of(problem, template, state, choice.general, rows, None))
+        found.append(_of(problem, template_of(choice.general), state, choice.general, rows, None))
     for place, (workload, pick) in enumerate(zip(problem.workloads, choice.picks, strict=True)):
-        if pick.config not in (None, choice.general):
+        if pick.config is not None and pick.config != choice.general:
             rows = [(t.config, score_at(t, place)) for t in tried]
-            found.append(_of(problem, template, state, pick.config, rows, workload))
+            found.append(_of(problem, template_of(pick.config), state, pick.config, rows, workload))
     return tuple(found)
 
 
@@ -49,12 +50,15 @@ def _of(
     rows: Sequence[Row],
     workload: Workload | None,
 ) -> Explanation:
+    """Other templates have other parameters, and tell nothing of these."""
     where = (workload,) if workload else problem.workloads
+    own = winner.candidate
+    found = [*rows, *_twins(state, dict(rows))]
     return explain(
         template.space,
         winner,
-        [*rows, *_twins(state, dict(rows))],
-        _failures(state, workload),
+        [row for row in found if row[0].candidate == own],
+        {c: status for c, status in _failures(state, workload).items() if c.candidate == own},
         _excluded(template, state.device, where),
         workload.name if workload else "",
         noise(state),

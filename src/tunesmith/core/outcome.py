@@ -11,7 +11,7 @@ from tunesmith.core.space import Config
 from tunesmith.core.stats import median
 
 Effort = Literal["build", "short", "long"]
-Purpose = Literal["search", "sentinel", "finalist"]
+Purpose = Literal["search", "gate", "sentinel", "finalist"]
 
 
 class Status(StrEnum):

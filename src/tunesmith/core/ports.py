@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.events import Baseline, Decided, Event, Profiled, Recorded, Surveyed, Verified
+from tunesmith.core.events import Declined as Declined  # what an author may say is a fact of the run
 from tunesmith.core.focus import Focus, Region, Side, region
 from tunesmith.core.messages import Unit
 from tunesmith.core.outcome import Outcome, Timing, Trial
@@ -204,6 +205,10 @@ class Lab(Protocol):
     def admit(self, template: Template) -> None: ...
     def build(self, trial: Trial) -> None: ...
     def built(self) -> Surveyed: ...
+    def drop_builds(self) -> None:
+        """Nobody will ask for what was to be built and has not been collected."""
+        ...
+
     def submit(self, trial: Trial) -> None: ...
     def collect(self) -> Outcome: ...
     def verify(self, trial: Trial) -> Verified: ...
@@ -323,17 +328,27 @@ class Written:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Declined:
-    """Why there is no template."""
-
-    reason: str
-
-
 class Author(Protocol):
     """Turns a kernel into a template. The same task gives the same text."""
 
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined: ...
+
+
+class MoveAuthor(Author, Protocol):
+    """One that works by moves."""
+
+    def available(
+        self, problem: Problem, device: Device
+    ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Moves that apply to a kernel, and those that do not with the reason."""
+        ...
+
+
+class Texts(Protocol):
+    """Texts that a run keeps, by digest."""
+
+    def put(self, text: str) -> str: ...
+    def get(self, digest: str) -> str: ...
 
 
 class Journal(Protocol):

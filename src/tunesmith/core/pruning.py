@@ -23,7 +23,14 @@ LOW = 25  # per cent of occupancy: from there on nobody is condemned for it
 def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned]:
     """All that can be said now of those waiting to be measured. `tried` is called where it matters."""
     waiting = {found.config for found in state.pool}
-    built = {found.config: found for found in state.surveyed if found.config is not None}
+    # What another template built and never measured vouches for nobody.
+    own = {config.candidate for config in waiting if config is not None}
+    measured = {outcome.trial.config for outcome in state.searched()}
+    built = {
+        found.config: found
+        for found in state.surveyed
+        if found.config is not None and (found.config.candidate in own or found.config in measured)
+    }
     witnesses: list[_Witness] | None = None
     twins: dict[tuple[tuple[str, str], ...], Config] = {}
     for config, found in built.items():
@@ -34,7 +41,8 @@ def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned
             why = found.refused[0]
             yield Pruned(config, "cannot_run", f"{why.status}: {why.detail}")
         elif twin != config:
-            yield Pruned(config, "same_code", f"builds and launches the same as {twin}")
+            name = twin if twin.candidate == config.candidate else twin.label
+            yield Pruned(config, "same_code", f"builds and launches the same as {name}")
         elif (most(found, "spills") or 0) or (most(found, "occupancy") or LOW) < LOW:
             if witnesses is None:
                 witnesses = _witnesses(tried(), built)

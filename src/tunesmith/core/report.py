@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
+from tunesmith.core.candidates import TemplateOf, draft_name
 from tunesmith.core.choose import Choice, timing_of, verified_choice
 from tunesmith.core.events import Pruned
 from tunesmith.core.explain import Explanation
@@ -12,11 +14,14 @@ from tunesmith.core.history import History
 from tunesmith.core.mattered import explanations, history_of
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
+from tunesmith.core.racing import sound_scores
+from tunesmith.core.rounds import best_scores
 from tunesmith.core.scores import Yardstick
+from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
 from tunesmith.core.survey import SurveyReport, survey_report
-from tunesmith.core.template import Template
+from tunesmith.core.told import RoundReport, told
 
 # What people call the rules of `pruning`.
 RULES = {
@@ -37,6 +42,7 @@ class WorkloadReport:
     speedup: float
     interval: tuple[float, float]
     config: dict[str, int] | None  # None: the original stays
+    template: str = ""  # whose configuration it is, where the run has several
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Failure:
     config: dict[str, int]
     status: str
     detail: str
+    template: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,12 +121,15 @@ class Report:
     steering: tuple[SteeringReport, ...] = ()
     history: History = field(default_factory=History)
     explanations: tuple[Explanation, ...] = ()  # what mattered, for each configuration that is delivered
+    rounds: tuple[RoundReport, ...] = ()  # how templates came about, where none was given
+    templates: dict[str, str] = field(default_factory=dict)  # file -> the template's number, empty: given
+    general_template: str = ""  # where the run has several
 
 
 def build_report(
-    problem: Problem, state: State, files: tuple[str, ...] = (), template: Template | None = None
+    problem: Problem, state: State, files: tuple[str, ...] = (), template_of: TemplateOf | None = None
 ) -> Report:
-    """Without a template nothing is explained."""
+    """Without templates nothing is explained."""
     assert state.started is not None
     measured = Counter(o.status for o in state.searched())
     # Before the end there is nothing to claim, not even that the original stays.
@@ -165,8 +175,34 @@ def build_report(
             for after, s in zip(state.steered_at, state.steered, strict=True)
         ),
         history=history_of(problem, state),
-        explanations=explanations(problem, template, state, choice) if template and choice.picks else (),
+        explanations=explanations(problem, template_of, state, choice)
+        if template_of and choice.picks
+        else (),
+        rounds=told(problem, state),
+        templates={name: own for own, name in delivered_templates(problem, state, choice).items()},
+        general_template=_template(state, choice.general),
     )
+
+
+def delivered_templates(problem: Problem, state: State, choice: Choice) -> dict[str, str]:
+    """The candidates whose templates the user takes home, and their files' names: those of the winners, the
+    general one's first; without a winner the best that was searched."""
+    won = dict.fromkeys(config.candidate for config in choice.configs())
+    if not won:
+        known = [c.id for c in state.candidates if c.status in ("admitted", "searched")]
+        best = best_scores(sound_scores(problem, state))
+        known.sort(key=lambda own: -best.get(own, 0.0))
+        won = dict.fromkeys(known[:1])
+    suffix = PurePosixPath(draft_name(problem, "")).suffix
+    return {
+        own: f"template{suffix}" if place == 0 else draft_name(problem, own) for place, own in enumerate(won)
+    }
+
+
+def _template(state: State, config: Config | None) -> str:
+    """Whose it is, where that needs to be said."""
+    several = sum(c.drafted is not None for c in state.candidates) > 1
+    return config.candidate if several and config is not None else ""
 
 
 def _bounds(problem: Problem, state: State, choice: Choice) -> tuple[BoundReport, ...]:
@@ -203,8 +239,11 @@ def interval_text(w: WorkloadReport) -> str:
     return f"{w.interval[0]:.2f} to {w.interval[1]:.2f}" if w.config is not None else "the original stays"
 
 
-def config_text(config: dict[str, int] | None) -> str:
-    return " ".join(f"{k}={v}" for k, v in config.items()) if config is not None else "original"
+def config_text(config: dict[str, int] | None, template: str = "") -> str:
+    if config is None:
+        return "original"
+    values = " ".join(f"{k}={v}" for k, v in config.items())
+    return f"{values} of template {template}" if template else values
 
 
 def _workload(problem: Problem, state: State, choice: Choice, index: int) -> WorkloadReport:
@@ -225,6 +264,7 @@ def _workload(problem: Problem, state: State, choice: Choice, index: int) -> Wor
         speedup=pick.speedup.value,
         interval=(pick.speedup.low, pick.speedup.high),
         config=pick.config.as_dict() if pick.config else None,
+        template=_template(state, pick.config),
     )
 
 
@@ -238,8 +278,13 @@ def _judged_by(state: State) -> str:
 
 
 def _space(state: State) -> dict[str, int]:
-    admitted = state.admitted
-    return {"combinations": admitted.combinations, "feasible": admitted.feasible} if admitted else {}
+    admitted = [c.admitted for c in state.candidates if c.admitted is not None and c.status != "rejected"]
+    if not admitted:
+        return {}
+    return {
+        "combinations": sum(a.combinations for a in admitted),
+        "feasible": sum(a.feasible for a in admitted),
+    }
 
 
 def _pruned(state: State) -> tuple[PrunedReport, ...]:
@@ -262,11 +307,13 @@ def _failures(state: State) -> tuple[Failure, ...]:
     for surveyed in state.surveyed if state.device.absent else state.unable:
         if surveyed.config is not None and surveyed.unable and surveyed.status is not Status.INFEASIBLE:
             why = surveyed.refused[0]
-            found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail))
+            own = _template(state, surveyed.config)
+            found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail, own))
     for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
         bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
-        if bad and outcome.trial.config is not None:
-            found.append(Failure(outcome.trial.config.as_dict(), bad[0].status.value, bad[0].detail))
+        if bad and (config := outcome.trial.config) is not None:
+            own = _template(state, config)
+            found.append(Failure(config.as_dict(), bad[0].status.value, bad[0].detail, own))
     return tuple(found)
 
 
@@ -275,11 +322,14 @@ def _digests(problem: Problem, state: State) -> dict[str, str]:
     if state.baseline:
         digests["original source"] = state.baseline.outcome.source_digest
         digests["original binary"] = state.baseline.outcome.code_digest
-    if state.admitted:
-        digests["template"] = state.admitted.template
+    for candidate in state.candidates:
+        name = f"template {candidate.id}" if candidate.id else "template"
+        digests[name] = candidate.template
     for v in state.verified:
-        digests[f"source of {v.outcome.trial.config}"] = v.outcome.source_digest
-        digests[f"binary of {v.outcome.trial.config}"] = v.outcome.code_digest
+        config = v.outcome.trial.config
+        name = config.label if config and _template(state, config) else str(config)
+        digests[f"source of {name}"] = v.outcome.source_digest
+        digests[f"binary of {name}"] = v.outcome.code_digest
     return digests
 
 

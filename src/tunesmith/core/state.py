@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tunesmith.core.device import Device
 from tunesmith.core.events import (
@@ -13,11 +14,15 @@ from tunesmith.core.events import (
     Attached,
     Baseline,
     Decided,
+    Declined,
+    Drafted,
     Measured,
     Primed,
     Profiled,
     Pruned,
     Recorded,
+    Rejected,
+    Searched,
     Settings,
     Started,
     Steered,
@@ -31,6 +36,25 @@ from tunesmith.core.space import Config
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A template of the run. Candidates form a tree: each goes on from another, or from the original."""
+
+    id: str  # empty: the one given
+    template: str  # digest of its text
+    parent: str = ""
+    status: Literal["drafted", "rejected", "admitted", "searched"] = "drafted"
+    drafted: Drafted | None = None  # None: it was given
+    rejected: Rejected | None = None
+    admitted: Admitted | None = None
+    searched: Searched | None = None
+    round: int = 0  # the number of the decision it comes from
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        return self.drafted.moves if self.drafted else ()
+
+
+@dataclass(frozen=True)
 class State:
     events: int = 0
     elapsed: float = 0.0
@@ -41,6 +65,11 @@ class State:
     baseline: Baseline | None = None
     admitted: Admitted | None = None
     decided: tuple[Decided, ...] = ()
+    decided_at: float = 0.0  # the last of them,
+    decided_after: int = 0  # and how many trials had been asked for by then
+    under_way: Decided | None = None  # what was decided last, until it is done
+    candidates: tuple[Candidate, ...] = ()  # in the order they were drafted
+    declined: tuple[tuple[int, Declined], ...] = ()  # with the number of the decision that led to it
     primed: tuple[Primed, ...] = ()
     profiled: tuple[Profiled, ...] = ()
     steered: tuple[Steered, ...] = ()
@@ -56,6 +85,7 @@ class State:
     pool: tuple[Surveyed, ...] = ()  # built, and neither measured nor on the way there nor pruned
     known: frozenset[Config] = frozenset()  # built, asked for, or on the way
     steered_at: tuple[int, ...] = ()  # outcomes of the search that were there at each `Steered`
+    steered_before: int = 0  # in earlier searches
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -85,8 +115,8 @@ class State:
 
     @property
     def focus(self) -> Focus | None:
-        """Where the search looks first."""
-        return self.steered[-1].focus if self.steered else None
+        """Where the search that is under way looks first."""
+        return self.steered[-1].focus if len(self.steered) > self.steered_before else None
 
     @property
     def next_trial(self) -> int:
@@ -94,10 +124,34 @@ class State:
 
     @property
     def searching(self) -> bool:
-        return bool(self.decided) and self.decided[-1].decision == "search"
+        return self.under_way is not None and self.under_way.decision == "search"
+
+    def candidate(self, id: str) -> Candidate:
+        return {c.id: c for c in self.candidates}[id]
+
+    @property
+    def draft(self) -> Candidate | None:
+        """The one at the gate: drafted by what is under way, and neither admitted nor rejected."""
+        last = self.candidates[-1] if self.candidates else None
+        return last if last is not None and last.status == "drafted" else None
 
     def searched(self) -> tuple[Outcome, ...]:
-        return tuple(o for o in self.outcomes if o.trial.purpose == "search")
+        """Short measurements of configurations: what the search asked for, and what the gate tried before it.
+        A template that was turned away has none."""
+        rejected = {c.id for c in self.candidates if c.status == "rejected"}
+        return tuple(
+            o
+            for o in self.outcomes
+            if o.trial.purpose in ("search", "gate")
+            and (o.trial.config is None or o.trial.config.candidate not in rejected)
+        )
+
+    def gated(self, candidate: str) -> tuple[Outcome, ...]:
+        return tuple(
+            o
+            for o in self.outcomes
+            if o.trial.purpose == "gate" and o.trial.config and o.trial.config.candidate == candidate
+        )
 
     def finalists(self) -> tuple[Outcome, ...]:
         return tuple(o for o in self.outcomes if o.trial.purpose == "finalist")
@@ -127,9 +181,29 @@ def apply(state: State, record: Recorded) -> State:
         case Baseline() as event:
             return replace(state, baseline=event)
         case Admitted() as event:
-            return replace(state, admitted=event)
+            return _admitted(state, event)
         case Decided() as event:
-            return replace(state, decided=(*state.decided, event))
+            # What earlier batches were expected to gain says nothing of another search.
+            decided = (*state.decided, event)
+            state = replace(state, decided_at=record.at, decided_after=len(state.asked))
+            if event.decision == "search":
+                state = replace(state, gains=(), steered_before=len(state.steered))
+            return replace(state, decided=decided, under_way=event)
+        case Drafted() as event:
+            drafted = Candidate(
+                event.candidate, event.template, event.parent, drafted=event, round=len(state.decided) - 1
+            )
+            return replace(state, candidates=(*state.candidates, drafted))
+        case Declined() as event:
+            declined = (*state.declined, (len(state.decided) - 1, event))
+            return replace(state, declined=declined, under_way=None)
+        case Rejected() as event:
+            changed = replace(state.candidate(event.candidate), status="rejected", rejected=event)
+            return replace(_changed(state, changed), under_way=state.under_way if event.again else None)
+        case Searched() as event:
+            changed = replace(state.candidate(event.candidate), status="searched", searched=event)
+            # Nobody waits for what is still being built, or was built and not measured.
+            return replace(_changed(state, changed), under_way=None, building=(), pool=())
         case Primed() as event:
             return replace(state, primed=(*state.primed, event))
         case Profiled() as event:
@@ -150,6 +224,21 @@ def apply(state: State, record: Recorded) -> State:
             return replace(state, verified=(*state.verified, event))
         case Stopped() as event:
             return replace(state, stopped=event)
+
+
+def _changed(state: State, changed: Candidate) -> State:
+    return replace(state, candidates=tuple(changed if c.id == changed.id else c for c in state.candidates))
+
+
+def _admitted(state: State, event: Admitted) -> State:
+    state = replace(state, admitted=event)
+    known = [c for c in state.candidates if c.id == event.candidate]
+    if not known:
+        given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
+        return replace(state, candidates=(*state.candidates, given))
+    changed = replace(known[0], status="admitted", admitted=event, template=event.template)
+    # A template that was given is admitted before anything is decided.
+    return replace(_changed(state, changed), under_way=state.under_way if known[0].drafted is None else None)
 
 
 def _surveyed(state: State, event: Surveyed) -> State:

@@ -30,7 +30,8 @@ class ToProfile:
 def next_step(
     problem: Problem, state: State, offered: Steerable, tried: Sequence[Tried]
 ) -> ToProfile | Steered | None:
-    """The original is looked at before anything is tried, the best so far once, later on."""
+    """The original is looked at before anything is tried, the best so far once, later on. What the gate
+    tried before the search began does not count."""
     if not state.settings.steer:
         return None
     wanted = _to_profile(problem, state, offered, tried)
@@ -51,14 +52,14 @@ def _to_profile(
     problem: Problem, state: State, offered: Steerable, tried: Sequence[Tried]
 ) -> ToProfile | None:
     if not state.asked:
-        return _missing(problem, state, None)
+        return missing(problem, state, None)
     # From before there was steering; or nothing would follow, and what is under way need not be waited for.
     if not state.profiled or not offered.answers:
         return None
     subject = state.profiled[-1].config
     if subject is None:
         subject = _changed(state, tried)
-    return _missing(problem, state, subject) if subject is not None else None
+    return missing(problem, state, subject) if subject is not None else None
 
 
 def _changed(state: State, tried: Sequence[Tried]) -> Config | None:
@@ -66,13 +67,14 @@ def _changed(state: State, tried: Sequence[Tried]) -> Config | None:
     evals = state.settings.evals
     due = USUALLY if evals is None else max(SOONEST, evals * PART)
     right = [(t.score, t.config) for t in tried if t.score is not None]
-    if len(tried) < due or not right:
+    gated = sum(o.trial.purpose == "gate" for o in state.searched())
+    if len(tried) - gated < due or not right:
         return None
     score, config = max(right, key=lambda pair: pair[0])
     return config if score >= CHANGED else None
 
 
-def _missing(problem: Problem, state: State, subject: Config | None) -> ToProfile | None:
+def missing(problem: Problem, state: State, subject: Config | None) -> ToProfile | None:
     done = {p.workload for p in state.profiled if p.config == subject}
     known = _seconds(state, subject)
     for workload in problem.workloads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tunesmith.core.device import Device, Resources
@@ -62,7 +62,7 @@ def features(found: Surveyed) -> tuple[float, ...]:
 
 def still_unable(
     problem: Problem,
-    template: Template,
+    template_of: Callable[[Config], Template],
     surveyed: Sequence[Surveyed],
     device: Device,
     accidents: tuple[str, ...] = (),
@@ -77,7 +77,7 @@ def still_unable(
         if found.config is not None
         and found.unable
         and not any(result.detail.startswith(accidents) for result in found.refused)
-        and _again(problem, template, found, device) == [r.status for r in found.refused]
+        and _again(problem, template_of(found.config), found, device) == [r.status for r in found.refused]
     )
 
 
@@ -138,8 +138,10 @@ def survey_report(state: State) -> SurveyReport:
 
 def planned(state: State) -> int:
     """How many configurations a survey looks at: the feasible ones, as far as the budget goes."""
-    feasible = state.admitted.feasible if state.admitted else 0
     evals = state.started.settings.evals if state.started else None
+    if state.admitted is None and any(c.drafted for c in state.candidates):
+        return evals or 0  # what a draft has nobody counts before it has passed the gate
+    feasible = state.admitted.feasible if state.admitted else 0
     return feasible if evals is None else min(feasible, evals)
 
 

@@ -70,6 +70,11 @@ class Template:
     def digest(self) -> str:
         return digest_of(self.source)
 
+    def of_candidate(self, candidate: str) -> Template:
+        """The same, with all its configurations marked as this candidate's."""
+        own = replace(self.default, candidate=candidate)
+        return replace(self, space=replace(self.space, candidate=candidate), default=own)
+
     def bakes_sizes(self, config: Config) -> bool:
         """Whether a build of this configuration serves one size only."""
         return any(e.bind(config.as_dict()).names for _, e in self.defines)

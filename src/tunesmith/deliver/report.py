@@ -6,6 +6,7 @@ from tunesmith.core.codec import encode
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.report import RULES, Report, config_text, interval_text
 from tunesmith.core.survey import LABELS, SurveyReport
+from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import times
@@ -36,11 +37,11 @@ def report_markdown(report: Report, story: str = "") -> str:
         sizes = " ".join(f"{k}={v}" for k, v in w.sizes.items())
         lines.append(
             f"| {w.name} | {sizes} | {w.baseline_us:.1f} µs | {w.tuned_us:.1f} µs | {w.speedup:.2f}× "
-            f"| {interval_text(w)} | {config_text(w.config)} |"
+            f"| {interval_text(w)} | {config_text(w.config, w.template)} |"
         )
     lines.append("")
     if report.geometric_mean is not None:
-        general = config_text(report.general)
+        general = config_text(report.general, report.general_template)
         lines.append(f"Geometric mean {report.geometric_mean:.2f}×. General configuration: {general}.")
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     lines.append(
@@ -62,12 +63,45 @@ def report_markdown(report: Report, story: str = "") -> str:
         for p in report.pruned:
             rule = RULES.get(p.rule, p.rule)
             lines.append(f"| {rule} | {p.count} | {config_text(p.config)} | {_cell(p.reason)} |")
+    if report.rounds:
+        lines += _rounds(report)
     lines += _bounds(report)
     if story:
         lines += ["", story]
     if report.finished:
         lines += _what_mattered(report)
     return "\n".join(lines + _appendix(report)) + "\n"
+
+
+def _rounds(report: Report) -> list[str]:
+    """The story: what was tried, what it gave, why it was kept or dropped, and what does not apply."""
+    lines = ["", "## How it came about", ""]
+    lines += ["| round | moves | from | tried | its best | best so far | verdict |"]
+    lines += ["|---:|---|---|---:|---:|---:|---|"]
+    for r in report.rounds:
+        own = "" if r.speedup is None else f"{r.speedup:.2f}×"
+        base = f"template {r.base}" if r.base else "the original"
+        moves, verdict = _cell(", ".join(r.moves)), _cell(r.verdict)
+        lines.append(
+            f"| {r.number} | {moves} | {base} | {r.evaluations} | {own} | {r.best:.2f}× | {verdict} |"
+        )
+    lines += ["", "Speed-ups here are by the short measurements of the search."]
+    for r in report.rounds:
+        lines += ["", f"**Round {r.number}.** {_cell(r.reason)}.", *_drafts(r)]
+    files = [f"`{name}`" + (f" (template {own})" if own else "") for name, own in report.templates.items()]
+    return [*lines, "", f"Delivered: {', '.join(files)}."] if files else lines
+
+
+def _drafts(r: RoundReport) -> list[str]:
+    lines: list[str] = []
+    for draft in r.drafts:
+        count = "" if draft.feasible is None else f", {draft.feasible} feasible configurations"
+        why = f": {_cell(draft.why)}" if draft.why else ""
+        lines.append(f"- template {draft.template} {draft.status}{count}{why}")
+        lines += [f"  - excluded, because the gate found it wrong: {rule}" for rule in draft.forbidden]
+        lines += [f"  - {_cell(note)}" for note in draft.notes]
+    lines += [f"- {_cell(move)} does not apply: {_cell(why)}" for move, why in r.refused.items()]
+    return ["", *lines] if lines else []
 
 
 def _bounds(report: Report) -> list[str]:
@@ -182,7 +216,10 @@ def _appendix(report: Report) -> list[str]:
     lines: list[str] = []
     if report.failures:
         lines += ["", "## What did not work", "", "| configuration | status | why |", "|---|---|---|"]
-        lines += [f"| {config_text(f.config)} | {f.status} | {_cell(f.detail)} |" for f in report.failures]
+        lines += [
+            f"| {config_text(f.config, f.template)} | {f.status} | {_cell(f.detail)} |"
+            for f in report.failures
+        ]
     lines += ["", "## Digests and versions", ""]
     lines += [f"- {name}: `{value}`" for name, value in (*report.digests.items(), *report.versions.items())]
     return lines

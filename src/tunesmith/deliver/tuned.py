@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from tunesmith.core.candidates import TemplateOf
 from tunesmith.core.choose import Choice
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
 from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
-from tunesmith.core.template import Template, Variant, original, plain_name
+from tunesmith.core.template import Variant, original, plain_name
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.launch_cu import NAME as LAUNCH_CU
 from tunesmith.deliver.launch_cu import Served, launch_cu
@@ -65,19 +66,21 @@ class Dispatch:
     entries: tuple[DispatchEntry, ...]
 
 
-def tuned_files(problem: Problem, template: Template, device: Device, choice: Choice) -> dict[str, bytes]:
+def tuned_files(
+    problem: Problem, template_of: TemplateOf, device: Device, choice: Choice
+) -> dict[str, bytes]:
     """Everything below `tuned/`, by name."""
     suffix = _suffix(problem.kernel.path)
     stem = plain_name(problem.name)
     files: dict[str, bytes] = {}
     served: list[Served] = []
-    names = _names(problem, template, choice, stem, suffix)
+    names = _names(problem, template_of, choice, stem, suffix)
     for pick in choice.picks:
         sizes = problem.workload(pick.workload).as_dict()
         if (
             pick.config is not None
             and pick.config == choice.general
-            and not template.bakes_sizes(pick.config)
+            and not template_of(pick.config).bakes_sizes(pick.config)
         ):
             continue  # served by the general entry
         if pick.config is None and choice.general is None:
@@ -86,12 +89,12 @@ def tuned_files(problem: Problem, template: Template, device: Device, choice: Ch
         if pick.config is None:
             served.append(Served(when, f"original{suffix}", original(problem, sizes)))
             continue
-        variant = template.render(problem, pick.config, sizes)
+        variant = template_of(pick.config).render(problem, pick.config, sizes)
         name = names[(pick.config, variant.digest)]
         files[name] = variant.source.encode()
         served.append(Served(when, name, variant))
-    if choice.general is not None and not template.bakes_sizes(choice.general):
-        variant = template.render(problem, choice.general)
+    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
+        variant = template_of(choice.general).render(problem, choice.general)
         name = names[(choice.general, variant.digest)]
         files[name] = variant.source.encode()
         served.append(Served(_domain(problem.contract, variant, device), name, variant))
@@ -107,16 +110,18 @@ def tuned_files(problem: Problem, template: Template, device: Device, choice: Ch
 
 
 def _names(
-    problem: Problem, template: Template, choice: Choice, stem: str, suffix: str
+    problem: Problem, template_of: TemplateOf, choice: Choice, stem: str, suffix: str
 ) -> dict[tuple[Config, str], str]:
     names: dict[tuple[Config, str], str] = {}
-    if choice.general is not None and not template.bakes_sizes(choice.general):
-        variant = template.render(problem, choice.general)
+    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
+        variant = template_of(choice.general).render(problem, choice.general)
         names[(choice.general, variant.digest)] = f"{stem}-general{suffix}"
     for pick in choice.picks:
         if pick.config is None:
             continue
-        variant = template.render(problem, pick.config, problem.workload(pick.workload).as_dict())
+        variant = template_of(pick.config).render(
+            problem, pick.config, problem.workload(pick.workload).as_dict()
+        )
         if (pick.config, variant.digest) not in names:
             name = f"{stem}-{plain_name(pick.workload)}"
             while f"{name}{suffix}" in names.values():  # a workload may be called "general"

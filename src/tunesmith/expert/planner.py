@@ -1,13 +1,85 @@
-"""The planner for a template that is given: search it once, then stop."""
+"""Planners that need no model: for a template that is given, and for the expert's moves, by rounds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
 from tunesmith.core.events import Decided
-from tunesmith.core.state import State
+from tunesmith.core.problem import Problem
+from tunesmith.core.rounds import Round, leader, rounds
+from tunesmith.core.state import Candidate, State
+
+LEAST_SHARE = 40  # evaluations of a search, if the budget has them
 
 
 class GivenTemplate:
+    """Search it once, then stop."""
+
     def decide(self, state: State) -> Decided:
-        if not state.decided:
-            return Decided("search", "the template is given")
-        return Decided("finish", "the template has been searched")
+        ended = [c.searched for c in state.candidates if c.searched is not None]
+        if ended:
+            return Decided("finish", ended[-1].reason)
+        return Decided("search", "the template is given")
+
+
+@dataclass(frozen=True)
+class Next:
+    """What the next round tries: all moves of the template, those of its base included."""
+
+    moves: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """One move after the other, each on top of those that paid."""
+
+    moves: tuple[str, ...]
+
+    def __call__(self, done: Sequence[Round], base: Candidate | None, state: State) -> Next | str:
+        if len(done) >= len(self.moves):
+            return "every move has been tried"
+        move = self.moves[len(done)]
+        return Next((*(base.moves if base else ()), move), f"{move} is next")
+
+
+class Rounds(Protocol):
+    """Which moves come next, and why; a sentence where nothing is left to try."""
+
+    def __call__(self, done: Sequence[Round], base: Candidate | None, state: State) -> Next | str: ...
+
+
+@dataclass(frozen=True)
+class ExpertPlanner:
+    """Every round goes on from the best correct template so far; what does not pay is left behind."""
+
+    problem: Problem
+    next_round: Rounds
+
+    def decide(self, state: State) -> Decided:
+        waiting = [c for c in state.candidates if c.status == "admitted"]
+        done, base = rounds(self.problem, state), leader(self.problem, state)
+        if waiting:
+            return self._search(waiting[-1], done, state)
+        chosen = self.next_round(done, base, state)
+        if isinstance(chosen, str):
+            if base is not None and base.searched is not None and base.searched.cut:
+                return Decided("search", f"{chosen}: the rest is for the best", base.moves, base.id)
+            return Decided("finish", chosen)
+        return Decided("refactor", chosen.reason, chosen.moves, base.id if base else "")
+
+    def _search(self, candidate: Candidate, done: Sequence[Round], state: State) -> Decided:
+        """Half of what is left of the budget: the next round may be the better one."""
+        settings = state.settings
+        evals = seconds = None
+        if settings.evals is not None:
+            spent = sum(t.purpose == "search" and t.effort != "build" for t in state.asked)
+            left = settings.evals - spent
+            share = max(LEAST_SHARE, left // 2)
+            evals = share if left - share >= LEAST_SHARE else max(1, left)
+        if settings.seconds is not None:
+            seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at)) / 2
+        moves = ", ".join(candidate.moves) or "no move"
+        return Decided("search", f"round {len(done)}: {moves}", candidate.moves, candidate.id, evals, seconds)

@@ -154,6 +154,9 @@ class LocalLab:
     def built(self) -> Surveyed:
         return self._surveyor.collect()
 
+    def drop_builds(self) -> None:
+        self._surveyor.drop()
+
     def submit(self, trial: Trial) -> None:
         self._queue.append(trial)
         self._prepared[trial] = self._prepare(trial)
@@ -220,7 +223,8 @@ class LocalLab:
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         assert self._onlooker is not None, self.no_profiles
-        template = next(reversed(self._templates.values()), None)
+        own = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
+        template = own[-1] if own else None
         return self._onlooker.look(self._builders, self._runner, template, config, workload, seconds)
 
     def close(self) -> None:

@@ -22,9 +22,9 @@ class Surveyor:
         self._problem = problem
         self._device = device
         self._builders = builders
-        self._queue: deque[tuple[Template, Config | None]] = deque()
+        self._queue: deque[tuple[Template | None, Config | None]] = deque()
 
-    def submit(self, template: Template, config: Config | None) -> None:
+    def submit(self, template: Template | None, config: Config | None) -> None:
         self._queue.append((template, config))
         for built in builds_of(self._problem, template, config):
             self._builders.start(built.variant)
@@ -46,6 +46,10 @@ class Surveyor:
             refused += found.refused
         self._queue.popleft()
         return Surveyed(config, tuple(builds), tuple(refused))
+
+    def drop(self) -> None:
+        """Forget what nobody will collect; what the compiler has begun it ends."""
+        self._queue.clear()
 
     def close(self) -> None:
         self._builders.close()

@@ -50,7 +50,7 @@ class Evolution:
                 value = (one if rng.random() < 0.5 else two)[param.name]
                 near = param.neighbours(value)
                 values[param.name] = int(rng.choice(near)) if near and rng.random() < changes else value
-            child = Config.of(values)
+            child = Config(tuple(values.items()), view.space.candidate)
             if child not in seen and child in view.open:
                 return child
         return None

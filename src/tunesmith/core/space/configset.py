@@ -37,10 +37,16 @@ class ConfigSet:
     """Every configuration legal for at least one workload, numbered from 0 in a fixed order."""
 
     def __init__(
-        self, params: Sequence[Param], tables: Sequence[Table], workloads: int, possible: int
+        self,
+        params: Sequence[Param],
+        tables: Sequence[Table],
+        workloads: int,
+        possible: int,
+        candidate: str = "",
     ) -> None:
         """`possible` is the set of workloads (bit i: workload i) not ruled out by their sizes alone."""
         self._params = tuple(params)
+        self._candidate = candidate
         self._workloads = workloads
         self._levels, self._outcomes, self._size = _link(tables, possible)
         largest = max((len(param.values) for param in params), default=1)
@@ -63,7 +69,7 @@ class ConfigSet:
     def index(self, config: Config) -> int | None:
         """The number of a configuration, None where it is not in the set."""
         values = config.as_dict()
-        if values.keys() != {param.name for param in self._params}:
+        if config.candidate != self._candidate or values.keys() != {param.name for param in self._params}:
             return None
         positions = [param.positions.get(values[param.name], -1) for param in self._params]
         if -1 in positions or not self._size:
@@ -119,7 +125,8 @@ class ConfigSet:
 
     def _config(self, positions: Sequence[int]) -> Config:
         pairs = zip(self._params, positions, strict=True)
-        return Config(tuple((param.name, param.values[position]) for param, position in pairs))
+        items = tuple((param.name, param.values[position]) for param, position in pairs)
+        return Config(items, self._candidate)
 
     def _walk(self, indices: ArrayLike | None) -> tuple[list[Ids], NDArray[np.int64]]:
         """For each index, its row in every table, and the state reached after the last."""

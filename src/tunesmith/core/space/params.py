@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tunesmith.core.errors import BadInput
@@ -12,9 +12,11 @@ from tunesmith.core.expr import LIMIT, is_name
 
 @dataclass(frozen=True)
 class Config:
-    """Parameter values in the order the parameters are declared; equal only in the same order."""
+    """Parameter values in the order the parameters are declared; equal only in the same order, and of the
+    same template: `candidate` says which of a run's templates they belong to, empty for the one given."""
 
     items: tuple[tuple[str, int], ...]
+    candidate: str = ""
 
     @classmethod
     def of(cls, values: Mapping[str, int]) -> Config:
@@ -29,12 +31,17 @@ class Config:
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.items)
 
+    @property
+    def label(self) -> str:
+        """The values, and whose they are where a run may have several templates."""
+        return f"{self} of template {self.candidate}" if self.candidate else str(self)
+
     def as_dict(self) -> dict[str, int]:
         return dict(self.items)
 
     def replace(self, name: str, value: int) -> Config:
         self[name]  # a name that is not there is an error, not an addition
-        return Config(tuple((key, value if key == name else old) for key, old in self.items))
+        return replace(self, items=tuple((key, value if key == name else old) for key, old in self.items))
 
 
 @dataclass(frozen=True)

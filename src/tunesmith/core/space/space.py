@@ -48,6 +48,7 @@ class Violation:
 class Space:
     params: tuple[Param, ...]
     constraints: tuple[Constraint, ...] = ()
+    candidate: str = ""  # which of a run's templates it belongs to, and all its configurations
 
     def __post_init__(self) -> None:
         declared = [param.name for param in self.params]
@@ -73,7 +74,7 @@ class Space:
                 hint = f"choose one of {', '.join(map(str, param.values))}"
                 raise BadInput(f"parameter {param.name} has no value", hint=hint)
             param.position(values[param.name])
-        return Config(tuple((name, values[name]) for name in declared))
+        return Config(tuple((name, values[name]) for name in declared), self.candidate)
 
     def violations(
         self, config: Config, sizes: Values, device: Values = _NOTHING, resources: Values | None = None
@@ -111,10 +112,10 @@ class Space:
                 elif not expr.holds({}):
                     possible &= ~bits
         if not possible:
-            return ConfigSet(self.params, (), len(workloads), possible)
+            return ConfigSet(self.params, (), len(workloads), possible, self.candidate)
         live = [Rule(rule.expr, rule.scope, rule.workloads & possible) for rule in rules]
         grown = tables(self.params, [rule for rule in live if rule.workloads], possible)
-        return ConfigSet(self.params, grown, len(workloads), possible)
+        return ConfigSet(self.params, grown, len(workloads), possible, self.candidate)
 
     def neighbours(self, config: Config) -> tuple[Config, ...]:
         """The configurations one step away in one parameter, legal or not."""

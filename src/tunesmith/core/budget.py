@@ -1,0 +1,43 @@
+"""What a run may still spend: of the whole budget, and of the share that a search was given."""
+
+from __future__ import annotations
+
+from tunesmith.core.state import State
+
+
+def evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:
+    """What searches have asked for, of one candidate or of all. What the gate tries is extra."""
+    return sum(
+        trial.purpose == "search"
+        and trial.effort != "build"
+        and (candidate is None or (trial.config is not None and trial.config.candidate == candidate))
+        for trial in state.asked[since:]
+    )
+
+
+def evals_left(state: State) -> int | None:
+    """Of the budget, and of the share of the search that is under way."""
+    evals, share = state.settings.evals, state.under_way.evals if state.under_way else None
+    left = [] if share is None else [share - evaluations(state, state.decided_after)]
+    if evals is not None:
+        left.append(evals - evaluations(state))
+    return max(0, min(left)) if left else None
+
+
+def exhausted_budget(state: State) -> str | None:
+    evals, seconds = state.settings.evals, state.settings.seconds
+    if evals is not None and evaluations(state) >= evals:
+        return f"the budget of {evals} evaluations is used up"
+    if seconds is not None and state.elapsed - state.attached_at > seconds:
+        return f"the budget of {seconds:g} seconds is used up"
+    return None
+
+
+def exhausted_share(state: State) -> str | None:
+    assert state.under_way is not None, "nothing is under way"
+    evals, seconds = state.under_way.evals, state.under_way.seconds
+    if evals is not None and evaluations(state, state.decided_after) >= evals:
+        return f"its share of {evals} evaluations is used up"
+    if seconds is not None and state.elapsed - state.decided_at > seconds:
+        return f"its share of {seconds:g} seconds is used up"
+    return None

@@ -1,0 +1,128 @@
+"""The search of one candidate: what its searcher sees, how much there is to build, and when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunesmith.core.budget import evals_left, evaluations
+from tunesmith.core.candidates import Templates, inherited, rows_for
+from tunesmith.core.digest import seed_of
+from tunesmith.core.ports import Prior, SearchView, Tried
+from tunesmith.core.problem import Problem
+from tunesmith.core.scores import last_improvement, noise, scores
+from tunesmith.core.space import Config, ConfigSet
+from tunesmith.core.state import Candidate, State
+from tunesmith.core.survey import features
+from tunesmith.core.template import Template
+
+BUILDS = 4  # at most so many for each evaluation the budget has
+LITTLE = 64  # configurations are all tried, if the budget allows: less is no saving
+LEAST = 40  # evaluations before a searcher is believed that there is nothing more to gain,
+PER_PARAMETER = 12  # or so many for each parameter,
+CONVINCED = 3  # when it says so so often in a row,
+STALLED = 0.4  # and this share of the evaluations has found nothing
+
+
+@dataclass(frozen=True)
+class OneSearch:
+    """A look at the state with nothing in mind but the candidate that is searched."""
+
+    problem: Problem
+    state: State
+    templates: Templates
+
+    @property
+    def candidate(self) -> Candidate:
+        assert self.state.under_way is not None, "nothing is under way"
+        return self.state.candidate(self.state.under_way.candidate)
+
+    @property
+    def template(self) -> Template:
+        return self.templates.of(self.candidate)
+
+    @property
+    def configs(self) -> ConfigSet:
+        return self.templates.configs(self.candidate)
+
+    def tried(self) -> tuple[Tried, ...]:
+        """What came of its configurations."""
+        own = self.candidate.id
+        return tuple(t for t in scores(self.problem, self.state) if t.config.candidate == own)
+
+    def may_build(self) -> int:
+        """How many more configurations there are that the budget has room to build."""
+        known, left = self._known(), evals_left(self.state)
+        unknown = len(self.configs) - known
+        if left is None:
+            return unknown
+        done = evaluations(self.state, candidate=self.candidate.id)
+        return max(0, min(unknown, BUILDS * (done + left) - known))
+
+    def view(self, pool: tuple[Config, ...] | None) -> SearchView:
+        """With a pool all of it is open; without one nothing is that was built or asked for."""
+        state, template, own = self.state, self.template, self.candidate.id
+        waiting = [t.config for t in (*state.in_flight, *state.building)]
+        if pool is None:
+            waiting += [found.config for found in state.pool]
+        under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
+        return SearchView(
+            space=template.space,
+            configs=self.configs,
+            default=template.default,
+            tried=self.tried(),
+            in_flight=under_way,
+            closed=frozenset(v.config for v in state.pruned if v.config.candidate == own),
+            budget_left=evals_left(state) if pool is not None or not state.settings.ahead else None,
+            # To have looked at a kernel changes no draw: a search that is not steered is the same without.
+            seed=seed_of(state.settings.seed, "ask", state.events - len(state.profiled) - len(state.steered)),
+            weights=tuple(w.weight for w in self.problem.workloads),
+            priors=self._priors(),
+            pool=pool,
+            static={
+                found.config: features(found)
+                for found in state.surveyed
+                if found.config is not None and found.config.candidate == own
+            },
+            noise=noise(state),
+            focus=state.focus,
+        )
+
+    def nothing_left(self) -> str:
+        if self._known() >= len(self.configs):
+            return "every configuration has been tried"
+        if self.state.settings.ahead and not self.may_build():
+            return f"the budget of {self._known()} builds is used up"
+        return "the search proposes nothing more"
+
+    def nothing_to_gain(self) -> str | None:
+        """Whether the searcher expects less than measurements could tell from nothing, and for a good while
+        nothing more was found: it is sure of itself sooner than it should be."""
+        state, own = self.state, self.candidate.id
+        if state.focus is not None:
+            return None  # what is expected is expected of a part
+        gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
+        done = sum(o.trial.config.candidate == own for o in state.searched() if o.trial.config)
+        if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
+            return None
+        visible = noise(state)
+        if max(gains) >= visible / 2 or len(self.configs) <= LITTLE:
+            return None
+        since = done - last_improvement(self.tried(), visible)
+        if since < max(LEAST, done * STALLED):
+            return None
+        return f"more trials are expected to gain {max(gains):.2%}, measurements here can see {visible:.2%}"
+
+    def _known(self) -> int:
+        """Configurations that were built or asked for, or are on the way."""
+        return sum(config.candidate == self.candidate.id for config in self.state.known)
+
+    def _priors(self) -> tuple[Prior, ...]:
+        """What earlier runs found; then what templates of this run did that have no other parameters."""
+        template = self.template
+        told = [(primed.name, rows_for(template, primed.rows)) for primed in self.state.primed]
+        tried = scores(self.problem, self.state)
+        for other in self.state.candidates:
+            if other.status == "searched" and other.id != self.candidate.id:
+                rows = [(t.config, t.score) for t in tried if t.config.candidate == other.id]
+                told.append((f"template {other.id}", inherited(template, rows)))
+        return tuple(Prior(name, tuple(rows)) for name, rows in told if any(s is not None for _, s in rows))

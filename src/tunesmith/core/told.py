@@ -1,0 +1,93 @@
+"""The rounds of a run as a report tells them: what was tried, what it gave, why it was kept or dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunesmith.core.gate import rule_text
+from tunesmith.core.history import ratio
+from tunesmith.core.problem import Problem
+from tunesmith.core.rounds import Round, rounds
+from tunesmith.core.state import Candidate, State
+
+
+@dataclass(frozen=True)
+class DraftReport:
+    template: str  # its number
+    status: str
+    why: str  # it was turned away, or its search ended
+    notes: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()  # values that the gate found wrong, and the template now excludes
+    feasible: int | None = None
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    number: int
+    reason: str  # why it was tried
+    moves: tuple[str, ...]  # those in its template, or asked for where there is none
+    base: str  # the template it goes on from; empty: the original
+    drafts: tuple[DraftReport, ...]
+    refused: dict[str, str]  # moves that do not apply, and why
+    evaluations: int
+    speedup: float | None  # of its best, by short measurements; None: none of it is right
+    best: float  # after it, of all rounds so far
+    kept: bool
+    verdict: str
+
+
+def told(problem: Problem, state: State) -> tuple[RoundReport, ...]:
+    return tuple(_round(one) for one in rounds(problem, state))
+
+
+def _round(one: Round) -> RoundReport:
+    last = one.drafts[-1] if one.drafts else None
+    refused = dict(last.drafted.refused) if last is not None and last.drafted is not None else {}
+    return RoundReport(
+        number=one.number,
+        reason=one.decision.reason,
+        moves=last.moves if last is not None else one.decision.moves,
+        base=one.decision.candidate,
+        drafts=tuple(_draft(draft) for draft in one.drafts),
+        refused=refused,
+        evaluations=one.tried,
+        speedup=None if one.best is None else ratio(one.best),
+        best=ratio(max(one.before, one.best or 0.0)),
+        kept=one.pays,
+        verdict=_verdict(one),
+    )
+
+
+def _draft(draft: Candidate) -> DraftReport:
+    why = draft.rejected.reason if draft.rejected else draft.searched.reason if draft.searched else ""
+    rules = draft.admitted.rules if draft.admitted else ()
+    return DraftReport(
+        draft.id,
+        draft.status,
+        why,
+        draft.drafted.notes if draft.drafted else (),
+        tuple(rule_text(rule) for rule in rules),
+        draft.admitted.feasible if draft.admitted else None,
+    )
+
+
+def _verdict(one: Round) -> str:
+    last = one.drafts[-1] if one.drafts else None
+    if one.declined:
+        return f"no template: {one.declined}"
+    if last is None:
+        return "not written yet"
+    if last.rejected is not None:
+        mine = {draft.id for draft in one.drafts}
+        found = [d.rejected for d in one.drafts if d.rejected is not None]
+        # An author that wrote the same again has added nothing to what was said before.
+        why = next((r for r in reversed(found) if r.same_as not in mine), last.rejected)
+        return f"dropped: {why.reason}" if why.same_as else f"turned away: {why.reason}"
+    if one.best is None:
+        return (
+            "not searched yet" if last.status == "drafted" else "dropped: none of its configurations is right"
+        )
+    before = f"{ratio(one.before):.2f}× before it"
+    if one.pays:
+        return f"kept: {ratio(one.best):.2f}×, {before}"
+    return f"dropped: {ratio(one.best):.2f}× is no gain over {before}"

@@ -1,0 +1,73 @@
+"""The expert's rounds in a run: what planning is told of it, and what the loop hears."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.drafts import Scripted
+from tests.samples import DEVICE
+from tests.test_loop import PROBLEM, FakeLab, MemoryTexts, Run
+from tests.test_rounds import WIDE, cost, survey
+from tunesmith.core.candidates import Templates
+from tunesmith.core.device import Device
+from tunesmith.core.events import Declined, Settings
+from tunesmith.core.problem import Problem
+from tunesmith.core.profile.findings import Diagnosis
+from tunesmith.core.rounds import rounds
+from tunesmith.expert import planning
+from tunesmith.expert.chosen_moves import ByDiagnosis
+from tunesmith.expert.planner import ExpertPlanner
+
+DEEP = {**WIDE, "KEEP": [0, 1]}
+
+
+@dataclass
+class Asked:
+    """In place of `planning.next_round`: remembers what it is told, answers from a list."""
+
+    answers: list[tuple[str, ...] | planning.Stop]
+    told: list[tuple[planning.Round, ...]] = field(default_factory=list)
+
+    def __call__(
+        self, history: Sequence[planning.Round], found: Sequence[Diagnosis], names: Sequence[str]
+    ) -> tuple[str, ...] | planning.Stop:
+        self.told.append(tuple(history))
+        return self.answers[len(self.told) - 1]
+
+
+def available(problem: Problem, device: Device) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    return ("vector", "keep", "split"), (("fast", "there is nothing slow"),)
+
+
+def test_rounds_are_told_with_their_scores_and_what_was_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked([("vector",), ("vector", "split"), ("vector", "keep"), planning.Stop("the floor is near")])
+    monkeypatch.setattr(planning, "next_round", asked)
+    texts = {"vector": WIDE, "split": Declined("a row is short"), "keep": DEEP}
+    kept = MemoryTexts()
+    run = Run(
+        Settings(evals=100),
+        lab=FakeLab(cost, cost, survey),
+        planner=ExpertPlanner(
+            PROBLEM, ByDiagnosis(PROBLEM, Templates(PROBLEM, DEVICE, None, kept), available)
+        ),
+        author=Scripted(texts),
+        template=None,
+        texts=kept,
+    )
+    state = run.go()
+    assert state.stopped is not None
+    assert state.stopped.reason == "the floor is near"
+    first, second, third = asked.told[-1]
+    done = rounds(PROBLEM, state)
+    assert (first.moves, first.score) == (("vector",), done[0].best)
+    assert (second.moves, second.score) == (("vector", "split"), None)
+    assert third.score is not None
+    assert third.score > (first.score or 0.0)
+    assert third.distance is None, "nothing was profiled"
+    reasons = [d.reason for d in state.decided if d.decision == "refactor"]
+    assert reasons[0] == "from the original; tried next: vector"
+    assert reasons[2] == "from template 1; tried next: keep"
+    assert [d.candidate for d in state.decided if d.decision == "refactor"] == ["", "1", "1"]
