@@ -14,7 +14,7 @@ help:
 
 demo:
 	@sh scripts/setup.sh opencl
-	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --template $(EXAMPLE)/template.cl --seed 1
+	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1
 
 test:
 	@sh scripts/setup.sh dev,opencl,cuda,models

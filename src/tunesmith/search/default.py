@@ -37,7 +37,7 @@ SOON = 4  # evaluations that the gain is stated for
 class Choices:
     """What a benchmark may vary; see benchmarks/search."""
 
-    opening: int = 8  # configurations far apart before a model is asked; half of them where runs are followed
+    opening: int = 8  # configurations far apart before a model is asked
     level: float = LEVEL  # the quantile of the scores below which they all count the same
     local_every: int = 3  # so many picks, one is among the neighbours of the best alone
 
@@ -86,11 +86,10 @@ class _Asking:
         picks: list[int] = []
         gain: float | None = None
         right = ~np.isnan(self.scores[:, 0])
-        far = self.choices.opening // 2 if self.guide else self.choices.opening
         while len(picks) < n and self.encoding.params:
             follows = self._follows(self.turn)
             alone = sum(not self._follows(turn) for turn in range(self.turn))
-            opening = alone < far or right[self.own].sum() < 2
+            opening = alone < self.choices.opening or right[self.own].sum() < 2
             if follows and (opening or right.sum() < 2):
                 more = self._modelled(1)[0] if right.sum() >= 2 else self._followed()
             elif opening:

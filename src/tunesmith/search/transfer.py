@@ -24,8 +24,8 @@ from tunesmith.search.targets import targets
 
 ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
 FITTED = 120
-FOLLOWED_UNTIL = 16  # evaluations: up to here every second one follows the earlier runs,
-APART_UNTIL = 48  # and up to here the others do not know of what those have found
+FOLLOWING = (1, 2, 3, 8, 12, 16)  # the evaluations that follow the earlier runs;
+APART_UNTIL = 48  # up to here the others do not know of what those have found
 TRUST = 0.8  # the weight expected of the trend,
 DOUBT = 0.4  # and its deviation
 AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agree
@@ -33,7 +33,7 @@ AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agre
 
 def listens(evaluation: int) -> bool:
     """Whether the evaluation with this number follows earlier runs. The first may be the default."""
-    return evaluation < FOLLOWED_UNTIL and evaluation % 2 == 1
+    return evaluation in FOLLOWING
 
 
 def apart(followed: NDArray[np.bool_], evaluation: int) -> NDArray[np.bool_]:

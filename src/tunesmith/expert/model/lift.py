@@ -17,6 +17,7 @@ from tunesmith.expert.model.kernel import Beyond, Kernel
 from tunesmith.expert.model.launch_terms import LaunchTerms, launch_terms
 from tunesmith.expert.model.normal import Normal, normal_form
 from tunesmith.expert.model.online import with_two_passes
+from tunesmith.expert.model.opencl_words import in_opencl_words
 from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.reading import Reading, check_reach
 from tunesmith.expert.model.scenario import Scenario, every_scenario, scenarios
@@ -69,7 +70,9 @@ class _Lifting:
         loops = strided_loops(normal, tried[-1])
         reading = self._read(normal, launch, tried, loops)
         check_reach(reading, every_scenario(self._problem, launch.parameters))
-        return kernel_of(reading, normal, self._problem, self._source, self._function, self._bound, launch)
+        problem, source, function = self._problem, self._source, self._function
+        kernel = kernel_of(reading, normal, problem, source, function, self._bound, launch)
+        return in_opencl_words(kernel) if problem.kernel.language == "opencl" else kernel
 
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function

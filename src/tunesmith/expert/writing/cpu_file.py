@@ -85,7 +85,6 @@ def write_opencl(
             f"typedef struct __attribute__((packed)) {{ {vec} v; }} {(un := fresh('unaligned'))};",
             f"#define {loops.load}(from) (((__global const {un} *)(from))->v)",
             f"#define {loops.store}(x, to) (((__global {un} *)(to))->v = (x))",
-            f"typedef union {{ {vec} whole; float at[{plan.knobs.vector.name}]; }} {loops.lanes_type};",
         ]
     lifted = [print_function(f, "opencl").strip().split("\n") for f in lift.written]
     macros = fast.macros("\n".join([body, *("\n".join(part) for part in lifted)]))
@@ -93,5 +92,5 @@ def write_opencl(
     if any("fast_exp" in line for line in macros):
         text = _EXP.format(fast=fast.fast, vec=vec, ivec=ivec, as_vec=as_vec, as_ivec=as_ivec)
         code.append(text.rstrip("\n").split("\n"))
-    code += [macros, *helpers(plan, plain), *lifted, body.rstrip("\n").split("\n")]
+    code += [macros, *helpers(plan, plain), *lifted, *loops.folds.text(), body.rstrip("\n").split("\n")]
     return assemble(plan, baked, kernel, code)

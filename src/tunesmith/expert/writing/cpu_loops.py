@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from tunesmith.expert.c.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
 from tunesmith.expert.c.printing import print_expr, print_statements
 from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.bodies import known_types, unrolled
+from tunesmith.expert.writing.cpu_folds import Folds
 from tunesmith.expert.writing.cpu_vectors import Lift, NoVector
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.lines import Lines
@@ -26,7 +28,7 @@ class CpuTotals:
         self._plan = plan
         totals = [total for loop in plan.all_loops for total in loop.each.totals]
         self._arrays = {total.name: (fresh(f"{total.name}_of_item"), total.type.base) for total in totals}
-        self._turn, self._other = fresh("turn"), fresh("other")
+        self._turn, self._count, self._away = fresh("turn"), fresh("count"), fresh("away")
 
     def defines(self) -> list[str]:
         return []
@@ -50,11 +52,19 @@ class CpuTotals:
             array = self._arrays[total.name][0]
             places.append((total, f"{array}[{self._turn}][get_local_id(1)]"))
             out.add(f"{places[-1][1]}[{lane}] = {total.name};")
+        count, away = self._count, self._away
+        # In pairs as far apart as can be: the fewest roundings, and the order of a tree written by hand.
+        with out.block(f"for (int {count} = {lanes.name}; {count} > 1; {count} = ({count} + 1) / 2)"):
+            out.add("barrier(CLK_LOCAL_MEM_FENCE);", f"const int {away} = ({count} + 1) / 2;")
+            with out.block(f"if ({lane} + {away} < {count})"):
+                for total, place in places:
+                    other = self._plan.names.fresh(f"{total.name}_away")
+                    out.add(f"const {total.type.base} {other} = {place}[{lane} + {away}];")
+                    out.add(f"{total.name} = {joined(total, total.name, other)};")
+                    out.add(f"{place}[{lane}] = {total.name};")
         out.add("barrier(CLK_LOCAL_MEM_FENCE);")
         for total, place in places:
             out.add(f"{total.name} = {place}[0];")
-            with out.block(f"for (int {self._other} = 1; {self._other} < {lanes.name}; {self._other}++)"):
-                out.add(f"{total.name} = {joined(total, total.name, f'{place}[{self._other}]')};")
         out.add(f"{self._turn} ^= 1;", "#endif")
 
 
@@ -64,11 +74,10 @@ class CpuLoops:
         self._plan, self._fast, self._totals, self._inside, self._lift = plan, fast, totals, inside, lift
         self.lane = fresh("lane")
         self.piece, self.pieces, self.chunk = fresh("PIECE"), fresh("PIECES"), fresh("CHUNK")
-        self._base, self._here, self._item, self._of_pack = (
-            fresh("base"), fresh("here"), fresh("k"), fresh("v"),
-        )  # fmt: skip
-        self.load, self.store, self.lanes_type = fresh("LOAD"), fresh("STORE"), fresh("lanes_of")
-        self.uses_vectors = False
+        self._base, self._here, self._item = fresh("base"), fresh("here"), fresh("k")
+        self._apart = fresh("apart")
+        self.load, self.store = fresh("LOAD"), fresh("STORE")
+        self.uses_vectors, self.folds = False, Folds(plan, lift.vec)
 
     def defines(self) -> list[str]:
         knobs = self._plan.knobs
@@ -175,7 +184,7 @@ class CpuLoops:
         item, here = self._item, self._here
         parts = {total.name: self._plan.names.fresh(f"{total.name}_parts") for total in each.totals}
         for total in each.totals:
-            out.add(f"{self._lift.vec} {parts[total.name]}[{items}];")
+            out.add(f"{self._lift.vec} {parts[total.name]}[{items}];", "#pragma unroll")
             with out.block(f"for (int {item} = 0; {item} < {items}; {item}++)"):
                 out.add(
                     f"{parts[total.name]}[{item}] = ({self._lift.vec})({print_expr(total.start, LANGUAGE)});"
@@ -196,19 +205,26 @@ class CpuLoops:
                         if pack.stores:
                             address = self._address(pack, loop)
                             out.add(f"{self.store}({loop.names[pack.key]}, {address});")
-        for total in each.totals:
-            array, whole = parts[total.name], self._plan.names.fresh(f"{total.name}_lanes")
-            out.add("#pragma unroll")
-            with out.block(f"for (int {item} = 1; {item} < {items}; {item}++)"):
-                out.add(f"{array}[0] = {joined(total, f'{array}[0]', f'{array}[{item}]')};")
-            out.add(f"{self.lanes_type} {whole};", f"{whole}.whole = {array}[0];")
-            with out.block(f"for (int {self._of_pack} = 0; {self._of_pack} < {vec}; {self._of_pack}++)"):
-                out.add(f"{total.name} = {joined(total, total.name, f'{whole}.at[{self._of_pack}]')};")
         start = "" if each.start == Number("0", 0) else f" - ({print_expr(each.start, LANGUAGE)})"
         rest = f"{end} - ({end}{start}) % {vec}" if start else f"{end} - {end} % {vec}"
         out.add(f"#if {vec} > 1  // what is left of the range")
         self._scalar(loop, body, f"{rest} + {self._first_left(type_)}", end, out)
         out.add("#endif")
+        for total in each.totals:
+            self._join(total, parts[total.name], out)
+
+    def _join(self, total: Total, parts: str, out: Lines) -> None:
+        """Vectors to one value, in pairs: a chain of additions would add up their roundings."""
+        items, item, apart = self._plan.knobs.items.name, self._item, self._apart
+        out.add("#pragma unroll")
+        with out.block(f"for (int {apart} = 1; {apart} < {items}; {apart} *= 2)"):
+            out.add("#pragma unroll")
+            with out.block(f"for (int {item} = 0; {item} + {apart} < {items}; {item} += 2 * {apart})"):
+                pair = joined(total, f"{parts}[{item}]", f"{parts}[{item} + {apart}]")
+                out.add(f"{parts}[{item}] = {pair};")
+        whole = self._plan.names.fresh(f"{total.name}_whole")
+        out.add(f"const float {whole} = {self.folds.name(total)}({parts}[0]);")
+        out.add(f"{total.name} = {joined(total, total.name, whole)};")
 
     def _first_left(self, type_: str) -> str:
         if not self._is_spread:
