@@ -114,6 +114,9 @@ class RecordedLab:
     def built(self) -> Surveyed:
         return self._surveyed[self._building.popleft().config]
 
+    def drop_builds(self) -> None:
+        self._building.clear()
+
     def submit(self, trial: Trial) -> None:
         self._queue.append(trial)
 
@@ -150,6 +153,16 @@ class MemoryJournal:
     def append(self, event: Event) -> Recorded:
         self.records.append(Recorded(len(self.records), 0.0, event))
         return self.records[-1]
+
+
+class NoTexts:
+    """Nobody writes templates here."""
+
+    def put(self, text: str) -> str:
+        raise AssertionError("no template is written")
+
+    def get(self, digest: str) -> str:
+        raise AssertionError("no template is written")
 
 
 class Silence:

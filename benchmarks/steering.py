@@ -27,6 +27,7 @@ from typing import Any
 
 from benchmarks.replayed import (
     MemoryJournal,
+    NoTexts,
     Profiles,
     Reached,
     RecordedLab,
@@ -36,9 +37,11 @@ from benchmarks.replayed import (
 )
 from benchmarks.steering_page import page
 from tunesmith import registry
+from tunesmith.core.candidates import Templates
 from tunesmith.core.events import Settings, Steered
 from tunesmith.core.expr import parse
 from tunesmith.core.profile.counting import NoCounting
+from tunesmith.core.space.feasible import configs_of
 from tunesmith.lab.profiling import Profiler
 from tunesmith.loop import Loop
 from tunesmith.machine import temporary_scratch
@@ -87,14 +90,15 @@ def work(job: Job) -> dict[str, Any]:
     if job.misled:
         wrong = tuple((remedy, parse(f"not ({expr.text})")) for remedy, expr in run.template.answers)
         run = replace(run, template=replace(run.template, answers=wrong))
-    configs = registry.configs_of(run.problem, run.template, run.device)
+    configs = configs_of(run.problem, run.template, run.device)
     evals = DEFAULT_EVALS if len(configs) > UNLIMITED else None
     recorded_with = run.state.settings
     settings = Settings(job.search, evals, seed=job.seed, ahead=recorded_with.ahead, steer=job.steer)
     with profiling(run) as profiler:
         lab = RecordedLab(run, profiler, known, WITHIN)
         journal = MemoryJournal(run, settings)
-        loop = registry.loop(run.problem, run.template, settings, run.device, lab, journal, Silence())
+        templates = Templates(run.problem, run.device, run.template, NoTexts())
+        loop = registry.loop(run.problem, templates, settings, lab, journal, Silence())
         reached = ended(loop)
     moves = [r.event for r in journal.records if isinstance(r.event, Steered)]
     return {

@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cuda import evidence
-from tunesmith import machine, registry
+from tunesmith import machine
 from tunesmith.core.device import Device
 from tunesmith.core.expr import Expr
 from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.template import Template
 from tunesmith.problems import load_problem, load_template
 
@@ -40,7 +41,7 @@ def configurations(problem: Problem, template: Template, device: Device) -> list
     """What Tunesmith searches; each is legal at every workload of this problem."""
     known = device.limits.names()
     found = []
-    for config in registry.configs_of(problem, template, device):
+    for config in configs_of(problem, template, device):
         variant = template.render(problem, config)
         if all(variant.allows({**w.as_dict(), **known}) for w in problem.workloads):
             found.append(config.as_dict())

@@ -310,7 +310,7 @@ def test_the_page_says_what_was_reached_and_what_was_not() -> None:
 
 def test_parts_that_were_not_measured_say_so() -> None:
     page = render.page(dict.fromkeys(made_up()), {})
-    assert page.count("Not measured.") == 5
+    assert page.count("Not measured.") == 8
     without_copies = render.page({**made_up(), "copy_rate": None}, {})
     assert len(claims(without_copies, "not measured")) == 1
 

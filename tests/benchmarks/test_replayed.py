@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.replayed import MemoryJournal, Reached, RecordedLab, Run, Silence
+from benchmarks.replayed import MemoryJournal, NoTexts, Reached, RecordedLab, Run, Silence
 from tests.samples import DEVICE, baseline, built, outcome, started, state_of
 from tests.test_loop import CONFIGS, ORIGINAL, PROBLEM, cost
 from tests.test_steered_loop import ANSWERED, diagnosed
 from tunesmith import registry
+from tunesmith.core.candidates import Templates
 from tunesmith.core.events import Event, Profiled, Settings, Steered
 from tunesmith.core.outcome import Status
 from tunesmith.core.profile.facts import Ceilings, Profile
@@ -59,7 +60,8 @@ def search(
     }
     lab = RecordedLab(RUN, Diagnosing(), known, within)  # type: ignore[arg-type]
     journal = MemoryJournal(RUN, settings)
-    loop = registry.loop(PROBLEM, ANSWERED, settings, DEVICE, lab, journal, Silence())
+    templates = Templates(PROBLEM, DEVICE, ANSWERED, NoTexts())
+    loop = registry.loop(PROBLEM, templates, settings, lab, journal, Silence())
     try:
         loop.run()
     except Reached as why:

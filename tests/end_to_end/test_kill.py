@@ -174,6 +174,8 @@ def _event(line: bytes) -> Event:
 class _Recorded:
     """A lab that gives back what a journal says was measured, and nothing else."""
 
+    no_profiles = "a recording has none"
+
     def __init__(self, events: list[Event]) -> None:
         self._baseline = next(e for e in events if isinstance(e, Baseline))
         self._outcomes = {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
