@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.expert.moves.kernels import CPU as A_CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU, Model, choice
@@ -17,8 +18,9 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original
 from tunesmith.expert.model.kernel import Draft, Kernel, Schedule
+from tunesmith.expert.moves import Context
+from tunesmith.expert.moves.rows import Rows
 from tunesmith.expert.writing import write
-from tunesmith.expert.writing.flat_rows import as_rows
 from tunesmith.lab.reference import draw_inputs
 
 FLAT = Schedule(lanes=choice("LANES", 1, 16), vector=CPU.vector, items=CPU.items, fast=CPU.fast)
@@ -26,9 +28,9 @@ FLAT = Schedule(lanes=choice("LANES", 1, 16), vector=CPU.vector, items=CPU.items
 
 def _silu_rows() -> tuple[Kernel, Problem]:
     kernel, problem = models.cl_silu_and_mul()
-    rows = as_rows(kernel)
-    assert rows is not None
-    return rows, problem
+    rows = Rows().apply(Draft(kernel), Context(problem, A_CPU))
+    assert isinstance(rows, Draft)
+    return rows.kernel, problem
 
 
 CASES: list[tuple[Model, Schedule, dict[str, int], dict[str, int]]] = [

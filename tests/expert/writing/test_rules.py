@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.expert.moves.kernels import CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import read
 from tests.expert.writing.models import MAP, ROWS, choice
 from tunesmith.expert.c.nodes import Name
 from tunesmith.expert.model.kernel import Draft, Task
+from tunesmith.expert.moves import Context, Refused
+from tunesmith.expert.moves.rows import Rows
 from tunesmith.expert.writing import Unwritable, structural_rules, write
-from tunesmith.expert.writing.flat_rows import as_rows
 
 
 def test_rules_of_rows() -> None:
@@ -74,8 +76,9 @@ def test_helpers_come_along_and_names_are_kept_apart() -> None:
 
 
 def test_a_flat_index_that_is_taken_apart_becomes_rows() -> None:
-    kernel, _ = models.cl_silu_and_mul()
-    rows = as_rows(kernel)
-    assert rows is not None
-    assert [(t.extent, t.type) for t in rows.tasks] == [(Name("tokens"), "size_t")]
-    assert as_rows(models.rmsnorm()[0]) is None
+    kernel, problem = models.cl_silu_and_mul()
+    rows = Rows().apply(Draft(kernel), Context(problem, CPU))
+    assert isinstance(rows, Draft)
+    assert [(t.extent, t.type) for t in rows.kernel.tasks] == [(Name("tokens"), "size_t")]
+    kernel, problem = models.rmsnorm()
+    assert isinstance(Rows().apply(Draft(kernel), Context(problem, CPU)), Refused)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tunesmith.expert.c.arithmetic import binary, unary
 from tunesmith.expert.c.lex import Token
 from tunesmith.expert.c.numbers import read_number
 from tunesmith.expert.c.unreadable import Unreadable
@@ -66,8 +67,7 @@ class _Reader:
             raise Unreadable("it is nested too deep")
         token = self._next()
         if token.text in ("!", "-", "+", "~"):
-            value = self._unary(depth + 1)
-            return {"!": int(not value), "-": -value, "+": value, "~": ~value}[token.text]
+            return unary(token.text, self._unary(depth + 1))
         if token.text == "(":
             value = self.ternary(depth + 1)
             if self._next().text != ")":
@@ -85,18 +85,7 @@ class _Reader:
 
 
 def _apply(op: str, a: int, b: int) -> int:
-    if op in ("/", "%"):
-        if b == 0:
-            raise Unreadable("it divides by zero")
-        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return quotient if op == "/" else a - b * quotient
-    if op in ("<<", ">>"):
-        if not 0 <= b < 64:
-            raise Unreadable(f"it shifts by {b}")
-        return a << b if op == "<<" else a >> b
-    results: dict[str, int] = {
-        "+": a + b, "-": a - b, "*": a * b, "&": a & b, "|": a | b, "^": a ^ b,
-        "==": a == b, "!=": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b,
-        "&&": bool(a) and bool(b), "||": bool(a) or bool(b),
-    }  # fmt: skip
-    return int(results[op])
+    value = binary(op, a, b)
+    if value is None:
+        raise Unreadable("it divides by zero" if op in ("/", "%") else f"it shifts by {b}")
+    return value

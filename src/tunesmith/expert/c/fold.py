@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from tunesmith.expert.c.arithmetic import COMPARISONS, binary, unary
 from tunesmith.expert.c.nodes import (
     Assign,
     Binary,
@@ -36,7 +37,6 @@ from tunesmith.expert.c.walk import map_expr, map_statements, nodes_in
 
 Constants = Mapping[str, int | float]
 
-_COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!=", "&&", "||"})
 _INTEGER_TYPES = {  # bits, signed
     "bool": (1, False), "char": (8, True), "signed char": (8, True), "unsigned char": (8, False),
     "short": (16, True), "unsigned short": (16, False), "int": (32, True), "unsigned int": (32, False),
@@ -64,12 +64,12 @@ def int_value(expr: Expr, env: Constants = {}) -> int | None:  # noqa: B006 - a 
             inside = int_value(operand, env)
             if inside is None:
                 return None
-            return {"-": -inside, "+": inside, "~": ~inside, "!": int(not inside)}[op]
+            return unary(op, inside)
         case Binary(op=op, left=left, right=right):
             a, b = int_value(left, env), int_value(right, env)
             if a is None or b is None:
                 return None
-            result = int(_compare(op, a, b)) if op in _COMPARISONS else _integer_result(op, a, b)
+            result = _integer_result(op, a, b)
             return result if result is not None and abs(result) < 2**64 else None
         case Ternary(condition=condition, yes=yes, no=no):
             chosen = int_value(condition, env)
@@ -186,10 +186,10 @@ def _unary(op: str, operand: Number) -> Expr | None:
 
 def _binary(op: str, left: Number, right: Number) -> Expr | None:
     a, b = left.value, right.value
-    if op in _COMPARISONS:
+    if op in COMPARISONS:
         if op not in ("&&", "||") and (is_unsigned(left.text) or is_unsigned(right.text)) and min(a, b) < 0:
             return None
-        return integer(int(_compare(op, a, b)))
+        return integer(int(COMPARISONS[op](a, b)))
     if not (isinstance(a, int) and isinstance(b, int)):
         return None  # the precision it would be computed in is not known here
     unsigned = is_unsigned(left.text) or is_unsigned(right.text)
@@ -209,51 +209,9 @@ def _binary(op: str, left: Number, right: Number) -> Expr | None:
     return replace(result, text=f"{value}LL") if wide and "L" not in result.text else result
 
 
-def _compare(op: str, a: int | float, b: int | float) -> bool:
-    match op:
-        case "<":
-            return a < b
-        case ">":
-            return a > b
-        case "<=":
-            return a <= b
-        case ">=":
-            return a >= b
-        case "==":
-            return a == b
-        case "!=":
-            return a != b
-        case "&&":
-            return bool(a) and bool(b)
-        case _:
-            return bool(a) or bool(b)
-
-
 def _integer_result(op: str, a: int, b: int) -> int | None:
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "/" | "%":
-            if b == 0:
-                return None
-            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-            return quotient if op == "/" else a - b * quotient
-        case "<<":
-            return a << b if 0 <= b < 64 and a >= 0 else None
-        case ">>":
-            return a >> b if 0 <= b < 64 else None
-        case "&":
-            return a & b
-        case "|":
-            return a | b
-        case "^":
-            return a ^ b
-        case _:
-            return None
+    """A negative number that is shifted up is undefined in C: not for us to decide."""
+    return None if op == "<<" and a < 0 else binary(op, a, b)
 
 
 def _identity(node: Binary) -> Expr:

@@ -10,6 +10,7 @@ from tunesmith.core.expr import Expr as SizeExpr
 from tunesmith.core.expr import Undefined
 from tunesmith.core.expr.nodes import Node
 from tunesmith.core.problem import Problem, SizeRule
+from tunesmith.expert.c.arithmetic import binary, unary
 from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, SizeOf, Ternary, Unary
 from tunesmith.expert.model.value_types import byte_size
 
@@ -139,53 +140,13 @@ def number_of(expr: Expr, values: Mapping[str, int], depth: int = 0) -> int:
         case Binary(op="||", left=left, right=right):
             return int(bool(number_of(left, values, d)) or bool(number_of(right, values, d)))
         case Binary(op=op, left=left, right=right) if op != ",":
-            return binary(op, number_of(left, values, d), number_of(right, values, d))
+            found = binary(op, number_of(left, values, d), number_of(right, values, d))
+            if found is not None:
+                return found
         case Ternary(condition=condition, yes=yes, no=no):
             return number_of(yes if number_of(condition, values, d) else no, values, d)
         case Call(function="min" | "umin", args=(left, right)):
             return min(number_of(left, values, d), number_of(right, values, d))
         case Call(function="max" | "umax", args=(left, right)):
             return max(number_of(left, values, d), number_of(right, values, d))
-    raise Unknown
-
-
-def unary(op: str, value: int) -> int:
-    return {"-": -value, "+": value, "!": int(not value), "~": ~value}[op]
-
-
-def binary(op: str, a: int, b: int) -> int:
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "/" | "%":
-            if b == 0:
-                raise Unknown
-            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-            return quotient if op == "/" else a - quotient * b
-        case "<<" | ">>":
-            if not 0 <= b < 64:
-                raise Unknown
-            return a << b if op == "<<" else a >> b
-        case "&":
-            return a & b
-        case "|":
-            return a | b
-        case "^":
-            return a ^ b
-        case "<":
-            return int(a < b)
-        case ">":
-            return int(a > b)
-        case "<=":
-            return int(a <= b)
-        case ">=":
-            return int(a >= b)
-        case "==":
-            return int(a == b)
-        case "!=":
-            return int(a != b)
     raise Unknown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from tunesmith.expert.c.arithmetic import binary, unary
 from tunesmith.expert.c.nodes import (
     Binary,
     Call,
@@ -17,7 +18,6 @@ from tunesmith.expert.c.nodes import (
     Unary,
 )
 from tunesmith.expert.model.kernel import Operator
-from tunesmith.expert.model.scenario import Unknown, binary, unary
 from tunesmith.expert.model.team_memory import Memory, Threads, Vec
 from tunesmith.expert.model.team_values import (
     Int,
@@ -88,9 +88,8 @@ class Arithmetic(Memory):
 
     def binary(self, op: str, left: Value, right: Value, thread: int) -> Value:
         if isinstance(left, Int) and isinstance(right, Int):
-            try:
-                value = binary(op, left.value, right.value)
-            except Unknown:
+            value = binary(op, left.value, right.value)
+            if value is None:
                 return Poison(f"'{op}' has no value here", self.line)
             if op in _ORDERINGS:
                 bounded = self.bound(op, left, right)
