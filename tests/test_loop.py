@@ -42,6 +42,7 @@ from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.scores import LEAST_NOISE, USUAL_NOISE
 from tunesmith.core.space import Config, Param
 from tunesmith.core.state import State
+from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
 from tunesmith.expert.planner import GivenTemplate
 from tunesmith.expert.silent import Silent
@@ -258,15 +259,18 @@ class Run:
     def __post_init__(self) -> None:
         self.journal = MemoryJournal(self.records or [Recorded(0, 0.0, started(self.settings))])
 
+    def talk(self, templates: Templates) -> Talking:
+        return Talking(PROBLEM, templates, self.planner, self.author)
+
     def go(self) -> State:
+        templates = Templates(PROBLEM, DEVICE, self.template, self.texts)
         return Loop(
             PROBLEM,
-            Templates(PROBLEM, DEVICE, self.template, self.texts),
+            templates,
             self.settings,
             self.lab,
             self.searcher,
-            self.planner,
-            self.author,
+            self.talk(templates),
             self.journal,
             self.watcher,
             self.heeds_words,

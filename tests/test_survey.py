@@ -23,6 +23,7 @@ from tunesmith.core.events import (
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
+from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
 from tunesmith.expert.planner import GivenTemplate
 from tunesmith.expert.silent import Silent
@@ -63,8 +64,8 @@ class FakeSurveyor:
 
 def a_survey(settings: Settings, surveyor: FakeSurveyor, journal: MemoryJournal) -> Survey:
     templates = Templates(PROBLEM, ABSENT, TEMPLATE, MemoryTexts())
-    roles = (Random(), GivenTemplate(), Silent("the template is given"))
-    return Survey(PROBLEM, templates, settings, surveyor, *roles, journal, Watcher())
+    talk = Talking(PROBLEM, templates, GivenTemplate(), Silent("the template is given"))
+    return Survey(PROBLEM, templates, settings, surveyor, Random(), talk, journal, Watcher())
 
 
 def go(

@@ -20,6 +20,7 @@ from tunesmith.config import RunConfig, debugging, resolve
 from tunesmith.core.errors import BadInput, DeviceMissing, TunesmithError, bug_text
 from tunesmith.core.untrusted import escaped_json, plain
 
+URGENCY = (1, 2, 3, 4, 5)  # of several runs: a fault first, then a reply that is missing, then a device
 PATIENCE = 3.0  # seconds a clean-up may take before another Ctrl-C interrupts that too
 
 app = typer.Typer(
@@ -44,6 +45,10 @@ ProblemFile = Annotated[
     Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")
 ]
 RunFolder = Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")]
+Wait = Annotated[
+    bool | None, typer.Option("--wait/--no-wait", help="For replies to a mailbox; else stop, exit 4.")
+]
+Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
 
 
@@ -129,6 +134,19 @@ def tune(
     prior_run: Annotated[
         list[Path] | None, typer.Option(help="Begin from this run; several may be named.")
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Who plays the roles: openai:NAME[@URL], anthropic:NAME, mailbox[:DIR], "
+            "recorded:DIR or expert; or planner=…,author=…."
+        ),
+    ] = None,
+    wait: Wait = None,
+    prompts: Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")] = None,
+    record: Record = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")] = None,
+    money: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make templates of the kernel, search them on the device and deliver the verified winners."""
@@ -147,6 +165,13 @@ def tune(
             prior=prior,
             steer=steer,
             counters=counters,
+            model=model,
+            wait=wait,
+            prompts=prompts,
+            record=record,
+            rounds=rounds,
+            tokens=tokens,
+            money=money,
         )
         with progress(as_json) as listener:
             finished = runs.start(problem, template, config, out, listener, prior_run or ())
@@ -211,14 +236,27 @@ def explain(
 
 
 @app.command()
-def resume(run: RunFolder = None, as_json: AsJson = False) -> None:
-    """Go on with a run that was interrupted, exactly where it was."""
+def resume(
+    run: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN...", help="The runs; by default the newest.")
+    ] = None,
+    wait: Wait = None,
+    record: Record = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with runs that were interrupted, exactly where they were."""
     with handled(as_json):
         from tunesmith import runs
 
+        config = resolved(wait=wait, record=record)
+        if not run or len(run) == 1:
+            with progress(as_json) as listener:
+                finished = runs.resume(run[0] if run else None, config, listener)
+            show_result(finished, as_json)
+            return
         with progress(as_json) as listener:
-            finished = runs.resume(run, resolved(), listener)
-        show_result(finished, as_json)
+            ended = [(folder, runs.resume_one(folder, config, listener)) for folder in run]
+        show_several(ended, as_json)
 
 
 @app.command()
@@ -416,6 +454,37 @@ def show_result(finished: Any, as_json: bool) -> None:
         show_report(finished, "json" if as_json else "text")
     if missing:
         fail(as_json, missing.exit_code, str(missing), missing.hint, report=finished.report)
+
+
+def show_several(ended: list[tuple[Path, Any]], as_json: bool) -> None:
+    """Each run as far as it got; the exit code is the most urgent of all."""
+    troubles = []
+    for folder, found in ended:
+        trouble = found if isinstance(found, TunesmithError) else found.missing
+        if not as_json:
+            print_line(f"== {folder}")
+            if not isinstance(found, TunesmithError):
+                show_report(found, "text")
+        if trouble is not None:
+            troubles.append((folder, trouble))
+    code = next((c for c in URGENCY if c in {t.exit_code for _, t in troubles}), 0)
+    if as_json:
+        from tunesmith.core.codec import encode
+
+        print_json(encode([_ended(folder, found) for folder, found in ended]))
+    for folder, trouble in troubles:
+        print_line(f"error: {folder}: {trouble}", stderr=True)
+        if trouble.hint:
+            print_line(f"hint: {trouble.hint}", stderr=True)
+    if code:
+        raise typer.Exit(code)
+
+
+def _ended(folder: Path, found: Any) -> dict[str, Any]:
+    trouble = found if isinstance(found, TunesmithError) else found.missing
+    report = None if isinstance(found, TunesmithError) else found.report
+    error = plain(str(trouble)) if trouble else None
+    return {"run": str(folder), "exit": trouble.exit_code if trouble else 0, "error": error, "report": report}
 
 
 def show_report(finished: Any, form: str) -> None:

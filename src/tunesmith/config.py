@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,21 @@ class RunConfig:
     runs: str = "tunesmith-runs"
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device
+    model: str = ""  # who plays the roles: SPEC, or role=SPEC,...; empty: the expert
+    wait: bool = True  # for replies that are written by hand
+    prompts: str = ""  # a folder with prompts in place of ours
+    reply_seconds: float = 600.0  # for one reply of a model behind a network
+    record: str = ""  # a folder for what models reply
+    rounds: int | None = None
+    tokens: int | None = None
+    money: float | None = None  # dollars
 
     @property
     def cache_file(self) -> Path:
         return Path(self.cache_dir) / "results.sqlite"
 
 
+_TALK = (("rounds", 1), ("tokens", 1), ("money", 0))
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig)}
@@ -62,6 +71,11 @@ def resolve(
 def debugging() -> bool:
     """Whether someone looks for a bug of ours and wants the traceback."""
     return bool(os.environ.get("TUNESMITH_DEBUG"))
+
+
+def model_keys(names: Iterable[str]) -> dict[str, str]:
+    """Keys for models: from the environment, and kept nowhere else."""
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
 def worker_environment(scratch: Path) -> dict[str, str]:
@@ -90,7 +104,7 @@ def _absolute(name: str) -> dict[str, str]:
 
 
 def _sound(config: RunConfig) -> RunConfig:
-    for name, least in (("evals", 1), ("time", 0), ("seed", 0), ("builders", 0)):
+    for name, least in (("evals", 1), ("time", 0), ("seed", 0), ("builders", 0), *_TALK):
         value = getattr(config, name)
         if value is not None and not value >= least:  # so that a NaN is refused too
             raise BadInput(

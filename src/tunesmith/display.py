@@ -22,19 +22,24 @@ from tunesmith.core.events import (
     Decided,
     Declined,
     Drafted,
+    Extended,
     Measured,
     Primed,
     Recorded,
     Rejected,
+    Replied,
     Searched,
     Steered,
     Surveyed,
+    Unanswered,
     Verified,
 )
 from tunesmith.core.gate import rule_text
 from tunesmith.core.report import RULES, Failure, Report, best_so_far, config_text, interval_text
+from tunesmith.core.spending import spent_text
 from tunesmith.core.state import State
 from tunesmith.core.survey import LABELS, SurveyReport, planned
+from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import plain
 
 SHOWN = 4  # configurations of a kind, on a line
@@ -93,8 +98,9 @@ class Progress:
                 self._say(f"the search {where}: {reason}")
             case Decided("finish", reason):
                 self._say(f"search ended: {reason}")
-            case Drafted(candidate, moves=moves):
-                self._say(f"template {candidate} is written: {', '.join(moves)}")
+            case Drafted(candidate, moves=moves, author=author):
+                by = f"by {author}" if author else ", ".join(moves)
+                self._say(f"template {candidate} is written: {by}")
             case Declined(reason):
                 self._say(f"no template: {_first_line(reason)}")
             case Rejected(candidate, reason, again=again):
@@ -105,6 +111,13 @@ class Progress:
                 self._say(f"template {candidate} is right, {feasible} configurations{without}")
             case Searched(candidate, reason) if candidate:
                 self._say(f"search of template {candidate} ended: {reason}")
+            case Extended(cases, aside, note):
+                self._say(note or f"{len(cases)} cases are added, {len(aside)} set aside")
+            case Replied(number):
+                self._say(f"request {number} is answered; {spent_text(state)}")
+            case Unanswered(number, reason, final=final):
+                then = "given up" if final else "asking again"
+                self._say(f"request {number} is not answered, {then}: {_first_line(reason)}")
             case Measured(outcome):
                 self._show(self._searching(state), always=outcome.trial.purpose == "finalist")
             case Verified(outcome):
@@ -135,7 +148,8 @@ class Progress:
             entered = sum(t.purpose == "finalist" for t in state.asked)
             return f"raced {raced} of {entered} finalists"
         of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
-        return f"searched {done}{of}{best}{trouble}"
+        talk = f"; {spent_text(state)}" if state.dialogue else ""
+        return f"searched {done}{of}{best}{trouble}{talk}"
 
     def _say(self, text: str) -> None:
         """Something worth keeping on the screen."""
@@ -212,10 +226,12 @@ def report_summary(report: Report, folder: str) -> list[str]:
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
     lines.append(f"general config   {config_text(report.general, report.general_template)}")
-    lines += [
-        f"{f'round {r.number}':<16} {', '.join(r.moves) or 'no moves'}: {_first_line(r.verdict)}"
-        for r in report.rounds
-    ]
+    lines += [f"{f'round {r.number}':<16} {_what(r)}: {_first_line(r.verdict)}" for r in report.rounds]
+    if report.talk is not None:
+        tokens, dollars = report.talk.tokens, report.talk.dollars
+        cost = "unknown" if dollars is None else f"${dollars:.2f}"
+        used = "unknown" if tokens is None else tokens
+        lines.append(f"models           {report.talk.requests} requests, {used} tokens, cost {cost}")
     lines.append(f"evaluations      {sum(report.evaluations.values())} ({counts}); {report.reason}")
     if report.pruned:
         why = ", ".join(f"{p.count} {RULES.get(p.rule, p.rule)}" for p in report.pruned)
@@ -235,6 +251,10 @@ def report_summary(report: Report, folder: str) -> list[str]:
         else f"resume it with   tunesmith resume {shlex.quote(folder)}"
     )
     return lines
+
+
+def _what(r: RoundReport) -> str:
+    return f"by {r.author}" if r.author else ", ".join(r.moves) or "no moves"
 
 
 def _first_line(text: str) -> str:

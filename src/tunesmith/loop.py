@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from tunesmith.core import choose, gate
 from tunesmith.core.budget import exhausted_budget, exhausted_share
 from tunesmith.core.candidates import Templates
-from tunesmith.core.drafting import Drafting, of_this_round
-from tunesmith.core.errors import BadInput, TunesmithError, bug_text
+from tunesmith.core.drafting import of_this_round
+from tunesmith.core.errors import BadInput
 from tunesmith.core.events import (
     Admitted,
     Asked,
-    Decided,
     Event,
+    Extended,
     Measured,
     Rejected,
     Searched,
@@ -29,11 +29,9 @@ from tunesmith.core.files.template_guard import guarded
 from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
 from tunesmith.core.ports import (
-    Author,
     Journal,
     Lab,
     Listener,
-    Planner,
     Searcher,
 )
 from tunesmith.core.problem import Problem
@@ -45,6 +43,8 @@ from tunesmith.core.state import Candidate, State, apply, fold
 from tunesmith.core.steering import Steerable
 from tunesmith.core.steering_rounds import of_search, to_look_at
 from tunesmith.core.steering_steps import ToProfile, next_step
+from tunesmith.core.talking import Talking
+from tunesmith.core.template import Template
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
@@ -58,8 +58,7 @@ class Loop:
     settings: Settings
     lab: Lab
     searcher: Searcher
-    planner: Planner
-    author: Author
+    talk: Talking
     journal: Journal
     listener: Listener
     heeds_words: bool = True  # whether the author can make use of what is said of its draft
@@ -78,8 +77,13 @@ class Loop:
 
     def _step(self) -> None:
         state = self._state
-        if state.baseline is None:
+        if (said := self.talk.next_event(state)) is not None:
+            self._append(said)
+        elif state.baseline is None:
             self._append(self.lab.baseline())
+        elif self.talk.tester is not None and state.extended is None:
+            found = self.talk.cases(state)
+            self._append(self.lab.extend(found) if isinstance(found, Extended) else found)
         elif self.templates.given is not None and state.admitted is None:
             given = self.templates.given
             own = Candidate("", given.digest)
@@ -87,7 +91,7 @@ class Loop:
         elif state.under_way is None:
             self._decide()
         elif state.under_way.decision == "refactor":
-            self._refactor(state.under_way)
+            self._refactor()
         elif state.searching:
             self._search()
         else:
@@ -96,33 +100,22 @@ class Loop:
     def _decide(self) -> None:
         """Where templates are written, what is known of the best so far tells what is written next."""
         state = self._state
-        spent = exhausted_budget(state) if state.decided else None
         is_new_round = self.templates.given is None and all(c.status != "admitted" for c in state.candidates)
         looks = is_new_round and self.settings.steer and not self.lab.no_profiles
-        if not spent and looks and (wanted := to_look_at(self.problem, state)) is not None:
+        if looks and not self.talk.used_up(state) and (wanted := to_look_at(self.problem, state)) is not None:
             self._look_at(wanted)
         else:
-            self._append(Decided("finish", spent) if spent else self._planned())
-
-    def _planned(self) -> Decided:
-        try:
-            return self.planner.decide(self._state)
-        except TunesmithError:
-            raise
-        except Exception as error:  # what has been found so far is not lost by it
-            return Decided("finish", f"the planner failed, which is a bug in Tunesmith: {bug_text(error)}")
+            self._append(self.talk.decided(state))
 
     # -- refactoring --------------------------------------------------------------------------------
 
-    def _refactor(self, decision: Decided) -> None:
-        """A draft, kept before it is named; then the gate, until it is let in or turned away."""
+    def _refactor(self) -> None:
+        """The gate, until a draft is let in or turned away."""
         state = self._state
         if state.in_flight:
             self._append(Measured(self.lab.collect()))
-        elif state.draft is None:
-            self.listener.note("writing a template")
-            self._append(Drafting(self.problem, self.templates, self.author).draft(state, decision))
         else:
+            assert state.draft is not None, "what is written is written without a device"
             self._gate(state.draft)
 
     def _gate(self, draft: Candidate) -> None:
@@ -131,9 +124,12 @@ class Loop:
                 why = f"it is the same text as template {other.id}"
                 self._append(Rejected(draft.id, why, same_as=other.id))
                 return
-        may_mend = len(of_this_round(self._state)) <= REPAIRS
+        may_mend, is_model = self._may_mend(draft), bool(draft.drafted and draft.drafted.author)
         try:
-            template, configs = self.templates.of(draft), self.templates.configs(draft)
+            template = self.templates.of(draft)
+            if is_model and (fault := self._vetted(template)) is not None:
+                raise BadInput(fault)
+            configs = self.templates.configs(draft)
             done = self._state.gated(draft.id)
             step = gate.examine(template.space.params, template.default, configs, done, may_mend)
             if isinstance(step, gate.Passed):
@@ -144,8 +140,20 @@ class Loop:
         if isinstance(step, gate.Checks):
             self._ask([(config, self._workloads) for config in step.configs], "short", "gate")
             return
-        again = may_mend and (self.heeds_words or bool(step.without))
+        again = may_mend and (self.heeds_words or is_model or bool(step.without))
         self._append(Rejected(draft.id, step.reason, step.trials, step.without, again))
+
+    def _vetted(self, template: Template) -> str | None:
+        """Nothing that a model wrote is built by a run that cannot judge it."""
+        writer = self.talk.writer
+        return "no model writes in this run" if writer is None else writer.faults(template)
+
+    def _may_mend(self, draft: Candidate) -> bool:
+        """Replies that were no template count too."""
+        if draft.drafted is None or not draft.drafted.author:
+            return len(of_this_round(self._state)) <= REPAIRS
+        replies = [e for e in self._state.this_turn("author") if e.reply is not None]
+        return len(replies) <= self.settings.repairs
 
     def _admitted(self, draft: Candidate, passed: gate.Passed) -> Admitted:
         """With rules the text that is searched, and delivered, has them too."""

@@ -15,7 +15,7 @@ from tunesmith.core.errors import BadInput, DeviceMissing
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
-    from tunesmith.core.events import Settings
+    from tunesmith.core.events import ExtraCase, Settings
     from tunesmith.core.outcome import Outcome
     from tunesmith.core.ports import (
         Backend,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from tunesmith.core.problem import Problem
     from tunesmith.core.profile.counting import Counting
+    from tunesmith.core.talking import Talking
     from tunesmith.lab.bench import Bench
     from tunesmith.lab.builders import Builders
     from tunesmith.lab.ceilings import KeptCeilings
@@ -280,8 +281,10 @@ def lab(
     progress: Callable[[str], None] = lambda _text: None,
     ceilings: KeptCeilings | None = None,
     counters: bool = False,
+    extra: Sequence[ExtraCase] = (),
 ) -> LocalLab:
-    """`ceilings` is where those of the device are kept; `counters`: profiles of the search have them too."""
+    """`extra` are cases that a tester added;
+    `ceilings` is where those of the device are kept; `counters`: profiles of the search have them too."""
     from tunesmith.core.profile.counting import NoCounting
     from tunesmith.lab.lab import LabSettings, LocalLab
     from tunesmith.lab.onlooker import Onlooker
@@ -299,6 +302,7 @@ def lab(
         progress=progress,
         onlooker=None if missing else Onlooker(problem, device, counted, reader, ceilings, seed, progress),
         no_profiles=missing,
+        extra=extra,
     )
 
 
@@ -350,19 +354,20 @@ def loop(
     own_lab: Lab,
     journal: Journal,
     listener: Listener,
+    talk: Talking | None = None,
 ) -> Loop:
+    """`talk` is who plans and who writes; by default the expert."""
+    from tunesmith.core.talking import Talking
     from tunesmith.loop import Loop
     from tunesmith.roles import roles
 
-    planner, author = roles(problem, templates)
     return Loop(
         problem=problem,
         templates=templates,
         settings=settings,
         lab=own_lab,
         searcher=searcher(settings.search),
-        planner=planner,
-        author=author,
+        talk=talk or Talking(problem, templates, *roles(problem, templates)),
         journal=journal,
         listener=listener,
         heeds_words=False,  # the built-in ones leave values out, and no more
@@ -377,20 +382,18 @@ def survey(
     own_builders: Builders,
     journal: Journal,
     listener: Listener,
+    talk: Talking,
 ) -> Survey:
     from tunesmith.lab.surveyor import Surveyor
-    from tunesmith.roles import roles
     from tunesmith.survey import Survey
 
-    planner, author = roles(problem, templates)
     return Survey(
         problem=problem,
         templates=templates,
         settings=settings,
         surveyor=Surveyor(problem, device, own_builders),
         searcher=searcher("random"),
-        planner=planner,
-        author=author,
+        talk=talk,
         journal=journal,
         listener=listener,
     )

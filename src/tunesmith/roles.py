@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tunesmith.agents.material import Catalogue
     from tunesmith.core.candidates import Templates
+    from tunesmith.core.device import Device
     from tunesmith.core.ports import Author, MoveAuthor, Planner
     from tunesmith.core.problem import Problem
+    from tunesmith.core.template import Template
 
 
 def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
@@ -49,3 +54,45 @@ def reading_of(problem: Problem) -> tuple[str, ...]:
     if isinstance(found, str):
         return (f"{problem.kernel.path} is beyond the expert: {found}",)
     return tuple(explain_lines(found))
+
+
+def catalogue_of(problem: Problem, author: MoveAuthor, device: Device) -> Catalogue:
+    """The moves as a model is offered them."""
+    from tunesmith.agents.material import Catalogue
+
+    available, refused = author.available(problem, device)
+    return Catalogue(_about() if problem.kernel.language != "fake" else {}, available, refused)
+
+
+def _about() -> dict[str, str]:
+    """What each move does, by the first line of the file it lives in."""
+    from tunesmith.expert.moves import LOCAL_MOVES, MOVES
+
+    found: dict[str, str] = {}
+    for name, kind in [*((m.name, type(m)) for m in LOCAL_MOVES), *((m.name, type(m)) for m in MOVES)]:
+        words = (sys.modules[kind.__module__].__doc__ or "").strip()
+        found[name] = words.splitlines()[0] if words else name
+    return found
+
+
+def signature_fault(problem: Problem, template: Template) -> str | None:
+    """Why callers could not call a template as they call the original. A workspace may come after their
+    arguments."""
+    from tunesmith.expert.reading.signature import signature_faults
+
+    extra = {argument.name for argument in template.workspace}
+    if len(problem.launches) == len(template.launches) == 1:
+        wanted, got = problem.launches[0].args, template.launches[0].args
+        if got[: len(wanted)] != wanted or not set(got[len(wanted) :]) <= extra:
+            return (
+                f"the kernel's arguments must stay ({', '.join(wanted)}), with a workspace behind them at "
+                f"most; [launch] passes ({', '.join(got)})"
+            )
+    as_problem = replace(
+        problem,
+        kernel=replace(problem.kernel, text=template.source, path=template.path),
+        launches=template.launches,
+        arguments=(*problem.arguments, *template.workspace),
+    )
+    found = signature_faults(as_problem)
+    return f"callers could not call it any more: {found[0]}" if found else None

@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from tunesmith import __version__, earlier, machine, registry
+from tunesmith import __version__, casting, earlier, machine, registry
 from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
+from tunesmith.core.dialogue import ROLES, Role
+from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel
 from tunesmith.core.events import Primed, Settings, Started
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report, build_report, delivered_templates
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State, apply, fold
+from tunesmith.core.talking import Talking
+from tunesmith.core.template import Template
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.machine import Here, temporary_scratch
@@ -36,6 +39,8 @@ from tunesmith.store import (
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
+MODEL_ROUNDS = 8  # refactorings, where models decide on them
+PROMPT = "prompt:"  # among a run's files: the words for a role
 SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of them together
 LISTED = ("cuda", "opencl", "fake")  # replay has the device of its recording
 PACKAGES = (
@@ -52,7 +57,7 @@ PACKAGES = (
 class Finished:
     report: Report
     folder: Path
-    missing: DeviceMissing | None = None  # why there is no more than a survey
+    missing: DeviceMissing | WaitingForModel | None = None  # why it goes no further here
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ def start(
     """`prior_runs`: earlier runs to begin from; with none, those in the user's folder of runs that fit."""
     problem, files = load_problem(problem_path)
     template = load_template(template_path, problem, files) if template_path is not None else None
+    prompts = _prompts(config, template)
     spec = registry.backend_for(problem.kernel.language, config.backend)
     registry.searcher(config.search)
     with temporary_scratch() as scratch:
@@ -88,6 +94,7 @@ def start(
     folder = RunFolder.create(out) if out else RunFolder.create_next(Path(config.runs), problem.name)
     try:
         stored = keep(folder, problem, files, template)
+        stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         if spec.startswith("replay:"):
             stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
         started = Started(
@@ -115,6 +122,16 @@ def start(
     return _execute(folder, config, listener, here)
 
 
+def _prompts(config: RunConfig, template: Template | None) -> dict[Role, str]:
+    if config.model and template is not None:
+        raise BadInput(
+            "with --template the template is given, and nothing is left for a model to write",
+            hint="leave out --template or --model",
+        )
+    casting.prepare(config.model)
+    return casting.prompts_for(config.model, config.prompts)
+
+
 def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
     """`feasible` is None where templates are still to be written."""
     evals = config.evals
@@ -133,6 +150,10 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         prune=config.prune,
         steer=config.steer,
         profile="counters" if config.counters else "static",
+        models=config.model,
+        rounds=config.rounds if config.rounds is not None or not config.model else MODEL_ROUNDS,
+        tokens=config.tokens,
+        dollars=config.money,
     )
 
 
@@ -142,6 +163,16 @@ def resume(run: Path | None, config: RunConfig, listener: Listener) -> Finished:
     return _execute(folder, config, listener)
 
 
+def resume_one(run: Path, config: RunConfig, listener: Listener) -> Finished | TunesmithError:
+    """One of several: what stops it does not stop the others."""
+    try:
+        return resume(run, config, listener)
+    except Interrupted:
+        raise
+    except TunesmithError as error:
+        return error
+
+
 def report(run: Path | None, config: RunConfig) -> Finished:
     """The report of a run as it stands, finished or not; nothing is changed."""
     folder = RunFolder.open(run or newest_run(Path(config.runs)))
@@ -149,7 +180,7 @@ def report(run: Path | None, config: RunConfig) -> Finished:
     problem, template = reload(folder, state.started)
     templates = Templates(problem, state.device, template, FolderTexts(folder))
     names = _file_names(problem, templates, state)
-    return Finished(build_report(problem, state, names, templates.lookup(state)), folder.path)
+    return Finished(build_report(problem, state, names, templates=templates), folder.path)
 
 
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
@@ -203,6 +234,10 @@ def _execute(folder: RunFolder, config: RunConfig, listener: Listener, here: Her
     """Do what is left of a run whose folder we hold, and let go of it."""
     try:
         return _go_on(folder, config, listener, here)
+    except WaitingForModel as waiting:
+        go_on = f"then go on with: {resume_command(folder.path)}"
+        hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
+        return replace(report(folder.path, config), missing=WaitingForModel(waiting.message, hint=hint))
     except KeyboardInterrupt as error:
         go_on = f"go on with: {resume_command(folder.path)}"
         raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=go_on) from error
@@ -227,9 +262,12 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return _deliver(folder, problem, templates, state)
+    started = state.started
+    cast = _cast(folder, started, config, listener)
+    state = _talked(casting.talking(problem, templates, state, cast), state, journal, listener)
     scratch = folder.fresh_scratch()
     try:
-        spec = _spec(folder, state.started)
+        spec = _spec(folder, started)
         here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
         place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
         if place.attached is not None:
@@ -237,7 +275,8 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
             state = apply(state, record)
             listener.event(record, state)
         templates = Templates(problem, place.device, template, texts)
-        run = _Run(problem, templates, place.device, spec, scratch, config, journal, listener)
+        talk = casting.talking(problem, templates, state, cast)
+        run = _Run(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
         if place.missing:
             hint = f"go on where there is one: {resume_command(folder.path)}"
             surveyed = build_report(problem, run.survey(state))
@@ -247,6 +286,28 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
         journal.close()
         folder.remove_scratch()
     return _deliver(folder, problem, templates, state)
+
+
+def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Cast:
+    files = dict(started.files)
+    prompts = {
+        role: folder.get(files[f"{PROMPT}{role}"]).decode() for role in ROLES if f"{PROMPT}{role}" in files
+    }
+    models = started.settings.models
+    return casting.Cast(
+        models, prompts, folder.path, config.wait, config.record, config.reply_seconds, listener.note
+    )
+
+
+def _talked(talk: Talking, state: State, journal: FileJournal, listener: Listener) -> State:
+    """What is open with a model comes first, and what follows from it: for that no device need be here."""
+    if state.open_request is None:
+        return state
+    while (said := talk.next_event(state)) is not None:
+        record = journal.append(said)
+        state = apply(state, record)
+        listener.event(record, state)
+    return state
 
 
 @dataclass(frozen=True)
@@ -261,6 +322,7 @@ class _Run:
     config: RunConfig
     journal: FileJournal
     listener: Listener
+    talk: Talking
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -281,8 +343,11 @@ class _Run:
                 progress=self.listener.note,
                 ceilings=kept,
                 counters=settings.profile == "counters",
+                extra=state.extended.cases if state.extended else (),
             )
-            loop = registry.loop(self.problem, self.templates, settings, lab, self.journal, self.listener)
+            loop = registry.loop(
+                self.problem, self.templates, settings, lab, self.journal, self.listener, self.talk
+            )
             try:
                 return loop.run()
             finally:
@@ -303,6 +368,7 @@ class _Run:
                 builders,
                 self.journal,
                 self.listener,
+                self.talk,
             ).run()
         finally:
             builders.close()
@@ -312,7 +378,7 @@ def _deliver(folder: RunFolder, problem: Problem, templates: Templates, state: S
     """Derived from the journal alone, so writing it twice changes nothing."""
     names = _file_names(problem, templates, state)
     template_of = templates.lookup(state)
-    report_ = build_report(problem, state, names, template_of)
+    report_ = build_report(problem, state, names, templates=templates)
     choice = verified_choice(problem, state)
     folder.replace_folder("tuned", tuned_files(problem, template_of, state.device, choice))
     for candidate, name in delivered_templates(problem, state, choice).items():

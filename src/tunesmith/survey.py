@@ -11,13 +11,13 @@ from typing import Protocol
 
 from tunesmith.core.candidates import Templates
 from tunesmith.core.digest import seed_of
-from tunesmith.core.drafting import Drafting
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Admitted, Event, Settings, Surveyed
-from tunesmith.core.ports import Author, Journal, Listener, Planner, Searcher, SearchView
+from tunesmith.core.ports import Journal, Listener, Searcher, SearchView
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State, apply, fold
+from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
 
 
@@ -33,8 +33,7 @@ class Survey:
     settings: Settings
     surveyor: Surveyor
     searcher: Searcher  # one that needs no scores
-    planner: Planner
-    author: Author
+    talk: Talking
     journal: Journal
     listener: Listener
 
@@ -65,11 +64,10 @@ class Survey:
     def _drafted(self) -> Candidate | None:
         """The first template the author writes: before anything is measured there is no second round. The
         gate has to wait for the device."""
-        if not self._state.decided:
-            self._append(self.planner.decide(self._state))
-        decision = self._state.under_way
-        if decision is not None and decision.decision == "refactor" and not self._state.candidates:
-            self._append(Drafting(self.problem, self.templates, self.author).draft(self._state, decision))
+        if not self._state.decided and not self._state.dialogue:
+            self._append(self.talk.decided(self._state))
+        while (said := self.talk.next_event(self._state)) is not None:
+            self._append(said)
         draft = self._state.draft
         try:
             return draft if draft is not None and len(self.templates.configs(draft)) else None

@@ -43,6 +43,7 @@ def test_a_model_for_some_roles_leaves_the_others_to_the_expert() -> None:
         ("gpt-5", "unknown model 'gpt-5'; known are openai:…, anthropic:…, mailbox:…, recorded:… and expert"),
         ("openai:", "names no model"),
         ("openai:m@localhost", "'localhost' is no address"),
+        ("openai:m@http://me:secret@host/v1", "an address with a password in it would end up in the journal"),
         ("recorded:", "names no folder"),
         ("writer=expert", "unknown role 'writer'; the roles are planner, author, tester, analyst"),
         ("planner=nothing", "unknown model 'nothing'"),

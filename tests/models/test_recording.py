@@ -45,6 +45,14 @@ def test_a_question_asked_more_often_than_recorded_has_no_reply(tmp_path: Path) 
     assert isinstance(player.reply(request()), NoReply)
 
 
+def test_what_a_run_was_told_before_it_stopped_is_not_told_again(tmp_path: Path) -> None:
+    recorder = Recorder(Counting(), tmp_path)
+    given = [recorder.reply(request(n)) for n in (1, 2)]
+    player = Player(tmp_path)
+    player.skip([request(1)])
+    assert player.reply(request(2)) == given[1]
+
+
 def test_what_is_pending_is_not_recorded(tmp_path: Path) -> None:
     class Slow:
         name = "slow"

@@ -24,6 +24,21 @@ def evals_left(state: State) -> int | None:
     return max(0, min(left)) if left else None
 
 
+LEAST_SHARE = 40  # evaluations of a search, if the budget has them
+
+
+def share_of(state: State) -> tuple[int | None, float | None]:
+    """Evaluations and seconds for a search: half of what is left, as the next round may be the better one."""
+    settings, evals, seconds = state.settings, None, None
+    if settings.evals is not None:
+        left = settings.evals - evaluations(state)
+        share = max(LEAST_SHARE, left // 2)
+        evals = share if left - share >= LEAST_SHARE else max(1, left)
+    if settings.seconds is not None:
+        seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at)) / 2
+    return evals, seconds
+
+
 def exhausted_budget(state: State) -> str | None:
     evals, seconds = state.settings.evals, state.settings.seconds
     if evals is not None and evaluations(state) >= evals:

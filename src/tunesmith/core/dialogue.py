@@ -46,6 +46,19 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a role wants to know from its model before it can go on; asked, it becomes a `Request`."""
+
+    role: Role
+    messages: tuple[Message, ...]
+    expects: Expects
+    example: str = ""
+
+    def request(self, number: int) -> Request:
+        return Request(number, self.role, self.messages, self.expects, self.example)
+
+
+@dataclass(frozen=True)
 class Usage:
     """None: nobody said. Never zero for what is not known."""
 
@@ -60,6 +73,22 @@ class Reply:
     usage: Usage = Usage()
     seconds: float | None = None
     is_cut: bool = False  # it ran into the limit on its length
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and what came of it: a reply, a reason why there will be none, or nothing so far."""
+
+    request: Request
+    turn: int  # decisions of the run before it was asked: whatever follows from it belongs to the next
+    drafts: int  # templates written before it
+    reply: Reply | None = None
+    failed: str = ""  # why there is no reply, once no more is asked
+    attempts: int = 0  # that failed
+
+    @property
+    def is_open(self) -> bool:
+        return self.reply is None and not self.failed
 
 
 @dataclass(frozen=True)
@@ -79,7 +108,8 @@ class NoReply:
 
 
 class Model(Protocol):
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def reply(self, request: Request) -> Reply | Pending | NoReply: ...
 

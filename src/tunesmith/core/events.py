@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tunesmith.core.device import Device, Resources
+from tunesmith.core.dialogue import Reply, Request
 from tunesmith.core.focus import Focus
 from tunesmith.core.outcome import Outcome, Result, Status, Trial
 from tunesmith.core.profile.findings import Diagnosis
@@ -27,6 +28,11 @@ class Settings:
     prune: bool = True
     steer: bool = False  # journals from before there was steering do not say; `tune` does
     profile: Literal["static", "counters"] = "static"  # counters cost seconds for each kernel and workload
+    models: str = ""  # who plays the roles, as the user named them; empty: the expert plays all
+    repairs: int = 3  # times a model may mend what it wrote, in one round
+    rounds: int | None = None  # refactorings at most
+    tokens: int | None = None  # sent and received by models
+    dollars: float | None = None  # that models may cost
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,25 @@ class Baseline:
     judged_by: Literal["reference", "original"]
 
 
+@dataclass(frozen=True)
+class ExtraCase:
+    """A case that somebody adds to those that are tested anyway."""
+
+    sizes: tuple[tuple[str, int], ...]  # in the contract's order
+    distribution: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Extended:
+    """Cases that a tester added, after the original has proved right on them; others are set aside, with
+    the reason."""
+
+    cases: tuple[ExtraCase, ...]
+    aside: tuple[tuple[ExtraCase, str], ...] = ()
+    note: str = ""  # why there are none
+
+
 Combination = tuple[tuple[str, int], ...]  # values of some parameters
 
 
@@ -122,6 +147,9 @@ class Decided:
     candidate: str = ""  # search: which; refactor: the one it goes on from, empty: from the original
     evals: int | None = None  # of a search: its share; None: all that is left
     seconds: float | None = None
+    what: str = ""  # for an author that reads words: what to change
+    expected: float | None = None  # the speed-up that the planner hopes for
+    by_moves: bool = False  # the expert applies the moves, whoever else writes templates
 
 
 @dataclass(frozen=True)
@@ -134,6 +162,7 @@ class Drafted:
     moves: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
     notes: tuple[str, ...] = ()
+    author: str = ""  # the model that wrote it; empty: the expert
 
 
 @dataclass(frozen=True)
@@ -162,6 +191,30 @@ class Searched:
     candidate: str
     reason: str
     cut: bool = False
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A question to a model, before it is sent. It stays open until it is answered or given up."""
+
+    request: Request
+
+
+@dataclass(frozen=True)
+class Replied:
+    number: int  # of the request
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """An attempt that brought no reply; `final`: there will be no other."""
+
+    number: int  # of the request
+    reason: str
+    lasts: bool  # asking again would give the same
+    attempt: int  # from 1
+    final: bool = False
 
 
 @dataclass(frozen=True)
@@ -232,12 +285,16 @@ Event = (
     | Surveyed
     | Attached
     | Baseline
+    | Extended
     | Admitted
     | Decided
     | Drafted
     | Declined
     | Rejected
     | Searched
+    | Requested
+    | Replied
+    | Unanswered
     | Primed
     | Profiled
     | Steered

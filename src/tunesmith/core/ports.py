@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tunesmith.core.device import Device, Resources
-from tunesmith.core.events import Baseline, Decided, Event, Profiled, Recorded, Surveyed, Verified
+from tunesmith.core.dialogue import Question
+from tunesmith.core.events import Baseline, Decided, Event, Extended, Profiled, Recorded, Surveyed, Verified
 from tunesmith.core.events import Declined as Declined  # what an author may say is a fact of the run
 from tunesmith.core.focus import Focus, Region, Side, region
 from tunesmith.core.messages import Unit
@@ -198,6 +199,10 @@ class Backend(Protocol):
 
 
 class Lab(Protocol):
+    def extend(self, wanted: Extended) -> Extended:
+        """Try further cases on the original: what it fails is set aside, the rest is tested from now on."""
+        ...
+
     """Experiments. Outcomes come back in the order the trials were submitted, so that a run's decisions
     depend on its measurements alone and never on which process happened to be faster."""
 
@@ -306,7 +311,9 @@ class Searcher(Protocol):
 
 
 class Planner(Protocol):
-    def decide(self, state: State) -> Decided: ...
+    """A question is answered by a model; then the planner is asked again: the reply is in the state."""
+
+    def decide(self, state: State) -> Decided | Question: ...
 
 
 @dataclass(frozen=True)
@@ -326,12 +333,29 @@ class Written:
     moves: tuple[str, ...]
     refused: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    author: str = ""  # the model that wrote it; empty: the expert
 
 
 class Author(Protocol):
     """Turns a kernel into a template. The same task gives the same text."""
 
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined: ...
+
+
+class Tester(Protocol):
+    """Cases beyond those that are tested anyway, as far as they can be cases of the problem."""
+
+    def cases(self, state: State) -> Extended | Question: ...
+
+
+class Writer(Protocol):
+    """Writes what was decided by asking a model. It looks at the state, where the replies are."""
+
+    def write(self, state: State, decision: Decided) -> Written | Declined | Question: ...
+
+    def faults(self, template: Template) -> str | None:
+        """Why a template that a model wrote must not be built, in words; None where it may."""
+        ...
 
 
 class MoveAuthor(Author, Protocol):

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tunesmith.core.candidates import TemplateOf, draft_name
+from tunesmith.core.candidates import TemplateOf, Templates, draft_name
 from tunesmith.core.choose import Choice, timing_of, verified_choice
-from tunesmith.core.events import Pruned
+from tunesmith.core.events import Extended, Pruned
 from tunesmith.core.explain import Explanation
 from tunesmith.core.history import History
 from tunesmith.core.mattered import explanations, history_of
@@ -18,6 +18,7 @@ from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores
 from tunesmith.core.scores import Yardstick
 from tunesmith.core.space import Config
+from tunesmith.core.spending import Spent, spent
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
 from tunesmith.core.survey import SurveyReport, survey_report
@@ -124,12 +125,20 @@ class Report:
     rounds: tuple[RoundReport, ...] = ()  # how templates came about, where none was given
     templates: dict[str, str] = field(default_factory=dict)  # file -> the template's number, empty: given
     general_template: str = ""  # where the run has several
+    models: str = ""  # who played the roles; empty: the expert
+    talk: Spent | None = None  # what was asked of models; None: nothing
+    added: Extended | None = None  # cases that a tester added
 
 
 def build_report(
-    problem: Problem, state: State, files: tuple[str, ...] = (), template_of: TemplateOf | None = None
+    problem: Problem,
+    state: State,
+    files: tuple[str, ...] = (),
+    template_of: TemplateOf | None = None,
+    templates: Templates | None = None,
 ) -> Report:
-    """Without templates nothing is explained."""
+    """Without `template_of` nothing is explained; `templates` have the texts, and it, too."""
+    template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
     measured = Counter(o.status for o in state.searched())
     # Before the end there is nothing to claim, not even that the original stays.
@@ -178,9 +187,12 @@ def build_report(
         explanations=explanations(problem, template_of, state, choice)
         if template_of and choice.picks
         else (),
-        rounds=told(problem, state),
+        rounds=told(problem, state, templates),
         templates={name: own for own, name in delivered_templates(problem, state, choice).items()},
         general_template=_template(state, choice.general),
+        models=started.settings.models,
+        talk=spent(state) if state.dialogue else None,
+        added=state.extended,
     )
 
 

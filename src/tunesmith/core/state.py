@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from tunesmith.core.device import Device
+from tunesmith.core.dialogue import Exchange, Role
 from tunesmith.core.events import (
     Admitted,
     Asked,
@@ -16,18 +17,22 @@ from tunesmith.core.events import (
     Decided,
     Declined,
     Drafted,
+    Extended,
     Measured,
     Primed,
     Profiled,
     Pruned,
     Recorded,
     Rejected,
+    Replied,
+    Requested,
     Searched,
     Settings,
     Started,
     Steered,
     Stopped,
     Surveyed,
+    Unanswered,
     Verified,
 )
 from tunesmith.core.focus import Focus
@@ -63,6 +68,7 @@ class State:
     attached: Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
     baseline: Baseline | None = None
+    extended: Extended | None = None  # by a tester
     admitted: Admitted | None = None
     decided: tuple[Decided, ...] = ()
     decided_at: float = 0.0  # the last of them,
@@ -70,6 +76,7 @@ class State:
     under_way: Decided | None = None  # what was decided last, until it is done
     candidates: tuple[Candidate, ...] = ()  # in the order they were drafted
     declined: tuple[tuple[int, Declined], ...] = ()  # with the number of the decision that led to it
+    dialogue: tuple[Exchange, ...] = ()  # with models, the open request last
     primed: tuple[Primed, ...] = ()
     profiled: tuple[Profiled, ...] = ()
     steered: tuple[Steered, ...] = ()
@@ -135,6 +142,20 @@ class State:
         last = self.candidates[-1] if self.candidates else None
         return last if last is not None and last.status == "drafted" else None
 
+    @property
+    def open_request(self) -> Exchange | None:
+        """What a model has been asked and has not answered."""
+        last = self.dialogue[-1] if self.dialogue else None
+        return last if last is not None and last.is_open else None
+
+    def this_turn(self, role: Role) -> tuple[Exchange, ...]:
+        """What has been said with a role since the last decision."""
+        return tuple(e for e in self.dialogue if e.request.role == role and e.turn == len(self.decided))
+
+    @property
+    def drafts(self) -> int:
+        return sum(c.drafted is not None for c in self.candidates)
+
     def searched(self) -> tuple[Outcome, ...]:
         """Short measurements of configurations: what the search asked for, and what the gate tried before it.
         A template that was turned away has none."""
@@ -180,6 +201,8 @@ def apply(state: State, record: Recorded) -> State:
             return replace(attached, pool=(), known=frozenset(event.unable))
         case Baseline() as event:
             return replace(state, baseline=event)
+        case Extended() as event:
+            return replace(state, extended=event)
         case Admitted() as event:
             return _admitted(state, event)
         case Decided() as event:
@@ -204,6 +227,13 @@ def apply(state: State, record: Recorded) -> State:
             changed = replace(state.candidate(event.candidate), status="searched", searched=event)
             # Nobody waits for what is still being built, or was built and not measured.
             return replace(_changed(state, changed), under_way=None, building=(), pool=())
+        case Requested(request):
+            asked = Exchange(request, len(state.decided), state.drafts)
+            return replace(state, dialogue=(*state.dialogue, asked))
+        case Replied(number, reply):
+            return _answered(state, number, reply=reply)
+        case Unanswered(number, reason, attempt=attempt, final=final):
+            return _answered(state, number, failed=reason if final else "", attempts=attempt)
         case Primed() as event:
             return replace(state, primed=(*state.primed, event))
         case Profiled() as event:
@@ -224,6 +254,11 @@ def apply(state: State, record: Recorded) -> State:
             return replace(state, verified=(*state.verified, event))
         case Stopped() as event:
             return replace(state, stopped=event)
+
+
+def _answered(state: State, number: int, **known: Any) -> State:
+    found = tuple(replace(e, **known) if e.request.number == number else e for e in state.dialogue)
+    return replace(state, dialogue=found)
 
 
 def _changed(state: State, changed: Candidate) -> State:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+from tunesmith.core.candidates import Templates
+from tunesmith.core.changes import changes
 from tunesmith.core.gate import rule_text
 from tunesmith.core.history import ratio
 from tunesmith.core.problem import Problem
+from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import Round, rounds
+from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
 
 
@@ -34,10 +39,45 @@ class RoundReport:
     best: float  # after it, of all rounds so far
     kept: bool
     verdict: str
+    what: str = ""  # the author was told to change
+    expected: float | None = None  # the speed-up that was hoped for
+    author: str = ""  # the model that wrote it; empty: the expert
+    default: float | None = None  # the template's speed-up before it was searched: what refactoring gave
+    changes: tuple[str, ...] = ()  # against the text it goes on from, as a diff
 
 
-def told(problem: Problem, state: State) -> tuple[RoundReport, ...]:
-    return tuple(_round(one) for one in rounds(problem, state))
+def told(problem: Problem, state: State, templates: Templates | None = None) -> tuple[RoundReport, ...]:
+    """Without templates nothing is said of their texts."""
+    found = [(one, _round(one)) for one in rounds(problem, state)]
+    if templates is None:
+        return tuple(report for _, report in found)
+    scored = {t.config: t.score for t in sound_scores(problem, state)}
+    return tuple(_with_text(one, report, problem, state, templates, scored) for one, report in found)
+
+
+def _with_text(
+    one: Round,
+    report: RoundReport,
+    problem: Problem,
+    state: State,
+    templates: Templates,
+    scored: Mapping[Config, float | None],
+) -> RoundReport:
+    """What changed, and how fast it is before anything is searched."""
+    last = one.drafts[-1] if one.drafts else None
+    if last is None:
+        return report
+    base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
+    before = templates.text(base) if base else problem.kernel.text
+    name = f"template {base.id}" if base else problem.kernel.path
+    score = None
+    if one.candidate is not None:
+        score = scored.get(templates.of(one.candidate).default)
+    return replace(
+        report,
+        default=None if score is None else ratio(score),
+        changes=changes(before, templates.text(last), name, f"template {last.id}"),
+    )
 
 
 def _round(one: Round) -> RoundReport:
@@ -55,6 +95,9 @@ def _round(one: Round) -> RoundReport:
         best=ratio(max(one.before, one.best or 0.0)),
         kept=one.pays,
         verdict=_verdict(one),
+        what=one.decision.what,
+        expected=one.decision.expected,
+        author=last.drafted.author if last is not None and last.drafted is not None else "",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tunesmith.core.codec import encode
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.report import RULES, Report, config_text, interval_text
@@ -81,15 +83,55 @@ def _rounds(report: Report) -> list[str]:
     for r in report.rounds:
         own = "" if r.speedup is None else f"{r.speedup:.2f}×"
         base = f"template {r.base}" if r.base else "the original"
-        moves, verdict = _cell(", ".join(r.moves)), _cell(r.verdict)
+        how = ", ".join(r.moves) or (f"by {r.author}" if r.author else "")
+        moves, verdict = _cell(how), _cell(r.verdict)
         lines.append(
             f"| {r.number} | {moves} | {base} | {r.evaluations} | {own} | {r.best:.2f}× | {verdict} |"
         )
     lines += ["", "Speed-ups here are by the short measurements of the search."]
     for r in report.rounds:
-        lines += ["", f"**Round {r.number}.** {_cell(r.reason)}.", *_drafts(r)]
+        lines += ["", f"**Round {r.number}.** {_cell(r.reason)}.", *_plan(r), *_drafts(r), *_changes(r)]
+    lines += _talk(report)
     files = [f"`{name}`" + (f" (template {own})" if own else "") for name, own in report.templates.items()]
     return [*lines, "", f"Delivered: {', '.join(files)}."] if files else lines
+
+
+def _plan(r: RoundReport) -> list[str]:
+    """What was asked for and hoped for, and which part of the gain each stage has."""
+    lines = [f"What to change: {_cell(r.what)}"] if r.what else []
+    if r.expected is not None:
+        lines.append(f"Hoped for: {r.expected:.2f}×.")
+    if r.author:
+        lines.append(f"Written by {_cell(r.author)}.")
+    if r.default is not None and r.speedup is not None:
+        searched = r.speedup / r.default if r.default else 0.0
+        lines.append(f"By refactoring alone {r.default:.2f}×, by search {searched:.2f}× on top of that.")
+    return ["", " ".join(lines)] if lines else []
+
+
+def _changes(r: RoundReport) -> list[str]:
+    if not r.changes:
+        return []
+    longest = max((len(run) for line in r.changes for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    summary = f"<details><summary>What changed, {len(r.changes)} lines</summary>"
+    return ["", summary, "", f"{fence}diff", *r.changes, fence, "", "</details>"]
+
+
+def _talk(report: Report) -> list[str]:
+    if report.talk is None:
+        return []
+    cost = report.talk
+    known = {"sent": cost.sent, "received": cost.received}
+    tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known.items())
+    dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
+    asked = f"{cost.requests} requests, {cost.replies} replies"
+    lines: list[str] = []
+    if report.added is not None:
+        told = report.added.note or f"The tester added {len(report.added.cases)} cases."
+        lines += ["", _cell(told), *([""] if report.added.aside else [])]
+        lines += [f"- set aside: {_cell(str(dict(c.sizes)))}, {_cell(why)}" for c, why in report.added.aside]
+    return [*lines, "", f"Models ({_cell(report.models)}): {asked}, {tokens}, cost {dollars}."]
 
 
 def _drafts(r: RoundReport) -> list[str]:

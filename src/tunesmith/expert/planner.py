@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tunesmith.core.budget import share_of
 from tunesmith.core.events import Decided
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import Round, leader, rounds
 from tunesmith.core.state import Candidate, State
-
-LEAST_SHARE = 40  # evaluations of a search, if the budget has them
 
 
 class GivenTemplate:
@@ -71,15 +70,6 @@ class ExpertPlanner:
         return Decided("refactor", chosen.reason, chosen.moves, base.id if base else "")
 
     def _search(self, candidate: Candidate, done: Sequence[Round], state: State) -> Decided:
-        """Half of what is left of the budget: the next round may be the better one."""
-        settings = state.settings
-        evals = seconds = None
-        if settings.evals is not None:
-            spent = sum(t.purpose == "search" and t.effort != "build" for t in state.asked)
-            left = settings.evals - spent
-            share = max(LEAST_SHARE, left // 2)
-            evals = share if left - share >= LEAST_SHARE else max(1, left)
-        if settings.seconds is not None:
-            seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at)) / 2
-        moves = ", ".join(candidate.moves) or "no move"
+        evals, seconds = share_of(state)
+        moves = ", ".join(candidate.moves) or f"template {candidate.id}"
         return Decided("search", f"round {len(done)}: {moves}", candidate.moves, candidate.id, evals, seconds)

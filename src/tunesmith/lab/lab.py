@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
+from tunesmith.core.checks.extra import extra_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
-from tunesmith.core.events import Baseline, Profiled, Surveyed, Verified
+from tunesmith.core.errors import BadInput
+from tunesmith.core.events import Baseline, Extended, ExtraCase, Profiled, Surveyed, Verified
 from tunesmith.core.outcome import Outcome, Result, Status, Trial
 from tunesmith.core.plan import Plan, Refused, plan_launch
 from tunesmith.core.ports import ResultCache
@@ -61,12 +63,14 @@ class LocalLab:
         progress: Callable[[str], None] = lambda _text: None,
         onlooker: Onlooker | None = None,
         no_profiles: str = "",
+        extra: Sequence[ExtraCase] = (),
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why."""
         self._problem = problem
         self._device = device
         self._settings = settings
         self._progress = progress
+        self._extra = tuple(extra)
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device)
@@ -128,6 +132,29 @@ class LocalLab:
             if isinstance(verdict, Verdict):
                 raise original_failed(self._problem, verdict, case)
         return len(cases)
+
+    def extend(self, wanted: Extended) -> Extended:
+        kept, aside = [], list(wanted.aside)
+        for number, one in enumerate(wanted.cases):
+            self._progress(f"trying the original on added case {number + 1} of {len(wanted.cases)}")
+            fault = self._fault_of_original(one)
+            if fault is None:
+                kept.append(one)
+            else:
+                aside.append((one, fault))
+        self._extra = tuple(kept)
+        return Extended(self._extra, tuple(aside), wanted.note)
+
+    def _fault_of_original(self, one: ExtraCase) -> str | None:
+        seed = self._settings.seed
+        for case in extra_cases(self._problem, original(self._problem), self._device, seed, [one]):
+            try:
+                verdict = self._oracle.establish(case)
+            except BadInput as error:  # it cannot even be launched there
+                return str(error)
+            if isinstance(verdict, Verdict):
+                return f"the original itself is {verdict.status} there: {verdict.detail}"
+        return None
 
     def baseline(self) -> Baseline:
         started = time.perf_counter()
@@ -313,8 +340,11 @@ class LocalLab:
         return [self._builders.start(item.variant) for item in self._prepare(trial)]
 
     def _cases(self, level: str, variant: Variant) -> tuple[Case, ...]:
-        make = smoke_cases if level == "smoke" else full_cases
-        return make(self._problem, variant, self._device, self._settings.seed)
+        seed = self._settings.seed
+        if level == "smoke":
+            return smoke_cases(self._problem, variant, self._device, seed)
+        added = extra_cases(self._problem, variant, self._device, seed, self._extra)
+        return tuple(dict.fromkeys((*full_cases(self._problem, variant, self._device, seed), *added)))
 
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | Refused:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)

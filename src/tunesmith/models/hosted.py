@@ -29,7 +29,7 @@ class Hosted:
     provider: str
     model: str
     url: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     seconds: float = SECONDS
     _client: Any = field(default=None, init=False, repr=False)
 

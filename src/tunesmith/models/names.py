@@ -39,6 +39,11 @@ def parse_spec(text: str) -> Spec:
     name, _, url = rest.partition("@")
     if not name:
         raise BadInput(f"{text!r} names no model", hint=f"write {kind}:NAME")
+    if "@" in url:
+        raise BadInput(
+            "an address with a password in it would end up in the journal",
+            hint=f"leave it out, and put the key into the environment: {kind}:{name}@http://host:port/v1",
+        )
     if url and not url.startswith(("http://", "https://")):
         raise BadInput(f"{url!r} is no address", hint=f"write {kind}:{name}@http://host:port/v1")
     return Spec(kind, name, url)

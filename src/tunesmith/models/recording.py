@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +51,10 @@ class Player:
     name: str = "recorded"
     _asked: Counter[str] = field(default_factory=Counter, init=False)
     _known: dict[str, list[Reply]] | None = field(default=None, init=False)
+
+    def skip(self, answered: Iterable[Request]) -> None:
+        """What a run was told before it was interrupted is not told again."""
+        self._asked.update(request.digest for request in answered)
 
     def reply(self, request: Request) -> Reply | Pending | NoReply:
         if self._known is None:

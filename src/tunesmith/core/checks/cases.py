@@ -104,6 +104,11 @@ def verify_cases(
     return _cases(domain, pairs, seed, "verify")
 
 
+def cases_at(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int) -> tuple[Case, ...]:
+    """At these sizes, with these distributions."""
+    return _cases(domain, pairs, seed, "full")
+
+
 def _more_items(problem: Problem, item: str) -> int | None:
     """The smallest number of items that is enough, None where the contract has none."""
     rule = next(rule for rule in problem.contract.sizes if rule.name == item)

@@ -1,0 +1,146 @@
+"""Who plays the roles of a run: the expert, or models as the user names them. Makes models and prompts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunesmith import config as settings
+from tunesmith.core.conversation import Conversation
+from tunesmith.core.dialogue import ROLES, Model, Role
+from tunesmith.core.errors import BadInput
+from tunesmith.core.talking import Talking
+from tunesmith.roles import catalogue_of, move_author, roles, signature_fault
+
+if TYPE_CHECKING:
+    from tunesmith.agents.material import Catalogue
+    from tunesmith.core.candidates import Templates
+    from tunesmith.core.problem import Problem
+    from tunesmith.core.state import State
+    from tunesmith.models.names import Spec
+
+MAILBOX = "mailbox"  # of a run, where no other is named
+
+
+@dataclass(frozen=True)
+class Cast:
+    """What models need to know of the run and of this machine."""
+
+    spec: str  # as the user wrote it; empty: the expert plays all roles
+    prompts: Mapping[Role, str]
+    folder: Path  # the run's
+    wait: bool = True
+    record: str = ""
+    seconds: float = 600.0  # for one reply over a network
+    note: Callable[[str], None] = lambda _text: None
+    pause: Callable[[float], None] = time.sleep
+
+
+def prompts_for(spec: str, folder: str) -> dict[Role, str]:
+    """The words for each role that a model plays: the user's own where there is such a file, else ours."""
+    from tunesmith.agents.prompting import own_prompt
+
+    own = Path(folder)
+    if folder and not own.is_dir():
+        raise BadInput(
+            f"--prompts names a folder, there is no folder {folder!r}",
+            hint=f"it may hold {', '.join(f'{role}.md' for role in ROLES)}",
+        )
+    found: dict[Role, str] = {}
+    for role in _played(spec):
+        file = own / f"{role}.md"
+        try:
+            found[role] = file.read_text("utf-8") if folder and file.exists() else own_prompt(role)
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"cannot be read: {error}", where=str(file)) from error
+    return found
+
+
+def prepare(spec: str) -> None:
+    """Everything about models that can be refused before a run begins."""
+    for one in dict.fromkeys(_played(spec).values()):
+        model = _model(one, Path())
+        if hasattr(model, "prepare"):
+            model.prepare()
+
+
+def talking(problem: Problem, templates: Templates, state: State, cast: Cast) -> Talking:
+    planner, author = roles(problem, templates)
+    played = _played(cast.spec)
+    if not played or templates.given is not None:
+        return Talking(problem, templates, planner, author)
+    from tunesmith.agents.analyst import ModelAnalyst
+    from tunesmith.agents.author import ModelAuthor
+    from tunesmith.agents.planner import ModelPlanner
+    from tunesmith.agents.tester import ModelTester
+
+    moves, device = move_author(problem), state.device
+
+    @cache
+    def catalogue() -> Catalogue:
+        return catalogue_of(problem, moves, device)
+
+    made = _models(played, cast, state)
+    conversation = Conversation(made, cast.pause, cast.note)
+    writer = None
+    if "author" in played:
+        writer = ModelAuthor(
+            problem,
+            templates,
+            catalogue,
+            cast.prompts["author"],
+            made["author"].name,
+            lambda template: signature_fault(problem, template),
+        )
+    if "planner" in played:
+        analyst = ModelAnalyst(problem, cast.prompts["analyst"]) if "analyst" in played else None
+        prompt = cast.prompts["planner"]
+        planner = ModelPlanner(problem, templates, catalogue, planner, prompt, writer is not None, analyst)
+    tester = ModelTester(problem, cast.prompts["tester"]) if "tester" in played else None
+    return Talking(problem, templates, planner, author, writer, tester, conversation)
+
+
+def _played(spec: str) -> dict[Role, Spec]:
+    """Roles that a model plays."""
+    if not spec:
+        return {}
+    from tunesmith.models.names import EXPERT, parse_models
+
+    return {role: one for role, one in parse_models(spec).items() if one.kind != EXPERT}
+
+
+def _models(played: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, Model]:
+    """One for each that is named, whatever roles it plays."""
+    from tunesmith.models.recording import Player, Recorder
+
+    made: dict[Spec, Model] = {}
+    for spec in played.values():
+        if spec in made:
+            continue
+        model = _model(spec, cast.folder, cast.wait, cast.note, cast.seconds)
+        if isinstance(model, Player):
+            model.skip(e.request for e in state.dialogue if e.reply is not None)
+        made[spec] = Recorder(model, Path(cast.record)) if cast.record else model
+    return {role: made[spec] for role, spec in played.items()}
+
+
+def _model(
+    spec: Spec,
+    run: Path,
+    wait: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
+    seconds: float = 600.0,
+) -> Model:
+    from tunesmith.models.hosted import KEYS, Hosted
+    from tunesmith.models.mailbox import Mailbox
+    from tunesmith.models.recording import Player
+
+    if spec.kind == "mailbox":
+        return Mailbox(Path(spec.rest) if spec.rest else run / MAILBOX, wait, note)
+    if spec.kind == "recorded":
+        return Player(Path(spec.rest))
+    return Hosted(spec.kind, spec.rest, spec.url, settings.model_keys(KEYS.values()), seconds)

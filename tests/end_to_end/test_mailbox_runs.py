@@ -1,0 +1,147 @@
+"""Runs whose model answers by files: stopped and resumed between every request and reply."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end import tiny, written
+from tests.end_to_end.test_kill import kill_and_resume
+from tests.running import Ended, facts, journal, tunesmith
+from tests.talkers import file, plan
+
+COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 2, "--out", "run", "--no-wait")
+MODEL = ("--model", "planner=mailbox:box,author=mailbox:box")
+POINTS = 6
+REPLIES = {
+    "0001-planner": plan(),
+    "0002-author": "Not yet.",
+    "0003-author": file(written.draft("19000 + BLOCK", "2", BLOCK=[64, 32])),
+    "0004-author": file(written.WIDE),
+    "0005-planner": plan(what="Keep the row.", base="2"),
+    "0006-author": file(written.KEEP),
+    "0007-author": file(written.KEEP.replace("VEC == 8 or ", "").replace("4, 8]", "4]")),
+    "0008-planner": plan("stop"),
+}
+
+
+def problem(folder: Path) -> None:
+    tiny.fake(folder / "problem")
+    (folder / "problem" / "template.fake").unlink()
+
+
+def answer(box: Path, name: str) -> None:
+    box.mkdir(exist_ok=True)
+    target = box / f"{name}.reply.md"
+    target.write_text(REPLIES[name])
+    os.utime(target, (1e9, 1e9))  # nobody writes to it any more
+
+
+def stopped_everywhere(folder: Path) -> Ended:
+    problem(folder)
+    ended = tunesmith(folder, *COMMAND, *MODEL)
+    for name in REPLIES:
+        assert ended.code == 4, ended.err
+        assert f"box/{name}.reply.md" in ended.err
+        assert "tunesmith resume run" in ended.err
+        request = folder / "box" / f"{name}.request.md"
+        before = request.stat().st_mtime_ns
+        again = tunesmith(folder, "resume", "run", "--no-wait")
+        assert (again.code, request.stat().st_mtime_ns) == (4, before), "the same file, untouched"
+        answer(folder / "box", name)
+        ended = tunesmith(folder, "resume", "run", "--no-wait")
+    return ended
+
+
+def test_stopping_between_every_request_and_reply_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "stopped").mkdir()
+    (tmp_path / "whole").mkdir()
+    ended = stopped_everywhere(tmp_path / "stopped")
+    assert ended.code == 0, ended.err
+    problem(tmp_path / "whole")
+    for name in REPLIES:
+        answer(tmp_path / "whole" / "box", name)
+    whole = tunesmith(tmp_path / "whole", *COMMAND, *MODEL)
+    assert whole.code == 0, whole.err
+    assert facts(tmp_path / "stopped" / "run") == facts(tmp_path / "whole" / "run")
+    same = [(tmp_path / one / "run" / "template.fake").read_bytes() for one in ("stopped", "whole")]
+    assert same[0] == same[1]
+
+
+def test_several_runs_each_go_as_far_as_they_can(tmp_path: Path) -> None:
+    problem(tmp_path)
+    one = tunesmith(tmp_path, *COMMAND, "--model", "mailbox")
+    assert one.code == 4, one.err
+    assert (tmp_path / "run" / "mailbox" / "0001-tester.request.md").exists()
+    command = [c if c != "run" else "other" for c in COMMAND]
+    other = tunesmith(tmp_path, *command, "--model", "expert")
+    assert other.code == 0, other.err
+    both = tunesmith(tmp_path, "resume", "other", "run", "--no-wait")
+    assert both.code == 4
+    assert "== other" in both.out
+    assert "0001-tester.reply.md" in both.err
+    table = tunesmith(tmp_path, "resume", "other", "run", "--no-wait", "--json")
+    assert table.code == 4
+    assert [r["exit"] for r in table.json] == [0, 4]
+
+
+def test_the_model_and_the_device_may_live_on_machines_that_never_meet(tmp_path: Path) -> None:
+    """The reply is taken in where the device is not, and the run goes on to where it needs one."""
+    problem(tmp_path)
+    away = tunesmith(tmp_path, *COMMAND, *MODEL, "--backend", "fake:absent")
+    assert away.code == 4, away.err
+    for name in ("0001-planner", "0002-author", "0003-author", "0004-author"):
+        answer(tmp_path / "box", name)
+    here = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    assert here.code == 4, here.err
+    assert "0005-planner.reply.md" in here.err
+
+
+def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> None:
+    """As on a machine with the model, to which the folder of a run was copied: it goes on to the next thing
+    that needs the device."""
+    problem(tmp_path)
+    assert tunesmith(tmp_path, *COMMAND, *MODEL).code == 4
+    file_ = tmp_path / "run" / "journal.jsonl"
+    own = file_.read_text()
+    file_.write_text(own.replace('"driver":"1"', '"driver":"2"', 1))
+    assert file_.read_text() != own
+    answer(tmp_path / "box", "0001-planner")
+    elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    assert elsewhere.code == 4, elsewhere.err
+    assert "0002-author.reply.md" in elsewhere.err
+    for name in ("0002-author", "0003-author"):
+        answer(tmp_path / "box", name)
+    elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    assert elsewhere.code == 5, elsewhere.err
+    assert [line["type"] for line in journal(tmp_path / "run")][-3:] == ["Requested", "Replied", "Drafted"]
+    file_.write_text(file_.read_text().replace('"driver":"2"', '"driver":"1"', 1))
+    here = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    assert here.code == 4, here.err
+    assert "0004-author.reply.md" in here.err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_killed_anywhere(tmp_path: Path) -> None:
+    """kill -9 at any moment, then resume: the same events, and nothing asked twice."""
+    command = (*COMMAND, *MODEL)
+
+    def prepared(name: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        problem(folder)
+        for reply in REPLIES:
+            answer(folder / "box", reply)
+        return folder
+
+    whole = prepared("whole")
+    assert tunesmith(whole, *command).code == 0
+    expected, rng = facts(whole / "run"), random.Random(5)
+    for number in range(POINTS):
+        own, events = prepared(str(number)), rng.randrange(1, len(expected))
+        if kill_and_resume(own, command, events, rng.uniform(0, 0.05)):
+            assert facts(own / "run") == expected, f"killed after event {events}"

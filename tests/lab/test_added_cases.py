@@ -1,0 +1,33 @@
+"""Cases that a tester adds: the original is tried on them first, then every finalist."""
+
+from __future__ import annotations
+
+from tests.lab.labs import fake_kernel, fault_template, lab, scale_problem
+from tunesmith.core.events import Extended, ExtraCase
+from tunesmith.core.outcome import Status
+
+RIGHT = ExtraCase((("rows", 11), ("d", 40)), "uniform", "between everything")
+FAILS = ExtraCase((("rows", 13), ("d", 40)), "normal", "an unlucky number")
+
+
+def test_what_the_original_fails_is_set_aside() -> None:
+    problem = scale_problem(kernel=fake_kernel(fault="2 if rows == 13 and d == 40 else 0"))
+    with lab(problem) as harness:
+        found = harness.lab.extend(Extended((RIGHT, FAILS), ((FAILS, "was there before"),)))
+    assert found.cases == (RIGHT,)
+    before, after = found.aside
+    assert before == (FAILS, "was there before")
+    assert after[0] == FAILS
+    assert after[1].startswith("the original itself is wrong there: ")
+
+
+def test_a_finalist_has_to_pass_what_was_added() -> None:
+    template = fault_template("2 if KIND == 1 and rows == 11 and d == 40 else 0")
+    with lab(scale_problem(), template) as harness:
+        assert harness.result("long", KIND=1).status is Status.OK
+    with lab(scale_problem(), template) as harness:
+        harness.lab.extend(Extended((RIGHT,)))
+        assert harness.result("long", KIND=0).status is Status.OK
+        result = harness.result("long", KIND=1)
+    assert result.status is Status.WRONG
+    assert "rows=11, d=40" in result.detail
