@@ -19,7 +19,7 @@ import typer
 from tests.end_to_end import tiny
 from tests.running import Ended, environment, tunesmith
 from tunesmith import __version__
-from tunesmith.cli import handled
+from tunesmith.console import handled
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, KernelWrong, TunesmithError
 
 COMMANDS = (
