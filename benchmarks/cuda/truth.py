@@ -59,14 +59,17 @@ def close_ones(speedups: Mapping[Config, float]) -> list[Config]:
     return ranked[: min(MOST, max(LEAST, len(close)))]
 
 
-def wanted(runs: Sequence[Run], others: Mapping[str, Named]) -> dict[str, list[Choice]]:
+def wanted(
+    runs: Sequence[Run], others: Mapping[str, Named], winners_only: bool = False
+) -> dict[str, list[Choice]]:
     """Every choice to be timed, by workload, the original first."""
     speedups, general = search_speedups(runs), general_scores(runs)
     best = sorted(general, key=lambda config: -general[config])[:GENERAL]
     found: dict[str, list[Choice]] = {}
     for workload in runs[0].problem.workloads:
         here: list[Choice] = [None]
-        here += [key_of(config) for config in (*close_ones(speedups.get(workload.name, {})), *best)]
+        if not winners_only:
+            here += [key_of(config) for config in (*close_ones(speedups.get(workload.name, {})), *best)]
         for run in runs:
             won = winners(run)
             here += [key_of(won["general"]), *(key_of(config) for config in won["workloads"].values())]
@@ -101,10 +104,12 @@ def fields_of(track: Track, run: Run, choices: Mapping[str, Sequence[Choice]]) -
     return fields
 
 
-def measure(runs: Sequence[Run], others: Mapping[str, Named], passes: int) -> dict[str, Any]:
+def measure(
+    runs: Sequence[Run], others: Mapping[str, Named], passes: int, winners_only: bool = False
+) -> dict[str, Any]:
     first = runs[0]
     assert first.state.started is not None
-    choices = wanted(runs, others)
+    choices = wanted(runs, others, winners_only)
     workloads: dict[str, Any] = {}
     with Track(first.state.started.backend, first.state.device) as track:
         fields = fields_of(track, first, choices)

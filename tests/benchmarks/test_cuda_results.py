@@ -273,12 +273,28 @@ def made_up(speedup: float = 9.0, search: float = 8.0, behind: float = 1.0) -> d
                 }
             },
         },
+        "tenth": {**FACTS, "problems": {"silu_and_mul": tenths(behind)}},
+        "seeds": {**FACTS, "problems": {"silu_and_mul": two_seeds(behind)}},
         "hostile": {
             **FACTS,
             "verdict": {**verdict, "clean_winner": [3, 3], "usable_afterwards": True},
             "kernels": [{**told, "right": True}],
             "mixed": run_figures(speedup, search),
         },
+    }
+
+
+def tenths(behind: float) -> dict[str, Any]:
+    run = {"tried": 100, "wall_s": 30.0, "behind": {"big": behind, "small": 0.0}}
+    return {"feasible": 1000, "budget": 100, "exhaustive": {"wall_s": 90.0}, "runs": {"a-tenth-1": run}}
+
+
+def two_seeds(apart: float) -> dict[str, Any]:
+    return {
+        "seeds": [1, 2],
+        "tried": [90, 80],
+        "apart_percent": {"big": apart, "small": 0.1},
+        "general_apart_percent": apart / 2,
     }
 
 
@@ -303,6 +319,8 @@ def test_the_page_says_what_was_reached_and_what_was_not() -> None:
         "80.0 s at worst",
         "7.50× at least",
         "at most 4.0 % behind",
+        "0 of 1 runs at each of their workloads within 2 %, at worst 4.00 %",
+        "0 of 1 examples at each of their workloads within 2 %, at worst 4.00 %",
         "1.5 times",
     ):
         assert words in short, words
@@ -310,7 +328,7 @@ def test_the_page_says_what_was_reached_and_what_was_not() -> None:
 
 def test_parts_that_were_not_measured_say_so() -> None:
     page = render.page(dict.fromkeys(made_up()), {})
-    assert page.count("Not measured.") == 8
+    assert page.count("Not measured.") == len(render.SECTIONS)
     without_copies = render.page({**made_up(), "copy_rate": None}, {})
     assert len(claims(without_copies, "not measured")) == 1
 

@@ -79,8 +79,8 @@ def test_a_workload_gets_its_own_only_for_a_clear_gain() -> None:
         own = finalist(1, B, {"small": speedup, "wide": 0.5})
         return chosen(finalist(0, A, {"small": 2.0, "wide": 2.0}), own)
 
-    assert served(with_small(2.03)) == {"small": A, "wide": A}
-    assert served(with_small(2.05)) == {"small": B, "wide": A}
+    assert served(with_small(2.015)) == {"small": A, "wide": A}
+    assert served(with_small(2.025)) == {"small": B, "wide": A}
 
 
 @pytest.mark.parametrize(("speedup", "claimed"), [(1.0, False), (1.01, False), (1.011, True), (0.5, False)])

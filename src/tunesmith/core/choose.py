@@ -16,7 +16,7 @@ from tunesmith.core.stats import Interval, median_interval
 Finalists = dict[Config, dict[str, Result]]
 
 CLAIM = 1.01  # a speed-up is claimed only where its interval lies above this
-SPECIAL = 1.02  # a workload gets its own configuration only for at least this much over the general one
+SPECIAL = 1.01  # a workload gets its own configuration only for at least this much over the general one
 
 
 @dataclass(frozen=True)
