@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.running import EXAMPLES
 from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, started, state_of
+from tests.talkers import Scripted, plan
 from tests.test_loop import MemoryTexts
 from tunesmith import casting
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.agents.planner import ModelPlanner
 from tunesmith.agents.prompting import own_prompt
+from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
+from tunesmith.core.events import Decided, Drafted, Event, Recorded, Replied, Requested, Settings
+from tunesmith.core.state import apply, fold
 from tunesmith.expert.planner import ExpertPlanner
 from tunesmith.models.mailbox import Mailbox
-from tunesmith.models.recording import Recorder
-from tunesmith.roles import catalogue_of, move_author, signature_fault
+from tunesmith.problems import load_problem
+from tunesmith.roles import catalogue_of, signature_fault
 
 PROBLEM = a_problem()
 TEMPLATES = Templates(PROBLEM, DEVICE, None, MemoryTexts())
@@ -45,12 +51,19 @@ def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
     assert none.conversation.models == {}
 
 
-def test_a_mailbox_is_in_the_run_and_can_be_recorded(tmp_path: Path) -> None:
-    talk = casting.talking(PROBLEM, TEMPLATES, state_of(), cast("author=mailbox", tmp_path, record="kept"))
+def test_a_mailbox_is_in_the_run(tmp_path: Path) -> None:
+    talk = casting.talking(PROBLEM, TEMPLATES, state_of(), cast("author=mailbox", tmp_path))
     model = talk.conversation.models["author"]
-    assert isinstance(model, Recorder)
-    assert isinstance(model.model, Mailbox)
-    assert model.model.folder == tmp_path / "mailbox"
+    assert isinstance(model, Mailbox)
+    assert model.folder == tmp_path / "mailbox"
+
+
+def test_a_recording_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot write the recording"):
+        casting.record(tmp_path / "file", state_of())
+    casting.record(tmp_path / "folder", state_of())
+    assert [p.name for p in (tmp_path / "folder").iterdir()] == ["about.json"]
 
 
 def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Path) -> None:
@@ -64,9 +77,31 @@ def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Path) -> None:
 
 
 def test_moves_are_offered_with_what_they_do() -> None:
-    found = catalogue_of(PROBLEM, move_author(PROBLEM), DEVICE)
-    assert found.about["vector"].startswith("Wide loads and stores")
-    assert {name for name, _ in found.refused} | set(found.available)
+    problem, _ = load_problem(EXAMPLES / "opencl" / "softmax")
+    found = catalogue_of(problem, replace(DEVICE, kind="gpu"))
+    vector = found.offer("vector")
+    assert vector.about.startswith("Wide loads and stores")
+    assert vector.place == "arrays input, out"
+    assert vector.parameters[0].startswith("VEC = [1, 2, 4")
+    assert "wide_access" in vector.remedies
+    assert "i below d (line 14)" in found.offer("items").place
+    assert found.offer("bake").place == "d"
+    assert "Line 18 reads again what line 14 has read: input." in found.reading
+    assert dict(found.refused)["rows"] == "the work is in rows already"
+    assert found.offer("rows").place == "", "it does not apply"
+
+
+def test_a_kernel_beyond_the_expert_is_offered_local_moves_with_their_places() -> None:
+    problem, _ = load_problem(EXAMPLES / "cuda" / "silu_and_mul")
+    body = problem.kernel.text.index("{", problem.kernel.text.index("__global__"))
+    text = f'{problem.kernel.text[: body + 1]} asm volatile("membar.gl;"); {problem.kernel.text[body + 1 :]}'
+    device = absent_device("H200")
+    assert device is not None
+    found = catalogue_of(replace(problem, kernel=replace(problem.kernel, text=text)), device)
+    assert "is beyond the expert" in found.reading[0]
+    assert found.offer("restrict").place == "pointers out, input"
+    assert found.offer("unroll").place.startswith("inner loops, line ")
+    assert found.offer("unroll").about == "Unroll pragmas on the kernel's inner loops."
 
 
 @pytest.mark.parametrize(
@@ -94,3 +129,30 @@ def test_a_workspace_may_come_behind_them() -> None:
     assert signature_fault(PROBLEM, a_template(PROBLEM, behind)) is None
     first = behind.replace('"out", "x", "rows", "d", "sums"', '"sums", "out", "x", "rows", "d"')
     assert "must stay (out, x, rows, d)" in (signature_fault(PROBLEM, a_template(PROBLEM, first)) or "")
+
+
+def test_moves_that_a_model_plans_are_applied_by_the_experts_author(tmp_path: Path) -> None:
+    problem, _ = load_problem(EXAMPLES / "opencl" / "softmax")
+    templates = Templates(problem, DEVICE, None, MemoryTexts())
+    state = fold([Recorded(0, 0.0, started(Settings(models="planner=mailbox")))])
+    talk = casting.talking(problem, templates, state, cast("planner=mailbox", tmp_path))
+    said = Scripted({1: [plan(moves=["vector", "lanes"], what="")]})
+    talk.conversation.models = {"planner": said}
+    events: list[Event] = [talk.decided(state)]
+    while True:
+        state = apply(state, Recorded(len(events), 0.0, events[-1]))
+        following = talk.next_event(state)
+        if following is None:
+            break
+        events.append(following)
+    assert [type(e) for e in events] == [Requested, Replied, Decided, Drafted]
+    drafted = events[-1]
+    assert isinstance(drafted, Drafted)
+    assert (set(drafted.moves), drafted.author) == ({"vector", "lanes"}, "")
+    text = templates.text(state.candidates[-1])
+    assert "// VEC   = [1, 2, 4" in text
+    assert "// ITEMS" not in text, "nobody asked for it"
+    asked = said.asked[0].messages[1].text
+    assert "- vector: Wide loads and stores" in asked
+    assert "Where: arrays input, out." in asked
+    assert "- not here: rows, because the work is in rows already" in asked

@@ -30,6 +30,7 @@ from tunesmith.core.events import (
 from tunesmith.core.focus import Condition, Focus
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
 from tunesmith.core.report import Failure, Report, WorkloadReport
+from tunesmith.core.so_far import SoFar
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
 from tunesmith.core.survey import Span, Spilling, SurveyReport
@@ -260,6 +261,15 @@ class TestReport:
     def test_what_to_type_when_it_is_not_finished(self) -> None:
         half = replace(report(), finished=False, reason="not finished", geometric_mean=None, tuned=())
         assert report_summary(half, "my run")[-1] == "resume it with   tunesmith resume 'my run'"
+
+    def test_what_stands_so_far(self) -> None:
+        found = SoFar("2", "abc", "searched", "mailbox", 2.5, {"VEC": 4}, "template.cl")
+        half = replace(report(), finished=False, geometric_mean=None, tuned=(), so_far=found)
+        lines = report_summary(half, "run")
+        (line,) = [line for line in lines if line.startswith("so far  ")]
+        assert line.endswith("template 2 by mailbox: 2.50× at VEC=4, by short measurements, not verified")
+        assert "template so far  run/template.cl" in lines
+        assert not [line for line in lines if line.startswith("general config")]
 
     @pytest.mark.parametrize(("detail", "why"), [("off by one\nmore", "off by one"), ("", "no reason given")])
     def test_why_nothing_worked(self, detail: str, why: str) -> None:

@@ -18,9 +18,22 @@ from hypothesis import strategies as st
 
 from tests.samples import baseline, built, config, finalist, started, verified
 from tunesmith.core.codec import encode_record
+from tunesmith.core.dialogue import Message, Reply, Request, Usage
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Admitted, Asked, Decided, Event, Measured, Primed, Pruned, Recorded, Stopped
+from tunesmith.core.events import (
+    Admitted,
+    Asked,
+    Decided,
+    Event,
+    Measured,
+    Primed,
+    Pruned,
+    Recorded,
+    Replied,
+    Requested,
+    Stopped,
+)
 from tunesmith.core.outcome import Status, Timing
 from tunesmith.store import FileJournal, RunFolder, SqliteCache, newest_run
 
@@ -520,3 +533,71 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, blocked: str) -> None:
     cache = SqliteCache(path, notes.append)
     assert cache.get("k") is None
     assert len(notes) == 1
+
+
+# -- long texts -------------------------------------------------------------------------------------------
+
+MUCH = "x" * 5000
+TALK: list[Event] = [
+    EVENTS[0],
+    Requested(Request(1, "planner", (Message("system", "short"), Message("user", MUCH)), "json")),
+    Replied(1, Reply(MUCH + "y", Usage(5, None), 1.5)),
+    Requested(Request(2, "planner", (Message("user", MUCH), Message("user", "again ½")), "json")),
+    Replied(2, Reply("brief")),
+]
+
+
+def test_long_texts_stand_beside_the_journal_once(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    journal = folder.journal()
+    appended = [journal.append(event) for event in TALK]
+    journal.close()
+    assert [r.event for r in appended] == TALK, "who appends sees the texts"
+    assert [r.event for r in folder.journal().read()] == TALK
+    lines = (folder.path / "journal.jsonl").read_bytes().splitlines()
+    assert max(map(len, lines[1:])) < 1000
+    assert b"brief" in lines[4]
+    assert len(list((folder.path / "objects").iterdir())) == 2, "the same text is kept once"
+    folder.unlock()
+
+
+def test_a_text_is_on_the_disk_before_the_line_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    journal = folder.journal()
+    journal.append(TALK[0])
+
+    def dies(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        journal.append(TALK[1])
+    monkeypatch.undo()
+    assert [p.read_text() for p in (folder.path / "objects").iterdir()] == [MUCH]
+    assert [r.event for r in folder.journal().read()] == TALK[:1]
+    folder.unlock()
+
+
+def test_journals_that_hold_long_texts_themselves_are_read(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    written(folder.path / "journal.jsonl", TALK)
+    assert [r.event for r in folder.journal().read()] == TALK
+    folder.unlock()
+
+
+def test_a_text_that_is_lost_or_changed_is_named(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    journal = folder.journal()
+    for event in TALK[:2]:
+        journal.append(event)
+    journal.close()
+    (file,) = (folder.path / "objects").iterdir()
+    file.write_text("other")
+    with pytest.raises(BadInput, match="has been changed"):
+        list(folder.journal().read())
+    file.unlink()
+    with pytest.raises(BadInput, match="has lost its file"):
+        list(folder.journal().read())
+    folder.unlock()

@@ -14,7 +14,6 @@ from tests.talkers import Said, Scripted, file, plan
 from tests.test_loop import PROBLEM, FakeLab, MemoryTexts, Run, delivered, events, kinds_of
 from tests.test_rounds import DEEP, WIDE, cost, failing, survey
 from tunesmith.agents.author import ModelAuthor
-from tunesmith.agents.material import Catalogue
 from tunesmith.agents.planner import ModelPlanner
 from tunesmith.core.candidates import Templates
 from tunesmith.core.conversation import ATTEMPTS, Conversation
@@ -32,11 +31,18 @@ from tunesmith.core.events import (
     Stopped,
     Unanswered,
 )
+from tunesmith.core.offers import Catalogue, Offer
+from tunesmith.core.so_far import so_far
 from tunesmith.core.spending import spent, spent_text
+from tunesmith.core.state import fold
 from tunesmith.core.talking import Talking
 from tunesmith.expert.planner import ExpertPlanner, InOrder
 
-MOVES = Catalogue({"wide": "loads four at once"}, ("wide",), (("split", "a row has no end"),))
+MOVES = Catalogue(
+    ("line 3: for each i from 0 to d",),
+    (Offer("wide", "loads four at once", "arrays out, x", ("VEC = [1, 2, 4]",), ("wide_access",)),),
+    (("split", "a row has no end"),),
+)
 GOOD, BETTER = file(a_draft(WIDE)), file(a_draft(DEEP))
 
 
@@ -152,9 +158,11 @@ def test_what_a_model_is_told() -> None:
         assert PROBLEM.kernel.text.strip() in text
         assert "argument `out`: float32* [rows, d], output" in text
         assert "size `d`: 8 to 4096 in steps of 8" in text
-        assert "max_threads 1024" in text
+        assert "device.max_threads = 1024 threads" in text
         assert "small: the original takes 10000000.00 µs" in text
-    assert "- wide: loads four at once" in first
+        assert "line 3: for each i from 0 to d" in text
+        assert "bytes must move" in text
+    assert "- wide: loads four at once Where: arrays out, x. Adds VEC = [1, 2, 4]." in first
     assert "not here: split, because a row has no end" in first
     assert "What to change: Read four at once: VEC." in second
     assert "0 rounds done, 4 at most; 60 evaluations left for searches" in first
@@ -319,6 +327,32 @@ def test_what_nobody_tells_is_unknown() -> None:
     assert (
         run.go().stopped == Stopped("the budget of $3 cannot be kept") or "unknown" in run.go().stopped.reason
     )  # type: ignore[union-attr]
+
+
+# -- stopped half way ------------------------------------------------------------------------------------
+
+
+def test_what_stands_when_a_reply_is_missing() -> None:
+    run = a_run({1: [plan()], 2: [GOOD], 3: [Pending("the box")]})
+    with pytest.raises(WaitingForModel):
+        run.go()
+    state = fold(run.journal.records)
+    found = so_far(PROBLEM, state)
+    assert found is not None
+    assert (found.template, found.status, found.by) == ("1", "searched", "scripted")
+    assert found.speedup == pytest.approx(2.8, abs=0.01)
+    assert found.config is not None
+    assert run.texts.get(found.digest) == a_draft(WIDE)
+    ended = a_run({1: [plan("stop")]}).go()
+    assert so_far(PROBLEM, ended) is None
+    early = [
+        r
+        for r in run.journal.records
+        if r.number <= next(r.number for r in run.journal.records if isinstance(r.event, Drafted))
+    ]
+    waiting = so_far(PROBLEM, fold(early))
+    assert waiting is not None
+    assert (waiting.status, waiting.speedup) == ("drafted", None)
 
 
 # -- being killed ----------------------------------------------------------------------------------------

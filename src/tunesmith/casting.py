@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from tunesmith import config as settings
 from tunesmith.core.conversation import Conversation
 from tunesmith.core.dialogue import ROLES, Model, Role
-from tunesmith.core.errors import BadInput
+from tunesmith.core.errors import BadInput, bug_text
+from tunesmith.core.offers import Catalogue
 from tunesmith.core.talking import Talking
-from tunesmith.roles import catalogue_of, move_author, roles, signature_fault
+from tunesmith.roles import catalogue_of, roles, signature_fault
+from tunesmith.store import explained
 
 if TYPE_CHECKING:
-    from tunesmith.agents.material import Catalogue
     from tunesmith.core.candidates import Templates
     from tunesmith.core.problem import Problem
     from tunesmith.core.state import State
@@ -34,7 +35,6 @@ class Cast:
     prompts: Mapping[Role, str]
     folder: Path  # the run's
     wait: bool = True
-    record: str = ""
     seconds: float = 600.0  # for one reply over a network
     note: Callable[[str], None] = lambda _text: None
     pause: Callable[[float], None] = time.sleep
@@ -78,11 +78,14 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Cast) ->
     from tunesmith.agents.planner import ModelPlanner
     from tunesmith.agents.tester import ModelTester
 
-    moves, device = move_author(problem), state.device
+    device = state.device
 
     @cache
     def catalogue() -> Catalogue:
-        return catalogue_of(problem, moves, device)
+        try:
+            return catalogue_of(problem, device)
+        except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
+            return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
     made = _models(played, cast, state)
     conversation = Conversation(made, cast.pause, cast.note)
@@ -104,6 +107,15 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Cast) ->
     return Talking(problem, templates, planner, author, writer, tester, conversation)
 
 
+def record(folder: Path, state: State) -> None:
+    """What models were asked and said in a run so far, as files that can be read and played."""
+    from tunesmith.models.recording import keep
+
+    if state.started is not None:
+        with explained("write the recording", folder, instead="another folder with --record"):
+            keep(folder, state.started, state.dialogue)
+
+
 def _played(spec: str) -> dict[Role, Spec]:
     """Roles that a model plays."""
     if not spec:
@@ -115,7 +127,7 @@ def _played(spec: str) -> dict[Role, Spec]:
 
 def _models(played: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, Model]:
     """One for each that is named, whatever roles it plays."""
-    from tunesmith.models.recording import Player, Recorder
+    from tunesmith.models.recording import Player
 
     made: dict[Spec, Model] = {}
     for spec in played.values():
@@ -123,8 +135,8 @@ def _models(played: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role,
             continue
         model = _model(spec, cast.folder, cast.wait, cast.note, cast.seconds)
         if isinstance(model, Player):
-            model.skip(e.request for e in state.dialogue if e.reply is not None)
-        made[spec] = Recorder(model, Path(cast.record)) if cast.record else model
+            model.skip(state.dialogue)
+        made[spec] = model
     return {role: made[spec] for role, spec in played.items()}
 
 

@@ -36,6 +36,7 @@ from tunesmith.core.events import (
 )
 from tunesmith.core.gate import rule_text
 from tunesmith.core.report import RULES, Failure, Report, best_so_far, config_text, interval_text
+from tunesmith.core.so_far import so_far_text
 from tunesmith.core.spending import spent_text
 from tunesmith.core.state import State
 from tunesmith.core.survey import LABELS, SurveyReport, planned
@@ -113,8 +114,9 @@ class Progress:
                 self._say(f"search of template {candidate} ended: {reason}")
             case Extended(cases, aside, note):
                 self._say(note or f"{len(cases)} cases are added, {len(aside)} set aside")
-            case Replied(number):
-                self._say(f"request {number} is answered; {spent_text(state)}")
+            case Replied(number, reply):
+                note = f" ({reply.note})" if reply.note else ""
+                self._say(f"request {number} is answered; {spent_text(state)}{note}")
             case Unanswered(number, reason, final=final):
                 then = "given up" if final else "asking again"
                 self._say(f"request {number} is not answered, {then}: {_first_line(reason)}")
@@ -225,7 +227,8 @@ def report_summary(report: Report, folder: str) -> list[str]:
     lines = []
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
-    lines.append(f"general config   {config_text(report.general, report.general_template)}")
+    if report.finished:
+        lines.append(f"general config   {config_text(report.general, report.general_template)}")
     lines += [f"{f'round {r.number}':<16} {_what(r)}: {_first_line(r.verdict)}" for r in report.rounds]
     if report.talk is not None:
         tokens, dollars = report.talk.tokens, report.talk.dollars
@@ -243,6 +246,7 @@ def report_summary(report: Report, folder: str) -> list[str]:
     lines += [
         f"template         {shlex.quote(f'{folder}/{name}')}" for name in report.templates if report.rounds
     ]
+    lines += _standing(report, folder)
     if report.tuned:
         lines.append(f"tuned kernel     {shlex.quote(f'{folder}/tuned/')}  (start with dispatch.json)")
     lines.append(
@@ -286,7 +290,17 @@ def _survey_summary(report: Report, survey: SurveyReport, folder: str) -> list[s
     for status, failure in first.items():
         why = _first_line(failure.detail)
         lines.append(f"{status:<16} {config_text(failure.config)}: {why}")
-    return [*lines, f"resume it with   tunesmith resume {shlex.quote(folder)}"]
+    return [*lines, *_standing(report, folder), f"resume it with   tunesmith resume {shlex.quote(folder)}"]
+
+
+def _standing(report: Report, folder: str) -> list[str]:
+    """What an unfinished run has, and where."""
+    if report.so_far is None:
+        return []
+    lines = [f"so far           {so_far_text(report.so_far)}"]
+    if report.so_far.file:
+        lines.append(f"template so far  {shlex.quote(f'{folder}/{report.so_far.file}')}")
+    return lines
 
 
 def devices_table(devices: list[Device]) -> Table:

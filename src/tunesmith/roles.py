@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tunesmith.agents.material import Catalogue
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
+    from tunesmith.core.offers import Catalogue
     from tunesmith.core.ports import Author, MoveAuthor, Planner
     from tunesmith.core.problem import Problem
     from tunesmith.core.template import Template
+
+SIMULATED = ("a simulated kernel says itself what it does",)
 
 
 def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
@@ -46,33 +47,23 @@ def move_author(problem: Problem) -> MoveAuthor:
 def reading_of(problem: Problem) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
     if problem.kernel.language == "fake":
-        return ("a simulated kernel says itself what it does",)
+        return SIMULATED
     from tunesmith.expert.author import read
-    from tunesmith.expert.model.words import explain_lines
+    from tunesmith.expert.offers import reading_lines
 
-    found = read(problem)
-    if isinstance(found, str):
-        return (f"{problem.kernel.path} is beyond the expert: {found}",)
-    return tuple(explain_lines(found))
+    return reading_lines(problem, read(problem))
 
 
-def catalogue_of(problem: Problem, author: MoveAuthor, device: Device) -> Catalogue:
+def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     """The moves as a model is offered them."""
-    from tunesmith.agents.material import Catalogue
+    if problem.kernel.language == "fake":
+        from tunesmith.core.offers import Catalogue, Offer
 
-    available, refused = author.available(problem, device)
-    return Catalogue(_about() if problem.kernel.language != "fake" else {}, available, refused)
+        available, refused = move_author(problem).available(problem, device)
+        return Catalogue(SIMULATED, tuple(map(Offer, available)), refused)
+    from tunesmith.expert.offers import catalogue
 
-
-def _about() -> dict[str, str]:
-    """What each move does, by the first line of the file it lives in."""
-    from tunesmith.expert.moves import LOCAL_MOVES, MOVES
-
-    found: dict[str, str] = {}
-    for name, kind in [*((m.name, type(m)) for m in LOCAL_MOVES), *((m.name, type(m)) for m in MOVES)]:
-        words = (sys.modules[kind.__module__].__doc__ or "").strip()
-        found[name] = words.splitlines()[0] if words else name
-    return found
+    return catalogue(problem, device)
 
 
 def signature_fault(problem: Problem, template: Template) -> str | None:

@@ -8,23 +8,21 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from tunesmith import __version__, casting, earlier, machine, registry
+from tunesmith import __version__, casting, delivering, earlier, machine, registry
 from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates
-from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import ROLES, Role
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel
 from tunesmith.core.events import Primed, Settings, Started
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import Report, build_report, delivered_templates
+from tunesmith.core.report import Report, build_report
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State, apply, fold
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
-from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
-from tunesmith.deliver.tuned import tuned_files
+from tunesmith.deliver.report import report_json, report_markdown
 from tunesmith.machine import Here, temporary_scratch
 from tunesmith.problems import RECORDING, TEMPLATE, keep, load_problem, load_template, reload
 from tunesmith.store import (
@@ -164,9 +162,10 @@ def resume(run: Path | None, config: RunConfig, listener: Listener) -> Finished:
 
 
 def resume_one(run: Path, config: RunConfig, listener: Listener) -> Finished | TunesmithError:
-    """One of several: what stops it does not stop the others."""
+    """One of several: what stops it does not stop the others. A recording of each has a folder of its own."""
+    record = str(Path(config.record) / run.resolve().name) if config.record else ""
     try:
-        return resume(run, config, listener)
+        return resume(run, replace(config, record=record), listener)
     except Interrupted:
         raise
     except TunesmithError as error:
@@ -179,8 +178,9 @@ def report(run: Path | None, config: RunConfig) -> Finished:
     state = fold(folder.journal().read())
     problem, template = reload(folder, state.started)
     templates = Templates(problem, state.device, template, FolderTexts(folder))
-    names = _file_names(problem, templates, state)
-    return Finished(build_report(problem, state, names, templates=templates), folder.path)
+    names = delivering.file_names(problem, templates, state)
+    built = build_report(problem, state, names, templates=templates)
+    return Finished(delivering.with_place(folder, problem, built), folder.path)
 
 
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
@@ -233,16 +233,38 @@ def rendered(finished: Finished, form: str) -> bytes:
 def _execute(folder: RunFolder, config: RunConfig, listener: Listener, here: Here | None = None) -> Finished:
     """Do what is left of a run whose folder we hold, and let go of it."""
     try:
+        _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
         return _go_on(folder, config, listener, here)
     except WaitingForModel as waiting:
         go_on = f"then go on with: {resume_command(folder.path)}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
-        return replace(report(folder.path, config), missing=WaitingForModel(waiting.message, hint=hint))
+        return _standing(folder, config, WaitingForModel(waiting.message, hint=hint))
+    except DeviceMissing as missing:
+        finished = _standing(folder, config, missing)
+        if finished.report.so_far is None:
+            raise  # there is nothing to show beside it
+        return finished
     except KeyboardInterrupt as error:
         go_on = f"go on with: {resume_command(folder.path)}"
         raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=go_on) from error
     finally:
-        folder.unlock()
+        try:
+            _record(folder, config)
+        finally:
+            folder.unlock()
+
+
+def _standing(folder: RunFolder, config: RunConfig, why: DeviceMissing | WaitingForModel) -> Finished:
+    """Of a run that goes no further here: the report as it is, and the best template as a file."""
+    state = fold(folder.journal().read())
+    delivering.keep_so_far(folder, reload(folder, state.started)[0], state)
+    return replace(report(folder.path, config), missing=why)
+
+
+def _record(folder: RunFolder, config: RunConfig) -> None:
+    """By the journal: what was said before this process began is in it as well."""
+    if config.record:
+        casting.record(Path(config.record), fold(folder.journal().read()))
 
 
 def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here | None) -> Finished:
@@ -261,7 +283,7 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
     if state.stopped is not None:
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
-        return _deliver(folder, problem, templates, state)
+        return Finished(delivering.deliver(folder, problem, templates, state), folder.path)
     started = state.started
     cast = _cast(folder, started, config, listener)
     state = _talked(casting.talking(problem, templates, state, cast), state, journal, listener)
@@ -279,13 +301,15 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
         run = _Run(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
         if place.missing:
             hint = f"go on where there is one: {resume_command(folder.path)}"
-            surveyed = build_report(problem, run.survey(state))
+            state = run.survey(state)
+            delivering.keep_so_far(folder, problem, state)
+            surveyed = delivering.with_place(folder, problem, build_report(problem, state))
             return Finished(surveyed, folder.path, DeviceMissing(place.missing, hint=hint))
         state = run.search(state)
     finally:
         journal.close()
         folder.remove_scratch()
-    return _deliver(folder, problem, templates, state)
+    return Finished(delivering.deliver(folder, problem, templates, state), folder.path)
 
 
 def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Cast:
@@ -294,9 +318,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         role: folder.get(files[f"{PROMPT}{role}"]).decode() for role in ROLES if f"{PROMPT}{role}" in files
     }
     models = started.settings.models
-    return casting.Cast(
-        models, prompts, folder.path, config.wait, config.record, config.reply_seconds, listener.note
-    )
+    return casting.Cast(models, prompts, folder.path, config.wait, config.reply_seconds, listener.note)
 
 
 def _talked(talk: Talking, state: State, journal: FileJournal, listener: Listener) -> State:
@@ -372,30 +394,6 @@ class _Run:
             ).run()
         finally:
             builders.close()
-
-
-def _deliver(folder: RunFolder, problem: Problem, templates: Templates, state: State) -> Finished:
-    """Derived from the journal alone, so writing it twice changes nothing."""
-    names = _file_names(problem, templates, state)
-    template_of = templates.lookup(state)
-    report_ = build_report(problem, state, names, templates=templates)
-    choice = verified_choice(problem, state)
-    folder.replace_folder("tuned", tuned_files(problem, template_of, state.device, choice))
-    for candidate, name in delivered_templates(problem, state, choice).items():
-        folder.write(name, templates.of(state.candidate(candidate)).source.encode())
-    folder.replace_folder(PLOTS, plot_files(report_))
-    folder.write("report.md", report_markdown(report_).encode())
-    folder.write("report.json", report_json(report_))
-    return Finished(report_, folder.path)
-
-
-def _file_names(problem: Problem, templates: Templates, state: State) -> tuple[str, ...]:
-    if state.started is None or state.stopped is None:
-        return ()
-    choice = verified_choice(problem, state)
-    return tuple(
-        f"tuned/{name}" for name in tuned_files(problem, templates.lookup(state), state.device, choice)
-    )
 
 
 def _spec(folder: RunFolder, started: Started) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunesmith.core.aside import set_aside, taken_in
 from tunesmith.core.codec import Malformed, decode, decode_record, encode, encode_record
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
@@ -169,6 +170,13 @@ class RunFolder:
             )
         return data
 
+    def holds(self, name: str, digest: str) -> bool:
+        """Whether the file of that name is the one with this digest."""
+        try:
+            return digest_of((self.path / name).read_bytes()) == digest
+        except OSError:
+            return False
+
     def write(self, name: str, data: bytes) -> None:
         self._write(self.path / name, data)
 
@@ -196,7 +204,7 @@ class RunFolder:
         shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
 
     def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
-        return FileJournal(self.path / JOURNAL, clock)
+        return FileJournal(self.path / JOURNAL, clock, FolderTexts(self))
 
     def _write(self, target: Path, data: bytes) -> None:
         begun = (self.path / JOURNAL).exists()
@@ -223,11 +231,15 @@ class FolderTexts:
 
 
 class FileJournal:
-    """Append-only lines of JSON, each on disk before anyone acts on it; a torn last line is dropped."""
+    """Append-only lines of JSON, each on disk before anyone acts on it; a torn last line is dropped.
 
-    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+    Long texts go to `texts` before the line that names them; without it they stay in the line.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float], texts: FolderTexts | None = None) -> None:
         self._path = path
         self._clock = clock
+        self._texts = texts
         self._start = clock()
         self._number = 0
         self._elapsed = 0.0
@@ -246,7 +258,8 @@ class FileJournal:
         record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
         then = resume_command(self._path.parent) if self._number else AGAIN
         with explained("write the journal", self._path, then):
-            data = encode_record(record) + b"\n"
+            kept = set_aside(event, self._texts.put) if self._texts is not None else event
+            data = encode_record(Recorded(record.number, record.at, kept)) + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
@@ -274,6 +287,8 @@ class FileJournal:
                     where=f"{self._path}:{number + 1}",
                     hint="restore the folder from a copy, or start a new run",
                 ) from error
+            if self._texts is not None:
+                record = Recorded(record.number, record.at, taken_in(record.event, self._texts.get))
             yield record
 
     def _open_after_last_whole_line(self) -> int:

@@ -40,6 +40,10 @@ class Survey:
     def run(self) -> State:
         """Go on from whatever the journal holds until nothing is left to build."""
         self._state = fold(self.journal.read())
+        if self.templates.given is None and not self._state.surveyed:
+            # What the compiler says of the original is told to whoever plans.
+            self.surveyor.submit(None, None)
+            self._append(self.surveyor.collect())
         self._candidate = self._given() if self.templates.given is not None else self._drafted()
         waiting: list[Config | None] = []
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tunesmith.agents.parsing import Fault, read_file, read_json
-from tunesmith.agents.replies import EXAMPLES, Analysis, Cases, Plan
+from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, Plan, cases_example, plan_example
 from tunesmith.core.dialogue import LONGEST, Reply
 
 TEMPLATE = "// /// tunesmith\n// [params]\n// A = [1]\n// ///\n__global__ void k() {}\n"
@@ -57,15 +57,20 @@ def test_what_is_no_file_is_said(reply: Reply, said: str) -> None:
 
 @pytest.mark.parametrize("around", ["{}", "Sure:\n{}\nDone.", "```json\n{}\n```", "~~~\n{}\n~~~"])
 def test_an_object_is_found(around: str) -> None:
-    found = read_json(Reply(around.replace("{}", EXAMPLES["planner"])), Plan)
+    found = read_json(Reply(around.replace("{}", plan_example(["vector", "lanes"], writes=False))), Plan)
     assert isinstance(found, Plan)
     assert found.decision == "refactor"
-    assert found.moves == ("vector",)
+    assert found.moves == ("vector", "lanes")
 
 
 def test_our_own_examples_are_understood() -> None:
-    assert isinstance(read_json(Reply(EXAMPLES["tester"]), Cases), Cases)
-    assert isinstance(read_json(Reply(EXAMPLES["analyst"]), Analysis), Analysis)
+    cases = read_json(Reply(cases_example({"rows": 3, "d": 40})), Cases)
+    assert isinstance(cases, Cases)
+    assert cases.cases[0].sizes == {"rows": 3, "d": 40}
+    assert isinstance(read_json(Reply(ANALYSIS), Analysis), Analysis)
+    plan = read_json(Reply(plan_example(["vector"], writes=True)), Plan)
+    assert isinstance(plan, Plan)
+    assert (plan.moves, bool(plan.what)) == ((), True), "an author reads words, and nobody reads both"
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,13 @@ def test_our_own_templates_pass(template: Path) -> None:
         ("void f() { k<<<1, 1>>>(0); }", "host code"),
         ("void f() { cudaMalloc(0, 1); }", "host code"),
         ('_Pragma("nv_exec_check_disable")', "_Pragma is not allowed"),
+        ('void f() { system("id"); }', "system() is host code"),
+        ('void f() { fopen("/etc/passwd", "r"); }', "fopen() is host code"),
+        ('asm(".incbin \\"/etc/passwd\\"");', "asm outside of a function"),
+        ('__device__ void f() { asm(".incbin \\"/etc/passwd\\";"); }', "the directive .incbin"),
+        ('__device__ void f() { asm volatile("mov.u32 %0, 1;\\n .section x;" : : ); }', "directive .section"),
+        ('__device__ void f() { asm("." "incbin x;"); }', "the directive .incbin"),
+        ("#define S(x) #x\n__device__ void f() { asm(S(.incbin x)); }", "# in a macro makes strings"),
     ],
 )
 def test_what_reaches_out_is_refused(added: str, said: str) -> None:
@@ -60,6 +67,10 @@ def test_what_reaches_out_is_refused(added: str, said: str) -> None:
         "__device__ void f() { cudaGridDependencySynchronize(); }",
         '__device__ void f() { asm volatile("membar.gl;"); }',
         "__device__ int main_index(int i) { return i; }",
+        "__device__ float read(const float *p) { return *p; }\n__device__ void g(float *p) { read(p); }",
+        '__device__ void f(int &x) { asm("{ .reg .pred p; setp.ne.b32 p, %0, 0; }" : "+r"(x)); }',
+        """__device__ uint4 f(const uint4 *p) { uint4 v; asm volatile("ld.global.nc.L1::no_allocate.v4.u32 "
+        "{%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p)); return v; }""",
     ],
 )
 def test_device_code_passes(added: str) -> None:

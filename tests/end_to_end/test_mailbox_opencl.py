@@ -1,9 +1,10 @@
-"""From a plain OpenCL kernel to a verified winner by a real language model's recorded replies.
+"""From a plain OpenCL kernel to a verified winner by recorded replies of a language model.
 
-The model had also read the sources of Tunesmith, and wrote the author's reply before that request was
-there: this shows that conversations work, not what a model finds from the request files alone. The run is
-stopped between every request and reply, and every event is the one an uninterrupted run has with the same
-measurements.
+Every folder of `fixtures/conversations` is a recording: requests and replies as files, and `about.json` with
+the problem and the settings; `tunesmith resume RUN --record FOLDER` writes all of it. The run is stopped
+between every request and reply. Times differ from run to run, so what must be equal is what follows from
+them: an uninterrupted run that sees the same measurements and the same replies has the same events, one by
+one: conversation, candidates, decisions, trials, verified winner.
 """
 
 from __future__ import annotations
@@ -11,65 +12,129 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.test_kill import _event, _Memory, _raw, _Recorded, _Silent
+from tests.end_to_end.test_kill import _Memory, _Recorded, _Silent
 from tests.opencl_here import needs_opencl
-from tests.running import EXAMPLES, FIXTURES, tunesmith
-from tests.talkers import Scripted
+from tests.running import EXAMPLES, FIXTURES, Ended, tunesmith
+from tests.talkers import Scripted, plan
 from tunesmith import casting, problems, registry
 from tunesmith.core.candidates import Templates
-from tunesmith.core.events import Event, Primed, Replied, Started
+from tunesmith.core.dialogue import ROLES
+from tunesmith.core.events import Event, Extended, Primed, Profiled, Replied, Settings, Started
+from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
+from tunesmith.models.names import EXPERT, parse_models
+from tunesmith.models.recording import read_about
 from tunesmith.runs import PROMPT
 from tunesmith.store import FolderTexts, RunFolder
 
-REPLIES = FIXTURES / "conversations" / "softmax_opencl"
-COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 1, "--evals", 24, "--rounds", 2)
-MODEL = ("--model", "planner=mailbox,author=mailbox", "--no-wait", "--out", "run")
+RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))
+MOST_EVALS = 48  # of a search: enough to find a winner, and over in a minute
+
+
+def command(settings: Settings) -> list[object]:
+    """As it was recorded, with a mailbox for each role that a model played."""
+    played = [role for role, spec in parse_models(settings.models).items() if spec.kind != EXPERT]
+    models = ",".join(f"{role}=mailbox" for role in played)
+    evals = min(settings.evals or MOST_EVALS, MOST_EVALS)
+    rounds = () if settings.rounds is None else ("--rounds", settings.rounds)
+    limits = ("--seed", settings.seed, "--evals", evals, *rounds)
+    return ["tune", "problem", "--no-cache", "--no-prior", *limits, "--model", models, "--out", "run"]
+
+
+def replies_in(recording: Path) -> dict[str, list[bytes]]:
+    found: dict[str, list[bytes]] = defaultdict(list)
+    for file in sorted(recording.glob("*.reply.md")):
+        found[file.name.split("-")[1].removesuffix(".reply.md")].append(file.read_bytes())
+    return found
+
+
+def answer(run: Path, left: dict[str, list[bytes]]) -> str:
+    """The next reply of the role that is asked, into the mailbox. A planner whose plans are used up stops."""
+    requests = sorted((run / "mailbox").glob("*.request.md"))
+    name = requests[-1].name.removesuffix(".request.md")
+    role = name.split("-")[1]
+    if not left[role]:
+        assert role == "planner", f"the recording has no further reply of the {role}, for request {name}"
+        left[role].append(plan("stop").encode())
+    target = run / "mailbox" / f"{name}.reply.md"
+    target.write_bytes(left[role].pop(0))
+    os.utime(target, (1e9, 1e9))  # nobody writes to it any more
+    return target.name
+
+
+def stopped_everywhere(folder: Path, recording: Path) -> Ended:
+    left = replies_in(recording)
+    assert left, "a recording has replies"
+    ended = tunesmith(folder, *command(read_about(recording).settings), "--no-wait")
+    assert ended.code == 4, ended.err
+    while ended.code == 4:
+        asked = ended.err
+        assert answer(folder / "run", left) in asked
+        ended = tunesmith(folder, "resume", "run", "--no-wait")
+    return ended
 
 
 @needs_opencl
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_stopped_between_every_request_and_reply(tmp_path: Path) -> None:
-    shutil.copytree(EXAMPLES / "opencl" / "softmax", tmp_path / "problem")
-    ended = tunesmith(tmp_path, *COMMAND, *MODEL)
-    for reply in sorted(REPLIES.glob("*.reply.md")):
-        assert ended.code == 4, ended.err
-        assert reply.name in ended.err
-        target = tmp_path / "run" / "mailbox" / reply.name
-        target.write_bytes(reply.read_bytes())
-        os.utime(target, (1e9, 1e9))
-        ended = tunesmith(tmp_path, "resume", "run", "--no-wait")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda folder: folder.name)
+def test_stopped_between_every_request_and_reply(recording: Path, tmp_path: Path) -> None:
+    about = read_about(recording)
+    shutil.copytree(EXAMPLES / about.backend / about.problem, tmp_path / "problem")
+    ended = stopped_everywhere(tmp_path, recording)
     assert ended.code == 0, ended.err
-    report = json.loads((tmp_path / "run" / "report.json").read_text())
-    assert report["geometric_mean"] > 1.5
-    assert report["verified_cases"] > 0
-    assert report["rounds"][0]["author"] == "mailbox"
     run = tmp_path / "run"
-    assert _replayed(run) == [_event(line) for line in _raw(run)]
+    report = json.loads((run / "report.json").read_text())
+    assert report["verified_cases"] > 0
+    assert any(w["config"] for w in report["workloads"]), "something won"
+    assert report["geometric_mean"] > 1.1
+    assert any(r["author"] == "mailbox" for r in report["rounds"])
+    assert replayed(run) == events_of(run)
 
 
-def _replayed(run: Path) -> list[Event]:
+def test_there_is_a_recording() -> None:
+    assert RECORDINGS
+
+
+def events_of(run: Path) -> list[Event]:
+    return [record.event for record in RunFolder.open(run).journal().read()]
+
+
+class _Everything(_Recorded):
+    """With what a tester's cases and profiles gave, too."""
+
+    def __init__(self, events: list[Event]) -> None:
+        super().__init__(events)
+        self._extended = [e for e in events if isinstance(e, Extended)]
+        self._profiled = {(e.config, e.workload): e for e in events if isinstance(e, Profiled)}
+        self.no_profiles = "" if self._profiled else "nothing was profiled"
+
+    def extend(self, _wanted: Extended) -> Extended:
+        return self._extended[0]
+
+    def profile(self, config: Config | None, workload: str, _seconds: float) -> Profiled:
+        return self._profiled[config, workload]
+
+
+def replayed(run: Path) -> list[Event]:
     """The events of an uninterrupted run that sees the measurements and the replies of this one."""
-    events = [_event(line) for line in _raw(run)]
+    events, folder = events_of(run), RunFolder.open(run)
     started = events[0]
     assert isinstance(started, Started)
-    folder = RunFolder.open(run)
     problem, template = problems.reload(folder, started)
     templates = Templates(problem, started.device, template, FolderTexts(folder))
     memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
     state = apply(State(), next(memory.read()))
     files = dict(started.files)
-    prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in ("planner", "author")}
-    cast = casting.Cast(started.settings.models, prompts, run)  # type: ignore[arg-type]
-    talk = casting.talking(problem, templates, state, cast)
+    prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in ROLES if f"{PROMPT}{r}" in files}
+    talk = casting.talking(problem, templates, state, casting.Cast(started.settings.models, prompts, run))
     said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
-    talk.conversation.models = {"planner": said, "author": said}
-    lab = _Recorded(events)
-    lab.no_profiles = "a recorded lab has none"  # type: ignore[attr-defined]
+    talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
+    lab = _Everything(events)
     registry.loop(problem, templates, started.settings, lab, memory, _Silent(), talk).run()  # type: ignore[arg-type]
     return memory.events

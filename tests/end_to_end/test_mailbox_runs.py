@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
@@ -71,6 +72,21 @@ def test_stopping_between_every_request_and_reply_changes_nothing(tmp_path: Path
     assert same[0] == same[1]
 
 
+def test_a_run_is_recorded_with_one_command_and_played_without_a_model(tmp_path: Path) -> None:
+    """By the journal, also when the run has ended; simulated times are the same again, so everything is."""
+    assert stopped_everywhere(tmp_path).code == 0
+    recorded = tunesmith(tmp_path, "resume", "run", "--record", "kept")
+    assert recorded.code == 0, recorded.err
+    for name in REPLIES:
+        assert (tmp_path / "kept" / f"{name}.reply.md").read_text() == REPLIES[name]
+        assert (tmp_path / "kept" / f"{name}.request.md").exists()
+    command = [c if c != "run" else "again" for c in COMMAND]
+    again = tunesmith(tmp_path, *command, "--model", "planner=recorded:kept,author=recorded:kept")
+    assert again.code == 0, again.err
+    mailbox, played = (json.dumps(facts(tmp_path / run)[1:]) for run in ("run", "again"))
+    assert played.replace('"recorded"', '"mailbox"') == mailbox
+
+
 def test_several_runs_each_go_as_far_as_they_can(tmp_path: Path) -> None:
     problem(tmp_path)
     one = tunesmith(tmp_path, *COMMAND, "--model", "mailbox")
@@ -98,6 +114,13 @@ def test_the_model_and_the_device_may_live_on_machines_that_never_meet(tmp_path:
     here = tunesmith(tmp_path, "resume", "run", "--no-wait")
     assert here.code == 4, here.err
     assert "0005-planner.reply.md" in here.err
+    assert "so far           template 2 by mailbox: " in here.out
+    assert "by short measurements, not verified" in here.out
+    assert "template so far  run/template.fake" in here.out
+    assert "general config" not in here.out, "nothing is claimed"
+    assert (tmp_path / "run" / "template.fake").read_text() == written.WIDE
+    shown = tunesmith(tmp_path, "report", "run")
+    assert "template so far  run/template.fake" in shown.out
 
 
 def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> None:
@@ -118,6 +141,12 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
     elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
     assert elsewhere.code == 5, elsewhere.err
     assert [line["type"] for line in journal(tmp_path / "run")][-3:] == ["Requested", "Replied", "Drafted"]
+    assert (
+        "so far           template 1 by mailbox is written; it is checked where the device is"
+        in elsewhere.out
+    )
+    (kept,) = [line for line in elsewhere.out.splitlines() if line.startswith("template so far")]
+    assert (tmp_path / kept.split()[-1]).read_text().startswith("// /// tunesmith")
     file_.write_text(file_.read_text().replace('"driver":"2"', '"driver":"1"', 1))
     here = tunesmith(tmp_path, "resume", "run", "--no-wait")
     assert here.code == 4, here.err

@@ -31,3 +31,18 @@ def test_a_finalist_has_to_pass_what_was_added() -> None:
         result = harness.result("long", KIND=1)
     assert result.status is Status.WRONG
     assert "rows=11, d=40" in result.detail
+
+
+def test_the_winner_has_to_pass_it_again_with_other_values() -> None:
+    template = fault_template("2 if KIND == 1 and rows == 11 and d == 40 else 0")
+    with lab(scale_problem(), template) as harness:
+        plain = harness.lab.verify(harness.trial("long", KIND=1))
+        assert plain.outcome.status is Status.OK
+    with lab(scale_problem(), template) as harness:
+        harness.lab.extend(Extended((RIGHT,)))
+        right = harness.lab.verify(harness.trial("long", KIND=0))
+        wrong = harness.lab.verify(harness.trial("long", KIND=1))
+    assert right.outcome.status is Status.OK
+    assert right.cases > plain.cases
+    assert wrong.outcome.status is Status.WRONG
+    assert "rows=11, d=40" in wrong.outcome.results[0].detail

@@ -1,74 +1,110 @@
-"""Recordings: what was said once is said again, for the same questions in the same order."""
+"""Recordings: what was said once is said again, to the same roles in the same order."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.models.questions import request
-from tunesmith.core.dialogue import Message, NoReply, Pending, Reply, Request, Usage
-from tunesmith.models.recording import Player, Recorder
+from tests.samples import started
+from tunesmith.core.dialogue import Exchange, Message, NoReply, Reply, Request, Usage
+from tunesmith.core.events import Settings
+from tunesmith.models.recording import Player, keep, read_about
+
+FIRST = Reply("one\r\n", Usage(10, 1, 0.5), 0.5)
+SECOND = Reply("two", Usage(None, 2), is_cut=True)
+THIRD = Reply("three ½")
 
 
-class Counting:
-    name = "counting"
+def asked(number: int, role: str = "planner", reply: Reply | None = None, failed: str = "") -> Exchange:
+    return Exchange(request(number, role=role), 0, 0, reply, failed)  # type: ignore[arg-type]
 
-    def __init__(self) -> None:
-        self.count = 0
 
-    def reply(self, request: Request) -> Reply | Pending | NoReply:
-        self.count += 1
-        return Reply(f"reply {self.count}", Usage(10, self.count), 0.5)
+STORY = [
+    asked(1, reply=FIRST),
+    asked(2, "author", SECOND),
+    asked(3, "author", failed="gone"),
+    asked(4, reply=THIRD),
+    asked(5),
+]
+
+
+def recorded(folder: Path) -> Path:
+    keep(folder, started(Settings(seed=3)), STORY)
+    return folder
+
+
+def other(number: int) -> Request:
+    return request(number, messages=(Message("user", "It takes 7 µs, not 8. What next?"),))
 
 
 def test_a_recording_plays_the_same_replies(tmp_path: Path) -> None:
-    recorder = Recorder(Counting(), tmp_path)
-    asked = [request(1), request(2, role="author", expects="file"), request(3)]
-    given = [recorder.reply(r) for r in asked]
-    assert recorder.name == "counting"
+    player = Player(recorded(tmp_path))
+    assert [player.reply(e.request) for e in STORY[:2]] == [FIRST, SECOND]
+    assert player.reply(STORY[2].request) == NoReply("gone", lasts=True)
+    assert player.reply(STORY[3].request) == THIRD
+
+
+def test_a_recording_is_files_that_people_read(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    recorded(tmp_path)
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names[:3] == ["0001-planner.reply.md", "0001-planner.request.md", "0002-author.reply.md"]
+    assert "0005-planner.request.md" in names
+    assert "0005-planner.reply.md" not in names, "it is open"
+    about = read_about(tmp_path)
+    assert (about.problem, about.settings.seed) == (started(None).problem, 3)
+
+
+def test_a_mailbox_is_a_recording(tmp_path: Path) -> None:
+    (tmp_path / "0002-author.reply.md").write_text("two")
+    (tmp_path / "0010-author.reply.md").write_text("ten")
+    (tmp_path / "notes.txt").write_text("not a reply")
     player = Player(tmp_path)
-    assert [player.reply(r) for r in asked] == given
+    given = [player.reply(request(n, role="author")) for n in (1, 2)]
+    assert given == [Reply("two"), Reply("ten")]
 
 
-def test_the_number_of_a_request_does_not_matter_what_is_asked_does(tmp_path: Path) -> None:
-    Recorder(Counting(), tmp_path).reply(request(1))
-    assert isinstance(Player(tmp_path).reply(request(9)), Reply)
-    other = Player(tmp_path).reply(request(1, messages=(Message("user", "Something else?"),)))
-    assert isinstance(other, NoReply)
-    assert other.lasts
-    assert "has no reply to request 0001-planner" in other.reason
+def test_other_figures_are_noted_once_and_change_nothing(tmp_path: Path) -> None:
+    player = Player(recorded(tmp_path))
+    first, second = (player.reply(other(n)) for n in (1, 2))
+    assert isinstance(first, Reply)
+    assert replace(first, note="") == FIRST
+    assert first.note.startswith("recorded as 0001-planner, for a request with other figures")
+    assert second == THIRD
+    resumed = Player(tmp_path)
+    resumed.skip([Exchange(other(1), 0, 0, first)])
+    assert resumed.reply(other(2)) == THIRD, "it was said before"
 
 
-def test_a_question_asked_more_often_than_recorded_has_no_reply(tmp_path: Path) -> None:
-    Recorder(Counting(), tmp_path).reply(request())
-    player = Player(tmp_path)
-    assert isinstance(player.reply(request()), Reply)
-    assert isinstance(player.reply(request()), NoReply)
+def test_the_number_of_a_request_does_not_matter_its_role_and_order_do(tmp_path: Path) -> None:
+    player = Player(recorded(tmp_path))
+    assert player.reply(request(7, role="author")) == SECOND
+    assert player.reply(request(8)) == FIRST
+
+
+def test_asked_more_often_than_recorded_there_is_no_reply(tmp_path: Path) -> None:
+    player = Player(recorded(tmp_path))
+    for number in (1, 2):
+        player.reply(request(number))
+    found = player.reply(request(3))
+    assert isinstance(found, NoReply)
+    assert found.lasts
+    assert "has 2 replies of the planner, and request 0003-planner asks for another" in found.reason
 
 
 def test_what_a_run_was_told_before_it_stopped_is_not_told_again(tmp_path: Path) -> None:
-    recorder = Recorder(Counting(), tmp_path)
-    given = [recorder.reply(request(n)) for n in (1, 2)]
-    player = Player(tmp_path)
-    player.skip([request(1)])
-    assert player.reply(request(2)) == given[1]
-
-
-def test_what_is_pending_is_not_recorded(tmp_path: Path) -> None:
-    class Slow:
-        name = "slow"
-
-        def reply(self, request: Request) -> Pending:
-            return Pending("somewhere")
-
-    assert Recorder(Slow(), tmp_path).reply(request()) == Pending("somewhere")
-    assert not list(tmp_path.iterdir())
+    player = Player(recorded(tmp_path))
+    player.skip(STORY[:3])
+    assert player.reply(request(4)) == THIRD
+    assert isinstance(player.reply(request(5, role="author")), NoReply)
 
 
 def test_a_recording_that_is_not_there_or_damaged_is_said(tmp_path: Path) -> None:
     missing = Player(tmp_path / "nowhere").reply(request())
     assert isinstance(missing, NoReply)
     assert "cannot be read: No such file" in missing.reason
-    (tmp_path / "0001-planner.json").write_text("{")
+    (tmp_path / "about.json").write_text("{")
     damaged = Player(tmp_path).reply(request())
     assert isinstance(damaged, NoReply)
     assert "is damaged" in damaged.reason

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tunesmith.agents import material
+from tunesmith.agents import material, measured
 from tunesmith.agents.asking import of_role
 from tunesmith.agents.parsing import Fault, read_json
 from tunesmith.agents.prompting import Part
-from tunesmith.agents.replies import EXAMPLES, Analysis
+from tunesmith.agents.replies import ANALYSIS, Analysis
 from tunesmith.core.dialogue import Exchange, Question
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
@@ -27,14 +27,14 @@ class ModelAnalyst:
         if state.this_turn("analyst") or state.baseline is None:
             return None
         parts = [
-            material.kernel_part(self.problem),
-            material.problem_part(self.problem),
+            *material.kernel_parts(self.problem),
+            material.problem_part(self.problem, state.device),
             material.device_part(state.device, state),
-            material.times_part(self.problem, state),
-            material.diagnosis_part(self.problem, state),
-            *material.history_parts(self.problem, state),
+            measured.times_part(self.problem, state),
+            measured.diagnosis_part(self.problem, state),
+            *measured.history_parts(self.problem, state),
         ]
-        return of_role("analyst", self.prompt, parts, "json", EXAMPLES["analyst"])
+        return of_role("analyst", self.prompt, parts, "json", ANALYSIS)
 
     def part(self, state: State) -> Part:
         """What the planner is told of it; where it cannot be used, why."""

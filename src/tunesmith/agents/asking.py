@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.agents.material import shortened
+from tunesmith.agents.material import fenced, shortened
 from tunesmith.agents.prompting import Part, messages
 from tunesmith.core.dialogue import Expects, Message, Question, Reply, Request, Role
 
@@ -13,7 +13,9 @@ WANTED = {"json": "Send one JSON object.", "file": "Send the whole file again, m
 
 
 def of_role(role: Role, prompt: str, parts: Sequence[Part], expects: Expects, example: str = "") -> Question:
-    return Question(role, messages(prompt, parts), expects, example)
+    """The example stands in the material: not every model is shown anything else."""
+    shown = [Part("A reply of the right shape", fenced(example))] if example else []
+    return Question(role, messages(prompt, [*parts, *shown]), expects, example)
 
 
 def again(first: Request, reply: Reply, words: str) -> Question:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tunesmith.agents import material
+from tunesmith.agents import material, measured
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.examples import example_file
-from tunesmith.agents.material import Catalogue
 from tunesmith.agents.parsing import read_file
 from tunesmith.agents.prompting import Part
+from tunesmith.core.budget import share_of
 from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import Question
 from tunesmith.core.drafting import of_this_round
 from tunesmith.core.events import Decided
+from tunesmith.core.offers import Catalogue
 from tunesmith.core.ports import Declined, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader
@@ -74,20 +75,28 @@ class ModelAuthor:
         best = leader(self.problem, state)
         from_best = f"The best so far is template {best.id}." if best and base is not best else ""
         return [
-            material.kernel_part(self.problem),
-            material.problem_part(self.problem),
+            *material.kernel_parts(self.problem),
+            material.problem_part(self.problem, state.device),
+            material.reading_part(self.catalogue()),
             material.device_part(state.device, state),
-            material.times_part(self.problem, state),
-            material.diagnosis_part(self.problem, state),
-            *([material.base_part(self.templates, base)] if base is not None else []),
-            *material.history_parts(self.problem, state)[:-1],
-            Part("The plan", "\n".join(filter(None, [self._plan(decision), from_best]))),
+            material.tested_part(self.problem, state.device, state.settings.seed),
+            measured.times_part(self.problem, state),
+            measured.diagnosis_part(self.problem, state),
+            *([measured.base_part(self.templates, base)] if base is not None else []),
+            *measured.history_parts(self.problem, state)[:-1],
+            Part("The plan", "\n".join(filter(None, [self._plan(decision), from_best, _room(state)]))),
         ]
 
     def _plan(self, decision: Decided) -> str:
         lines = [f"Why: {decision.reason}"]
         if decision.what:
             lines.append(f"What to change: {decision.what}")
-        about = self.catalogue().about if decision.moves else {}
-        lines += [f"- {name}: {about.get(name, '')}".rstrip(": ") for name in decision.moves]
+        if decision.moves:
+            lines.append("With these choices; names, values and places are a program's proposal:")
+            lines += [material.offer_line(self.catalogue().offer(name)) for name in decision.moves]
         return "\n".join(lines)
+
+
+def _room(state: State) -> str:
+    evals, _ = share_of(state)
+    return "" if evals is None else f"The search of your template has {evals} evaluations."

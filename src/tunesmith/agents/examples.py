@@ -10,6 +10,10 @@ _HEADER = """\
 // [default]
 // BLOCK = 128
 // ITEMS = 1
+// [require]
+// block_fits = "BLOCK <= device.max_threads"
+// [prefer]
+// not_too_much = "BLOCK * ITEMS <= 1024"
 // [launch]
 // grid  = ["ceildiv(n, BLOCK * ITEMS)"]
 // block = ["BLOCK"]

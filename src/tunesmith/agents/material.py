@@ -1,131 +1,113 @@
-"""What every role is told: the kernel, the problem, the device, and what was measured so far, in words."""
+"""What every role is told of the task: the kernel, the problem, the device, what is tested, the moves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from math import prod
 
 from tunesmith.agents.prompting import Part
-from tunesmith.core.candidates import Templates
-from tunesmith.core.device import Device, Resources
-from tunesmith.core.history import ratio, score_at
-from tunesmith.core.problem import Argument, Launch, Problem
-from tunesmith.core.profile.findings import Diagnosis
-from tunesmith.core.racing import sound_scores
-from tunesmith.core.rounds import best_scores, leader
-from tunesmith.core.space import Config
-from tunesmith.core.state import Candidate, State
-from tunesmith.core.steering_rounds import best_config, diagnoses
-from tunesmith.core.told import RoundReport, told
+from tunesmith.core.checks.cases import full_cases
+from tunesmith.core.device import Device
+from tunesmith.core.expr import Undefined
+from tunesmith.core.offers import Catalogue, Offer
+from tunesmith.core.plan import necessary_traffic, show_sizes
+from tunesmith.core.problem import Argument, Launch, Problem, Workload
+from tunesmith.core.state import State
+from tunesmith.core.template import original
 
-WHOLE = 2  # of the latest rounds; older ones give way to a line each
-FINDINGS = 6  # of a diagnosis
 LONGEST_WHY = 1500  # characters of a compiler's or oracle's words
+LISTED = 24  # sizes that are tested anyway
 
 
-@dataclass(frozen=True)
-class Catalogue:
-    """The expert's moves by name: what each does, those that apply to this kernel, and why others do not."""
-
-    about: Mapping[str, str]
-    available: tuple[str, ...]
-    refused: tuple[tuple[str, str], ...]
-
-
-def kernel_part(problem: Problem) -> Part:
-    return Part(f"The kernel as it is ({problem.kernel.path})", fenced(problem.kernel.text))
+def kernel_parts(problem: Problem) -> list[Part]:
+    """The source, which is never cut, and the user's own headers."""
+    kernel = problem.kernel
+    return [
+        Part(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
+        *(Part(f"Its header {name}", fenced(text), 2, "left out: no room") for name, text in kernel.headers),
+    ]
 
 
-def problem_part(problem: Problem) -> Part:
-    kernel, accuracy = problem.kernel, problem.accuracy
+def problem_part(problem: Problem, device: Device) -> Part:
+    kernel = problem.kernel
+    defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
+    built = " ".join(filter(None, [*kernel.flags, defined]))
     lines = [
-        f"- language {kernel.language}; entry `{kernel.entry}`"
-        + (f"; built with {' '.join(kernel.flags)}" if kernel.flags else ""),
+        f"- language {kernel.language}; entry `{kernel.entry}`" + (f"; built with {built}" if built else ""),
         *(_argument(a) for a in problem.arguments),
         *(_launch(one) for one in problem.launches),
         *(f"- size `{rule.name}`: {rule.describe()}" for rule in problem.contract.sizes),
         *(f"- callers promise: {c.expr.text}" for c in problem.contract.require),
-        *(_workload(w.name, w.as_dict(), w.weight, w.cache) for w in problem.workloads),
-        f"- results are compared in float64 with rtol {accuracy.rtol:g}, atol {accuracy.atol:g}, and may err "
-        "little more than the original does",
+        *(_workload(problem, device, w) for w in problem.workloads),
+        "- cold: no cache has seen the data; warm: they may hold it",
+        *_accuracy(problem),
     ]
     return Part("The problem", "\n".join(lines))
 
 
 def device_part(device: Device, state: State) -> Part:
-    limits = device.limits
-    shown = [f"{f.name} {v}" for f in fields(limits) if (v := getattr(limits, f.name)) not in (0, None)]
+    """Limits under the names that a template's expressions may use, with their units."""
+    own = device.limits
+    lines = [
+        f"{device.name} ({device.kind}, {device.platform})",
+        f"- device.sms = {own.sms} {'cores' if device.is_host else 'multiprocessors'}, "
+        f"device.warp = {own.warp}",
+        f"- a block has at most device.max_threads = {own.max_threads} threads {own.max_block} and "
+        f"device.shared = {own.shared} bytes of shared (local) memory; a grid at most {own.max_grid} blocks",
+    ]
+    if own.threads_per_sm:
+        lines.append(
+            f"- a multiprocessor holds device.threads_per_sm = {own.threads_per_sm} threads, "
+            f"device.blocks_per_sm = {own.blocks_per_sm} blocks, device.registers_per_sm = "
+            f"{own.registers_per_sm} registers, device.shared_per_sm = {own.shared_per_sm} bytes; "
+            f"device.capability = {own.capability}"
+        )
+    if own.llc:
+        lines.append(f"- last-level cache: device.llc = {own.llc} bytes")
+    if own.pin_bandwidth:
+        lines.append(f"- no kernel moves more than {own.pin_bandwidth / 1e9:.4g} GB/s between it and memory")
+    if device.is_host:
+        lines.append(
+            "- it is a CPU: one core runs a work-group, its work-items one after another in a loop that the "
+            "compiler may turn into SIMD; vector types (float8, vload8) are SIMD registers; a barrier splits "
+            "that loop; local memory is ordinary memory"
+        )
     ceilings = dict.fromkeys(p.diagnosis.ceiling for p in state.profiled if p.diagnosis)
-    lines = [f"{device.name} ({device.kind}, {device.platform}); limits: {'; '.join(shown)}"]
-    lines += [f"Measured ceiling: {ceiling}" for ceiling in ceilings if ceiling]
+    lines += [f"- measured ceiling: {ceiling}" for ceiling in ceilings if ceiling]
     if state.compiler:
-        lines.append(f"Compiler: {state.compiler}")
+        lines.append(f"- compiler: {state.compiler}")
     return Part("The device", "\n".join(lines))
 
 
-def times_part(problem: Problem, state: State) -> Part:
-    """What the original takes, and the best so far."""
-    lines = []
-    if state.baseline is not None:
-        lines += [
-            f"- {result.workload}: the original takes {result.timing.seconds * 1e6:.2f} µs"
-            for result in state.baseline.outcome.results
-            if result.timing
-        ]
-        lines += _resources("the original", state.baseline.outcome.resources)
-    best = best_config(problem, state)
-    if best is not None:
-        scored = best_scores(sound_scores(problem, state))
-        lines.append(
-            f"- the best so far: template {best.candidate} at {best}, {ratio(scored[best.candidate]):.2f}×"
-        )
-        lines += _at_workloads(problem, state)
-        lines += _resources(f"{best}", _built(state, best))
-    return Part("Measured", "\n".join(lines))
+def tested_part(problem: Problem, device: Device, seed: int) -> Part:
+    """Where a kernel is tried whatever a tester adds: as the original is, for the whole contract."""
+    cases = full_cases(problem, original(problem), device, seed)
+    sizes = dict.fromkeys(show_sizes(dict(case.sizes)) for case in cases)
+    shown = "; ".join(list(sizes)[:LISTED])
+    kinds = ", ".join(dict.fromkeys(case.distribution for case in cases))
+    return Part("Tested anyway", f"Sizes: {shown}.\nValues: {kinds}.", 1, f"Values: {kinds}.")
 
 
-def diagnosis_part(problem: Problem, state: State) -> Part:
-    found = diagnoses(problem, state)
-    text = "\n\n".join(_diagnosis(name, diagnosis) for name, diagnosis in found.items())
-    return Part(
-        "Diagnosis of the best so far", text, 1, "\n".join(f"- {n}: {d.summary}" for n, d in found.items())
-    )
-
-
-def history_parts(problem: Problem, state: State) -> list[Part]:
-    """A part for each round, the older the sooner it is shortened."""
-    rounds = told(problem, state)
-    return [_round(one, rank=2 if place < len(rounds) - WHOLE else 1) for place, one in enumerate(rounds)]
-
-
-def candidates_part(problem: Problem, state: State) -> Part:
-    """The tree: what each goes on from, and what it reached."""
-    scored = best_scores(sound_scores(problem, state))
-    lines = []
-    for c in state.candidates:
-        gain = f"{ratio(scored[c.id]):.2f}×" if c.id in scored else "nothing measured"
-        by = (
-            f"by {c.drafted.author}"
-            if c.drafted and c.drafted.author
-            else f"moves {', '.join(c.moves) or 'none'}"
-        )
-        lines.append(
-            f"- template {c.id or 'given'} from {c.parent or 'the original'}, {by}: {c.status}, {gain}"
-        )
-    best = leader(problem, state)
-    lines.append(f"- the best correct one: {f'template {best.id}' if best else 'the original'}")
-    return Part("Templates so far", "\n".join(lines), 1, lines[-1])
+def reading_part(moves: Catalogue) -> Part:
+    return Part("How a program reads the kernel", "\n".join(moves.reading), 1)
 
 
 def moves_part(moves: Catalogue) -> Part:
-    lines = [f"- {name}: {moves.about.get(name, 'see its name')}" for name in moves.available]
+    lines = [offer_line(offer) for offer in moves.offers]
     lines += [f"- not here: {name}, because {why}" for name, why in moves.refused]
     short = f"Available: {', '.join(moves.available) or 'none'}"
     return Part("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
 
 
-def base_part(templates: Templates, base: Candidate) -> Part:
-    return Part(f"Template {base.id}, which this goes on from", fenced(templates.text(base)))
+def offer_line(offer: Offer) -> str:
+    """One move with its place, what it adds to a template, and the remedies it can be."""
+    parts = [
+        f"{offer.about or 'see its name'}",
+        f"Where: {offer.place}." if offer.place else "",
+        f"Adds {'; '.join(offer.parameters)}." if offer.parameters else "",
+        f"A remedy of: {', '.join(offer.remedies)}." if offer.remedies else "",
+    ]
+    return f"- {offer.name}: {' '.join(filter(None, parts))}"
 
 
 def fenced(text: str) -> str:
@@ -142,64 +124,67 @@ def shortened(text: str, most: int = LONGEST_WHY) -> str:
 
 
 def _argument(a: Argument) -> str:
-    shape = f" [{', '.join(e.text for e in a.shape)}]" if a.shape else ""
-    align = f", aligned to {a.align} bytes" if a.align else ""
-    value = f" = {getattr(a.value, 'text', a.value)}" if a.value is not None else ""
-    return f"- argument `{a.name}`: {a.type}{'*' if a.is_array else ''}{shape}, {a.role}{align}{value}"
+    told = [
+        f"strides [{', '.join(e.text for e in a.strides)}]" if a.strides else "",
+        str(a.role),
+        f"= {getattr(a.value, 'text', a.value)}" if a.value is not None else "",
+        f"aligned to {a.align} bytes" if a.align else "aligned to its elements" if a.is_array else "",
+        f"shares memory with {a.alias}" if a.alias else "",
+        f"values: {a.values}" if a.values else "",
+        f"values from {a.range[0]:g} to {a.range[1]:g}" if a.range else "",
+        f"filled with {a.init:g} before the call" if a.init is not None else "",
+        f"traffic {a.traffic.text} bytes" if a.traffic is not None else "",
+    ]
+    shape = f"* [{', '.join(e.text for e in a.shape)}]" if a.is_array else ""
+    return f"- argument `{a.name}`: {a.type}{shape}, {', '.join(filter(None, told))}"
 
 
 def _launch(one: Launch) -> str:
     grid, block = (", ".join(e.text for e in axis) for axis in (one.grid, one.block))
-    shared = f", shared {one.shared.text} bytes" if one.shared else ""
+    more = f", shared {one.shared.text} bytes" if one.shared else ""
+    more += ", cooperative" if one.cooperative else ""
     args = ", ".join(one.args)
-    return f"- launched today: `{one.entry}` with grid ({grid}), block ({block}){shared}; args {args}"
+    return (
+        f"- launched today: `{one.entry}` with grid ({grid}) blocks, block ({block}) threads{more}; "
+        f"args {args}"
+    )
 
 
-def _workload(name: str, sizes: Mapping[str, int], weight: float, cache: str) -> str:
-    shown = ", ".join(f"{key} = {value}" for key, value in sizes.items())
-    return f"- must be fast at `{name}`: {shown} (weight {weight:g}, {cache} cache)"
+def _workload(problem: Problem, device: Device, w: Workload) -> str:
+    moved, pin = necessary_traffic(problem, w.as_dict()), device.limits.pin_bandwidth
+    least = f", which takes {moved / pin * 1e6:.3g} µs at the very least" if pin and moved else ""
+    return (
+        f"- must be fast at `{w.name}`: {_sizes(w.as_dict())} (weight {w.weight:g}, {w.cache} cache); "
+        f"{moved} bytes must move{least}{_today(problem, device, w)}"
+    )
 
 
-def _at_workloads(problem: Problem, state: State) -> list[str]:
-    """The best at each workload by itself, which may be another configuration."""
-    tried, lines = sound_scores(problem, state), []
-    for place, workload in enumerate(problem.workloads):
-        scored = [(found, t.config) for t in tried if (found := score_at(t, place)) is not None]
-        if scored:
-            score, config = max(scored, key=lambda pair: pair[0])
-            where = f"template {config.candidate} at {config}"
-            lines.append(f"- {workload.name}: {ratio(score):.2f}× at best, with {where}")
+def _today(problem: Problem, device: Device, w: Workload) -> str:
+    """How many blocks and threads there are today, where that is known without a build."""
+    names, told = {**w.as_dict(), **device.limits.names()}, []
+    for launch in problem.launches:
+        try:
+            blocks, threads = (prod(e.evaluate(names) for e in axis) for axis in (launch.grid, launch.block))
+        except Undefined:
+            return ""
+        told.append(f"{blocks} blocks of {threads} threads")
+    return f"; today {', then '.join(told)}"
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in sizes.items())
+
+
+def _accuracy(problem: Problem) -> list[str]:
+    accuracy = problem.accuracy
+    if accuracy.reference is None:
+        return [f"- results must match the original's, within rtol {accuracy.rtol:g}, atol {accuracy.atol:g}"]
+    lines = [
+        f"- results are compared with a float64 reference: within rtol {accuracy.rtol:g}, atol "
+        f"{accuracy.atol:g}; and the largest error at most twice the original's own plus one unit in the "
+        "last place, the root mean square of errors at most 1.25 times the original's plus a quarter of a "
+        "unit; NaN and infinity where the reference has them"
+    ]
+    if accuracy.deterministic:
+        lines.append("- two runs on the same inputs must agree bit for bit: no floating-point atomics")
     return lines
-
-
-def _resources(what: str, used: Resources | None) -> list[str]:
-    if used is None:
-        return []
-    names = ("registers", "shared", "spills", "occupancy", "blocks_per_sm")
-    shown = [f"{name} {value}" for name in names if (value := getattr(used, name)) is not None]
-    return [f"- the compiler on {what}: {', '.join(shown)}"] if shown else []
-
-
-def _built(state: State, config: Config) -> Resources | None:
-    return next((o.resources for o in reversed(state.outcomes) if o.trial.config == config), None)
-
-
-def _diagnosis(workload: str, found: Diagnosis) -> str:
-    away = f"; {found.distance:.2f} times its floor ({found.ceiling})" if found.distance is not None else ""
-    lines = [f"{workload}: bound by {found.bound}{away}. {found.summary}"]
-    for finding in found.findings[:FINDINGS]:
-        evidence = "; ".join(finding.evidence)
-        remedies = ", ".join(finding.remedies)
-        lines.append(
-            f"- {finding.kind} ({finding.gain:.0%} of the time at stake): {evidence}. Remedies: {remedies}"
-        )
-    return "\n".join(lines)
-
-
-def _round(one: RoundReport, rank: int) -> Part:
-    lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
-    if one.moves:
-        lines.append(f"Moves: {', '.join(one.moves)}")
-    lines += [f"Template {d.template}: {d.status}. {shortened(d.why)}".rstrip() for d in one.drafts]
-    lines.append(f"Result after {one.evaluations} evaluations: {shortened(one.verdict)}")
-    return Part(f"Round {one.number}", "\n".join(lines), rank, f"{shortened(one.verdict, 200)}")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tunesmith.agents import material
+from tunesmith.agents import material, measured
 from tunesmith.agents.analyst import ModelAnalyst
 from tunesmith.agents.asking import again, of_role
-from tunesmith.agents.material import Catalogue
 from tunesmith.agents.parsing import Fault, read_json
 from tunesmith.agents.prompting import Part
-from tunesmith.agents.replies import EXAMPLES, Plan
+from tunesmith.agents.replies import Plan, plan_example
 from tunesmith.core.budget import evals_left, share_of
 from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Decided
+from tunesmith.core.offers import Catalogue
 from tunesmith.core.ports import Planner
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader
@@ -42,7 +42,8 @@ class ModelPlanner:
             return question
         said = state.this_turn("planner")
         if not said:
-            return of_role("planner", self.prompt, self._parts(state), "json", EXAMPLES["planner"])
+            example = plan_example(self.catalogue().available, self.writes)
+            return of_role("planner", self.prompt, self._parts(state), "json", example)
         last = said[-1]
         if last.reply is None:
             return self._by_expert(state, f"the planner did not answer ({last.failed})")
@@ -108,27 +109,28 @@ class ModelPlanner:
     def _parts(self, state: State) -> list[Part]:
         best = leader(self.problem, state)
         who = (
-            "An author writes what you say in `what`."
+            "An author is there for plans in words, a program for moves."
             if self.writes
-            else "Only moves are possible: nobody writes."
+            else "Only moves are possible: nobody writes by words."
         )
         return [
-            material.kernel_part(self.problem),
-            material.problem_part(self.problem),
+            *material.kernel_parts(self.problem),
+            material.problem_part(self.problem, state.device),
+            material.reading_part(self.catalogue()),
             material.device_part(state.device, state),
-            material.times_part(self.problem, state),
-            material.diagnosis_part(self.problem, state),
+            measured.times_part(self.problem, state),
+            measured.diagnosis_part(self.problem, state),
             *([self.analyst.part(state)] if self.analyst is not None else []),
             *([_text(self.templates, best)] if best is not None else []),
-            material.candidates_part(self.problem, state),
-            *material.history_parts(self.problem, state),
+            measured.candidates_part(self.problem, state),
+            *measured.history_parts(self.problem, state),
             material.moves_part(self.catalogue()),
             Part("Your turn", f"{_left(state)}. {who} What comes next?"),
         ]
 
 
 def _text(templates: Templates, best: Candidate) -> Part:
-    part = material.base_part(templates, best)
+    part = measured.base_part(templates, best)
     return Part(
         f"Template {best.id}, the best so far", part.text, 1, "its text is left out: there is no room"
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import msgspec
 
 Sentence = Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
 Word = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
-Distribution = Literal["normal", "uniform", "positive", "integers", "zeros", "ones"]
+Distribution = Literal["normal", "uniform", "positive", "wide", "integers", "spikes", "zeros", "ones"]
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,12 +43,27 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     advice: Annotated[tuple[Sentence, ...], msgspec.Meta(max_length=8)] = ()
 
 
-EXAMPLES = {
-    "planner": '{"decision": "refactor", "base": "", "moves": ["vector"], "why": "loads of 2 bytes keep '
-    'memory at 21 % of its rate", "what": "Read and write eight halves at once; make the width VEC a '
-    'parameter with 1, 2, 4, 8.", "expected_gain": 1.8}',
-    "tester": '{"cases": [{"sizes": {"tokens": 1, "d": 24}, "values": "uniform", "why": "one row, not a '
-    'multiple of 16"}]}',
-    "analyst": '{"bound": "latency of global loads", "evidence": ["DRAM at 0.21 of its rate", "memory '
-    'stalls 0.88"], "advice": ["more loads in flight per thread"]}',
-}
+ANALYSIS = (
+    '{"bound": "latency of global loads", "evidence": ["DRAM at 0.21 of its rate", "memory stalls 0.88"], '
+    '"advice": ["more loads in flight per thread"]}'
+)
+_REFACTOR = '{"decision": "refactor", "why": "loads of 2 bytes keep memory at 21 % of its rate", '
+_IN_WORDS = (
+    '"what": "Read and write VEC halves at once, VEC in 1, 2, 4, 8; ITEMS packs of a thread in flight, 1, 2, '
+    '4; BLOCK threads, 64 to 512.", "expected_gain": 1.8}'
+)
+
+
+def plan_example(moves: Sequence[str], writes: bool) -> str:
+    """Of a plan that could be carried out: in words where somebody writes, else by moves that apply."""
+    if writes or not moves:
+        return _REFACTOR + _IN_WORDS
+    named = ", ".join(f'"{name}"' for name in moves[:3])
+    return f'{_REFACTOR}"moves": [{named}]}}'
+
+
+def cases_example(sizes: Mapping[str, int]) -> str:
+    """With the problem's own names."""
+    shown = ", ".join(f'"{name}": {value}' for name, value in sizes.items())
+    why = "what this shows that others do not"
+    return f'{{"cases": [{{"sizes": {{{shown}}}, "values": "uniform", "why": "{why}"}}]}}'

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tunesmith.agents import material
 from tunesmith.agents.asking import of_role
 from tunesmith.agents.parsing import Fault, read_json
-from tunesmith.agents.replies import EXAMPLES, Cases
+from tunesmith.agents.replies import Cases, cases_example
 from tunesmith.core.checks.extra import misfit
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Extended, ExtraCase
@@ -25,11 +25,13 @@ class ModelTester:
         said = [e for e in state.dialogue if e.request.role == "tester"]
         if not said:
             parts = [
-                material.kernel_part(self.problem),
-                material.problem_part(self.problem),
+                *material.kernel_parts(self.problem),
+                material.problem_part(self.problem, state.device),
                 material.device_part(state.device, state),
+                material.tested_part(self.problem, state.device, state.settings.seed),
             ]
-            return of_role("tester", self.prompt, parts, "json", EXAMPLES["tester"])
+            example = cases_example(self.problem.workloads[0].as_dict())
+            return of_role("tester", self.prompt, parts, "json", example)
         last = said[-1]
         if last.reply is None:
             return Extended((), note=f"the tester did not answer: {last.failed}")

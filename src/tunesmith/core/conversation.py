@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tunesmith.core.dialogue import Exchange, Model, NoReply, Pending, Reply, Role
 from tunesmith.core.errors import BadInput, WaitingForModel
@@ -64,4 +64,4 @@ class Conversation:
 def _clean(reply: Reply) -> Reply:
     """Without halves of characters, which a journal cannot hold."""
     text = reply.text.encode("utf-8", "replace").decode()
-    return Reply(text, reply.usage, reply.seconds, reply.is_cut)
+    return replace(reply, text=text)

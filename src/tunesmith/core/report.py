@@ -17,6 +17,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores
 from tunesmith.core.scores import Yardstick
+from tunesmith.core.so_far import SoFar, so_far
 from tunesmith.core.space import Config
 from tunesmith.core.spending import Spent, spent
 from tunesmith.core.state import State
@@ -128,6 +129,7 @@ class Report:
     models: str = ""  # who played the roles; empty: the expert
     talk: Spent | None = None  # what was asked of models; None: nothing
     added: Extended | None = None  # cases that a tester added
+    so_far: SoFar | None = None  # of a run that is not finished
 
 
 def build_report(
@@ -188,11 +190,14 @@ def build_report(
         if template_of and choice.picks
         else (),
         rounds=told(problem, state, templates),
-        templates={name: own for own, name in delivered_templates(problem, state, choice).items()},
+        templates={name: own for own, name in delivered_templates(problem, state, choice).items()}
+        if state.stopped
+        else {},
         general_template=_template(state, choice.general),
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
         added=state.extended,
+        so_far=so_far(problem, state),
     )
 
 

@@ -2,7 +2,7 @@
 
 The text is read as a compiler reads it: lines joined, comments gone. Whether the kernel is right is the
 oracle's business. On a CPU a kernel is native code: there nothing may be called that the source does not
-define itself and OpenCL does not bring.
+define itself and OpenCL does not bring. On a GPU assembler may stand in functions, as instructions.
 """
 
 from __future__ import annotations
@@ -47,6 +47,19 @@ _LIBRARY = frozenset({
     "_exit", "abort", "raise", "signal", "sigaction", "longjmp", "malloc", "free", "memfd_create",
     "posix_spawn", "pthread_create",
 })  # fmt: skip
+_ON_DEVICE = frozenset({"malloc", "free", "abort"})  # which CUDA has for kernels, too
+_ASM = re.compile(
+    r"\b(?:asm|__asm__|__asm)\b(?:\s|volatile\b|__volatile__\b|goto\b)*\("
+    r"(?P<argument>(?:[^()\"]|\"(?:\\.|[^\"\\\n])*\"|\([^()]*\))*)"
+)
+_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+_STRINGISED = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*[^#\n]#[ \t]*[^\W\d]", re.MULTILINE)
+# With a dot where an instruction might begin: `.reg .pred p;` declares, `.incbin` does not belong there.
+_PTX_WORD = re.compile(r"(?:^|[\s;{}]|\\[nt])\.(\w+)")
+_PTX_TYPES = frozenset({
+    "reg", "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",
+    "f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "v2", "v4",
+})  # fmt: skip
 _NO_TYPE = frozenset({"return", "else", "goto", "case", "do", "sizeof"})
 
 
@@ -70,7 +83,29 @@ def vet(source: str, original: str, language: str) -> str | None:
     host = _HOST.search(_without_strings(text))
     if host is not None:
         return f"{' '.join(host[0].split())!r} is host code; a template holds device code alone"
-    return _vet_native(text, words, original) if language == "opencl" else None
+    judge = _vet_native if language == "opencl" else _vet_device
+    return judge(text, words, original)
+
+
+def _vet_device(text: str, words: set[str], original: str) -> str | None:
+    """For a GPU's own compilers, which take device code alone: what is meant for the host is told as such."""
+    code, known = _without_strings(text), set(_WORDS.findall(original))
+    defined = {match["name"] for match in _DEFINITION.finditer(code)}
+    called = {name for name in words & _LIBRARY if re.search(rf"\b{name}\b\s*\(", code)}
+    if foreign := called - known - defined - _ON_DEVICE:
+        return f"{min(foreign)}() is host code; a template holds device code alone"
+    if not words & _ASSEMBLER:
+        return None
+    if _STRINGISED.search(code) and not _STRINGISED.search(_without_strings(_bare(original))):
+        return "# in a macro makes strings, which is not allowed beside asm: write instructions as they are"
+    for match in _ASM.finditer(text):
+        before = _without_strings(text[: match.start()])
+        if before.count("{") <= before.count("}"):
+            return "asm outside of a function is not allowed in a template"
+        written = "".join(part[1:-1] for part in _STRING.findall(match["argument"]))
+        if strange := [word for word in _PTX_WORD.findall(written) if word not in _PTX_TYPES]:
+            return f"asm with the directive .{strange[0]} is not allowed: instructions alone"
+    return None
 
 
 def _vet_native(text: str, words: set[str], original: str) -> str | None:

@@ -7,6 +7,7 @@ import re
 from tunesmith.core.codec import encode
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.report import RULES, Report, config_text, interval_text
+from tunesmith.core.so_far import so_far_text
 from tunesmith.core.survey import LABELS, SurveyReport
 from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import plain
@@ -56,6 +57,9 @@ def report_markdown(report: Report, story: str = "") -> str:
         lines.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
     if report.priors:
         lines.append(f"The search began from what earlier runs found: {_cell(', '.join(report.priors))}.")
+    if report.so_far is not None:
+        where = f", in `{report.so_far.file}`" if report.so_far.file else ""
+        lines.append(f"So far: {_cell(so_far_text(report.so_far))}{where}.")
     if report.pruned:
         lines += [
             "",

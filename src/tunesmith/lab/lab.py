@@ -232,7 +232,8 @@ class LocalLab:
                 c.sizes for c in (*self._cases("smoke", item.variant), *self._cases("full", item.variant))
             }
             seed = seed_of(self._settings.seed, "verify")
-            cases = verify_cases(self._problem, item.variant, self._device, seed, used)
+            fresh = verify_cases(self._problem, item.variant, self._device, seed, used)
+            cases = tuple(dict.fromkeys((*fresh, *self._added_afresh(item.variant, seed))))
             verdict = code if isinstance(code, Verdict) else self._judge(code, item.variant, cases)
             count += len(cases)
             for workload in item.workloads:
@@ -345,6 +346,17 @@ class LocalLab:
             return smoke_cases(self._problem, variant, self._device, seed)
         added = extra_cases(self._problem, variant, self._device, seed, self._extra)
         return tuple(dict.fromkeys((*full_cases(self._problem, variant, self._device, seed), *added)))
+
+    def _added_afresh(self, variant: Variant, seed: int) -> tuple[Case, ...]:
+        """A tester's cases with values never used before; where the original itself fails on those, with the
+        ones it was proved right on."""
+        wanted = (self._problem, variant, self._device)
+        fresh = extra_cases(*wanted, seed, self._extra, "verify")
+        known = extra_cases(*wanted, self._settings.seed, self._extra)
+        return tuple(
+            old if isinstance(self._oracle.establish(new), Verdict) else new
+            for new, old in zip(fresh, known, strict=True)
+        )
 
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | Refused:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)

@@ -19,7 +19,7 @@ def letter(request: Request, reply_name: str) -> str:
         "it: a file that is there is read). It needs nothing but what is said here.",
         f"**Expected**: {WANTED[request.expects]} At most about {request.most_tokens} tokens.",
     ]
-    if request.example:
+    if request.example and not any(request.example.strip() in m.text for m in request.messages):
         parts += ["## An answer that would be understood", _fenced(request.example)]
     parts += [f"## {m.speaker}\n\n{_fenced(m.text)}" for m in request.messages]
     return "\n\n".join(parts) + "\n"

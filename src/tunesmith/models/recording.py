@@ -1,81 +1,143 @@
-"""Replies kept as files, and given again for the same questions: any model, for free, always the same."""
+"""Conversations as files, and played again. What a mailbox holds is one: a request and a reply, each a file.
+
+A recorded reply is given to the next question of its role, whatever the figures in it are: times are measured
+anew in every run, and differ. So the same recording gives the same replies in the same order, everywhere.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunesmith.core.codec import Malformed, decode, encode
-from tunesmith.core.dialogue import Model, NoReply, Pending, Reply, Request
+from tunesmith.core.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, Request, Usage
+from tunesmith.core.events import Settings, Started
+from tunesmith.models.letters import letter
+
+ABOUT = "about.json"
+_REPLY = re.compile(r"(?P<number>\d+)-(?P<role>[a-z]+)\.reply\.md")
+_MOST_BYTES = 4 * LONGEST
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One exchange. The request is kept whole, so that a recording can be read and judged by itself."""
+class Told:
+    """What a reply's text does not say."""
 
-    model: str
-    request: Request
-    reply: Reply
+    usage: Usage = field(default_factory=Usage)
+    seconds: float | None = None
+    is_cut: bool = False
 
 
-@dataclass
-class Recorder:
-    """Asks another model, and keeps what it says."""
+@dataclass(frozen=True)
+class About:
+    """The run a recording comes from. A folder without it, as a mailbox is, can be played as well."""
 
-    model: Model
-    folder: Path
+    problem: str = ""
+    backend: str = ""
+    device: str = ""
+    settings: Settings = field(default_factory=Settings)
+    replies: dict[str, Told] = field(default_factory=dict)
+    unanswered: dict[str, str] = field(default_factory=dict)  # requests that were given up, and why
 
-    @property
-    def name(self) -> str:
-        return self.model.name
 
-    def reply(self, request: Request) -> Reply | Pending | NoReply:
-        answer = self.model.reply(request)
-        if isinstance(answer, Reply):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            file = self.folder / f"{request.name}.json"
-            part = file.with_name(f".{file.name}.part")
-            part.write_bytes(encode(Entry(self.name, request, answer)))
-            os.replace(part, file)
-        return answer
+def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
+    """All that has been said in a run so far; what is there already is written again."""
+    replies: dict[str, Told] = {}
+    unanswered: dict[str, str] = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for exchange in dialogue:
+        name, reply = exchange.request.name, exchange.reply
+        _write(folder / f"{name}.request.md", letter(exchange.request, f"{name}.reply.md"))
+        if reply is not None:
+            _write(folder / f"{name}.reply.md", reply.text)
+            replies[name] = Told(reply.usage, reply.seconds, reply.is_cut)
+        elif exchange.failed:
+            unanswered[name] = exchange.failed
+    about = About(
+        started.problem, started.backend, started.device.name, started.settings, replies, unanswered
+    )
+    _write(folder / ABOUT, encode(about).decode())
+
+
+def read_about(folder: Path) -> About:
+    file = folder / ABOUT
+    return decode(file.read_bytes(), About) if file.exists() else About()
 
 
 @dataclass
 class Player:
-    """Gives recorded replies: for the n-th time a question is asked, the n-th reply that was given to it."""
+    """The first reply to a question that is not word for word the recorded one says so in its note."""
 
     folder: Path
     name: str = "recorded"
-    _asked: Counter[str] = field(default_factory=Counter, init=False)
-    _known: dict[str, list[Reply]] | None = field(default=None, init=False)
+    _given: Counter[str] = field(default_factory=Counter, init=False)
+    _known: dict[str, list[tuple[str, Reply | NoReply]]] | None = field(default=None, init=False)
+    _has_noted: bool = field(default=False, init=False)
 
-    def skip(self, answered: Iterable[Request]) -> None:
+    def skip(self, dialogue: Iterable[Exchange]) -> None:
         """What a run was told before it was interrupted is not told again."""
-        self._asked.update(request.digest for request in answered)
+        for exchange in dialogue:
+            self._given[exchange.request.role] += not exchange.is_open
+            self._has_noted |= exchange.reply is not None and bool(exchange.reply.note)
 
     def reply(self, request: Request) -> Reply | Pending | NoReply:
-        if self._known is None:
-            try:
+        try:
+            if self._known is None:
                 self._known = _read(self.folder)
-            except OSError as error:
-                return NoReply(f"the recording {self.folder} cannot be read: {error.strerror}", lasts=True)
-            except Malformed as error:
-                return NoReply(f"the recording {self.folder} is damaged: {error}", lasts=True)
-        replies = self._known.get(request.digest, [])
-        number = self._asked[request.digest]
-        if number >= len(replies):
-            return NoReply(f"the recording {self.folder} has no reply to request {request.name}", lasts=True)
-        self._asked[request.digest] += 1
-        return replies[number]
+            own, place = self._known.get(request.role, []), self._given[request.role]
+            if place >= len(own):
+                why = f"the recording {self.folder} has {len(own)} replies of the {request.role}"
+                return NoReply(f"{why}, and request {request.name} asks for another", lasts=True)
+            self._given[request.role] += 1
+            name, found = own[place]
+            return replace(found, note=self._noted(name, request)) if isinstance(found, Reply) else found
+        except OSError as error:
+            return NoReply(f"the recording {self.folder} cannot be read: {error.strerror}", lasts=True)
+        except Malformed as error:
+            return NoReply(f"the recording {self.folder} is damaged: {error}", lasts=True)
+
+    def _noted(self, name: str, request: Request) -> str:
+        file = self.folder / f"{name}.request.md"
+        if self._has_noted or not file.exists():
+            return ""
+        same = replace(request, number=int(name.partition("-")[0]))
+        if file.read_bytes().decode("utf-8", "replace") == letter(same, f"{name}.reply.md"):
+            return ""
+        self._has_noted = True
+        return (
+            f"recorded as {name}, for a request with other figures or words; it is taken all the same, and "
+            "so are those after it"
+        )
 
 
-def _read(folder: Path) -> dict[str, list[Reply]]:
-    known: dict[str, list[Reply]] = {}
-    for file in sorted(folder.iterdir()):
-        if file.suffix == ".json":
-            entry = decode(file.read_bytes(), Entry)
-            known.setdefault(entry.request.digest, []).append(entry.reply)
-    return known
+def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
+    """By role, in the order of their numbers."""
+    about = read_about(folder)
+    numbered: list[tuple[int, str, str, Reply | NoReply]] = []
+    for file in folder.iterdir():
+        match = _REPLY.fullmatch(file.name)
+        if match is not None:
+            name = file.name.removesuffix(".reply.md")
+            told = about.replies.get(name, Told())
+            with file.open("rb") as source:
+                text = source.read(_MOST_BYTES).decode("utf-8", "replace")
+            reply = Reply(text[: LONGEST + 1], told.usage, told.seconds, told.is_cut or len(text) > LONGEST)
+            numbered.append((int(match["number"]), match["role"], name, reply))
+    for name, why in about.unanswered.items():
+        number, _, role = name.partition("-")
+        if number.isdecimal():
+            numbered.append((int(number), role, name, NoReply(why, lasts=True)))
+    found: dict[str, list[tuple[str, Reply | NoReply]]] = {}
+    for _, role, name, said in sorted(numbered, key=lambda one: one[:3]):
+        found.setdefault(role, []).append((name, said))
+    return found
+
+
+def _write(file: Path, text: str) -> None:
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(text.encode("utf-8", "replace"))
+    os.replace(part, file)

@@ -43,3 +43,10 @@ def test_a_variant_is_tested_where_it_may_run() -> None:
     narrow = a_template(PROBLEM).render(PROBLEM, Config.of({"BLOCK": 64, "VEC": 4}))
     assert [c.sizes for c in extra_cases(PROBLEM, narrow, DEVICE, 0, wanted)] == [wanted[1].sizes]
     assert extra_cases(PROBLEM, narrow, DEVICE, 0, []) == ()
+
+
+def test_verification_draws_other_values() -> None:
+    (known,) = extra_cases(PROBLEM, original(PROBLEM), DEVICE, 0, [case(30, 24)])
+    (fresh,) = extra_cases(PROBLEM, original(PROBLEM), DEVICE, 0, [case(30, 24)], "verify")
+    assert (fresh.sizes, fresh.level) == (known.sizes, "verify")
+    assert fresh.seed != known.seed

@@ -104,9 +104,11 @@ def verify_cases(
     return _cases(domain, pairs, seed, "verify")
 
 
-def cases_at(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int) -> tuple[Case, ...]:
+def cases_at(
+    domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level: Level = "full"
+) -> tuple[Case, ...]:
     """At these sizes, with these distributions."""
-    return _cases(domain, pairs, seed, "full")
+    return _cases(domain, pairs, seed, level)
 
 
 def _more_items(problem: Problem, item: str) -> int | None:

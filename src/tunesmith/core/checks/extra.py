@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tunesmith.core.checks.cases import Case, cases_at
+from tunesmith.core.checks.cases import Case, Level, cases_at
 from tunesmith.core.checks.domain import Domain, domain_of
 from tunesmith.core.device import Device
 from tunesmith.core.events import ExtraCase
@@ -29,12 +29,17 @@ def misfit(problem: Problem, case: ExtraCase) -> str | None:
 
 
 def extra_cases(
-    problem: Problem, variant: Variant, device: Device, seed: int, wanted: Sequence[ExtraCase]
+    problem: Problem,
+    variant: Variant,
+    device: Device,
+    seed: int,
+    wanted: Sequence[ExtraCase],
+    level: Level = "full",
 ) -> tuple[Case, ...]:
-    """Those at which a variant must be right."""
+    """Those at which a variant must be right; for verification with values of their own."""
     if not wanted:
         return ()
     domain = domain_of(problem, variant, device)
     points = np.array([[value for _, value in case.sizes] for case in wanted], dtype=np.int64)
     legal = set(domain.named(domain.allowed(points)))
-    return cases_at(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed)
+    return cases_at(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed, level)

@@ -1,0 +1,65 @@
+"""What a model is told of the task and of what was measured: the numbers it has to reason from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.samples import DEVICE, a_problem, state_of
+from tunesmith.agents import material, measured
+from tunesmith.core.device import Resources
+from tunesmith.core.events import Surveyed, SurveyedBuild
+from tunesmith.core.offers import Catalogue, Offer
+
+PROBLEM = a_problem()
+FAST = replace(DEVICE, limits=replace(DEVICE.limits, pin_bandwidth=1e9))
+
+
+def test_workloads_come_with_bytes_the_least_time_and_todays_launch() -> None:
+    text = material.problem_part(PROBLEM, FAST).text
+    small = next(w for w in PROBLEM.workloads if w.name == "small").as_dict()
+    moved = 2 * 4 * small["rows"] * small["d"]
+    line = next(line for line in text.splitlines() if "`small`" in line)
+    assert f"{moved} bytes must move, which takes {moved / 1e3:.3g} µs at the very least" in line
+    assert "blocks of" in line
+    assert "at the very least" not in material.problem_part(PROBLEM, DEVICE).text, "nobody knows the rate"
+
+
+def test_limits_have_the_names_that_expressions_use() -> None:
+    text = material.device_part(FAST, state_of()).text
+    assert f"device.max_threads = {DEVICE.limits.max_threads}" in text
+    assert "no kernel moves more than 1 GB/s" in text
+    on_cpu = material.device_part(replace(FAST, kind="cpu"), state_of()).text
+    assert "one core runs a work-group" in on_cpu
+
+
+def test_what_is_tested_anyway_is_told() -> None:
+    text = material.tested_part(PROBLEM, DEVICE, 0).text
+    assert "rows=1, d=8" in text
+    assert "normal, uniform" in text
+
+
+def test_the_users_own_headers_are_shown_and_may_give_way() -> None:
+    with_one = replace(PROBLEM, kernel=replace(PROBLEM.kernel, headers=(("own.h", "#define TWO 2"),)))
+    kernel, header = material.kernel_parts(with_one)
+    assert (kernel.rank, header.rank > 0) == (0, True)
+    assert "#define TWO 2" in header.text
+
+
+def test_moves_are_offered_by_name_and_place_and_refusals_with_the_reason() -> None:
+    offers = (Offer("items", "Several in flight.", "loop over i (line 3)", ("ITEMS = [1, 2]",), ("unroll",)),)
+    part = material.moves_part(Catalogue((), offers, (("keep", "nothing is read again"),)))
+    assert part.text.splitlines() == [
+        "- items: Several in flight. Where: loop over i (line 3). Adds ITEMS = [1, 2]. A remedy of: unroll.",
+        "- not here: keep, because nothing is read again",
+    ]
+    assert part.summary == "Available: items"
+
+
+def test_where_the_device_is_absent_the_compiler_is_quoted() -> None:
+    build = SurveyedBuild(("small",), "source", "code", Resources(registers=40), 50)
+    absent = replace(state_of(), baseline=None)
+    text = measured.times_part(PROBLEM, replace(absent, surveyed=(Surveyed(None, (build,)),))).text
+    assert "Nothing yet" in text
+    assert "registers 40" in text
+    assert "50 %" in text
+    assert measured.times_part(PROBLEM, absent).text == measured.NOTHING
