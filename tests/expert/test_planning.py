@@ -12,7 +12,7 @@ from tunesmith.expert.moves import LOCAL_MOVES, MOVES
 from tunesmith.expert.planning import FIRST, ORDER, Round, Stop, idle_moves, next_round, rank, slow_values
 
 ALL = tuple(move.name for move in MOVES)
-SHARING = ("redundant", "lanes", "tasks", "vector", "items", "split", "keep")
+SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep")
 LOG2 = math.log(2)
 
 

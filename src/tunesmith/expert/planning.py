@@ -28,7 +28,7 @@ ENOUGH = 4  # configurations with that value
 MOST_ROUNDS = 12  # rejected ones included, which cost a check each
 
 # Values of these hang together: searched one after the other they would mislead.
-SHARING = ("redundant", "lanes", "tasks", "vector", "items", "split", "keep", "block")
+SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "block")
 ALWAYS = ("lanes", "block")  # stay open in every round
 # With nothing else known: what seldom applies and pays where it does, then what may pay anywhere, last what
 # costs a build for every size or only steers the compiler.

@@ -141,7 +141,7 @@ def test_no_header_leaves_nvccs_own_folder(spelling: str) -> None:
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        ("#include <cstdio>", '"cstdio"'),
+        ("#include <vector>", '"vector"'),
         ("#include <torch/extension.h>", '"torch/extension.h"'),
         ("int helper(int x) { return x; }", "host functions"),
         ("__host__ int helper(int x) { return x; }", "host functions"),

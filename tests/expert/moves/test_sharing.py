@@ -188,6 +188,15 @@ class TestItems:
         assert dict(draft.prefer)["loads_under_way"] == "VEC * ITEMS * 2 <= 256"
         assert dict(draft.prefer)["no_idle_items"] == "ITEMS == 1 or LANES * VEC * ITEMS < 2 * d"
 
+    def test_on_a_cpu_there_are_enough_sums_as_the_original_has(self) -> None:
+        moves = ("lanes", "vector", "items")
+        draft = applied(NORM, *moves, device=CPU)
+        assert dict(draft.prefer)["enough_sums"] == "2 * LANES * VEC * ITEMS >= 256"
+        assert "enough_sums" not in dict(applied(NORM, *moves).prefer)
+        assert "enough_sums" not in dict(applied(MAP, *moves, device=CPU).prefer)
+        alone = replace(NORM, team="thread")
+        assert "enough_sums" not in dict(applied(alone, *moves, device=CPU).prefer)
+
     def test_without_a_loop_there_are_no_turns(self) -> None:
         assert "no loop" in refused(replace(MAP, steps=()), "lanes", "items")
 
@@ -204,6 +213,44 @@ class TestSplit:
 
     def test_a_flat_loop_is_spread_already(self) -> None:
         assert "whole grid already" in refused(FLAT, "lanes", "split", problem=FLAT_PROBLEM)
+
+
+PAIR = "__half *out, __half *other, const __half *x, int rows, int d, int e"
+PAIR_PROBLEM = problem(
+    "out: float16*[rows, d]; other: float16*[rows, e]; x: float16*[rows, d]; rows: int32 = rows; "
+    "d: int32 = d; e: int32 = e",
+    sizes="rows = 1024, d = 1024, e = 256",
+    contract="rows = { min = 1, max = 65536 }\nd = { min = 1, max = 65536 }\ne = { min = 1, max = 65536 }",
+)
+LOOPS = (
+    each("out[row * d + i] = x[row * d + i];"),
+    each("other[row * e + i] = x[row * d];", stop="e"),
+)
+
+
+class TestBeside:
+    def test_independent_loops_are_one_and_rows_are_as_long_as_both(self) -> None:
+        draft = applied(kernel(PAIR, *LOOPS), "beside", "lanes", "split", problem=PAIR_PROBLEM)
+        assert choice(draft, "beside").values == (0, 1)
+        assert choice(draft, "beside").default == 0
+        assert dict(draft.prefer)["no_idle_lanes"] == "LANES < 2 * (d + e if BESIDE else max(d, e))"
+        assert dict(draft.answers)[Remedy.MORE_BLOCKS] == "BESIDE == 1 or SPLIT == 1"
+        assert dict(draft.prefer)["split_as_one"].startswith("SPLIT == 0 or BESIDE == 1 and LANES < 2 * (")
+
+    def test_a_loop_that_reads_what_the_other_writes_comes_after_it(self) -> None:
+        second = each("other[row * e + i] = out[row * d + i];", stop="e")
+        assert "touch what the other writes" in refused(
+            kernel(PAIR, LOOPS[0], second), "beside", problem=PAIR_PROBLEM
+        )
+
+    def test_totals_are_waited_for(self) -> None:
+        assert "total something" in refused(NORM, "beside")
+
+    def test_one_loop_has_no_other_beside_it(self) -> None:
+        assert "one loop" in refused(MAP, "beside")
+
+    def test_on_a_cpu_nothing_waits(self) -> None:
+        assert "CPU" in refused(kernel(PAIR, *LOOPS), "beside", problem=PAIR_PROBLEM, device=CPU)
 
 
 class TestKeep:

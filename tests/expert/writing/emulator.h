@@ -188,6 +188,9 @@ static float emulated_logf(float x) { return logf(x); }
 static float emulated_sinf(float x) { return sinf(x); }
 static float emulated_cosf(float x) { return cosf(x); }
 static float emulated_powf(float x, float y) { return powf(x, y); }
+static int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
+static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+#define __trap() emulated::fail("a kernel trapped")
 #define __expf emulated_expf
 #define __logf emulated_logf
 #define __sinf emulated_sinf

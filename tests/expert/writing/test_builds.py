@@ -41,7 +41,7 @@ def test_configurations_compile(name: str) -> None:
         assert not isinstance(result, Exception), f"{config}: {result}"
 
 
-def _instructions(model: Model, schedule: Schedule, **values: int) -> Instructions:
+def instructions(model: Model, schedule: Schedule, **values: int) -> Instructions:
     kernel, problem = model()
     template = read(write(Draft(kernel, schedule), problem), problem)
     config = Config.of({**template.default.as_dict(), **values})
@@ -55,22 +55,22 @@ def _instructions(model: Model, schedule: Schedule, **values: int) -> Instructio
 @needs_nvrtc
 @pytest.mark.parametrize(("vec", "width"), [(1, 2), (2, 4), (4, 8), (8, 16)])
 def test_packs_are_loaded_and_stored_whole(vec: int, width: int) -> None:
-    found = _instructions(models.silu_and_mul, MAP, VEC=vec)
+    found = instructions(models.silu_and_mul, MAP, VEC=vec)
     assert {a.width for a in found.accesses if a.space == "global"} == {width}
 
 
 @needs_nvrtc
 @pytest.mark.parametrize("keep", [1, 2])
 def test_a_kept_row_is_read_once(keep: int) -> None:
-    found = _instructions(models.rmsnorm, ROWS, VEC=8, LANES=1024, KEEP=keep)
+    found = instructions(models.rmsnorm, ROWS, VEC=8, LANES=1024, KEEP=keep)
     loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
     assert sum(loads) == 2 * keep  # of the row and of the weights
 
 
 @needs_nvrtc
 def test_what_is_kept_leaves_shared_memory() -> None:
-    in_memory = _instructions(models.fused_add_rmsnorm, ROWS, VEC=8)
-    kept = _instructions(models.fused_add_rmsnorm, ROWS, VEC=8, KEEP=4)
+    in_memory = instructions(models.fused_add_rmsnorm, ROWS, VEC=8)
+    kept = instructions(models.fused_add_rmsnorm, ROWS, VEC=8, KEEP=4)
     widths = [{a.width for a in i.accesses if a.space == "shared"} for i in (in_memory, kept)]
     assert 16 in widths[0]
     assert widths[1] == {4}  # the warps' totals
@@ -79,4 +79,4 @@ def test_what_is_kept_leaves_shared_memory() -> None:
 @needs_nvrtc
 def test_nothing_is_computed_in_double_precision() -> None:
     for model, schedule in CASES.values():
-        assert _instructions(model, schedule).all.fp64 == 0
+        assert instructions(model, schedule).all.fp64 == 0

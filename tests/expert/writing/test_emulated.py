@@ -20,6 +20,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original
 from tunesmith.expert.model.kernel import Draft, Schedule
+from tunesmith.expert.moves.convert import FORMATS
 from tunesmith.expert.writing import write
 from tunesmith.lab.reference import draw_inputs
 
@@ -34,9 +35,21 @@ def _planned(problem: Problem, made: Variant, sizes: dict[str, int]) -> Plan:
     return found
 
 
-def _compare(model: Model, schedule: Schedule, sizes: dict[str, int], folder: Path, **values: int) -> None:
+def compare(
+    model: Model,
+    schedule: Schedule,
+    sizes: dict[str, int],
+    folder: Path,
+    hardware: tuple[str, str, str] | None = None,
+    **values: int,
+) -> None:
+    """`hardware`: a helper, and the statements that do the same for one and for two."""
     kernel, problem = model()
-    template = read(write(Draft(kernel, schedule), problem), problem)
+    draft = Draft(kernel, schedule)
+    if hardware is not None:
+        helper, one, two = hardware
+        draft = replace(draft, hardware=((helper, one),), in_pairs=((helper, two),))
+    template = read(write(draft, problem), problem)
     known = {name: value for name, value in values.items() if name in template.default.as_dict()}
     made = template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
     first = original(problem, sizes)
@@ -78,13 +91,13 @@ def _compare(model: Model, schedule: Schedule, sizes: dict[str, int], folder: Pa
     ],
 )
 def test_rows_with_a_total(d: int, values: dict[str, int], tmp_path: Path) -> None:
-    _compare(models.rmsnorm, SMALL_ROWS, {"tokens": 7, "d": d}, tmp_path, **values)
+    compare(models.rmsnorm, SMALL_ROWS, {"tokens": 7, "d": d}, tmp_path, **values)
 
 
 @needs_emulator
 def test_blocks_that_go_on_take_every_task(tmp_path: Path) -> None:
     sizes = {"tokens": 2 * DEVICE.limits.sms + 5, "d": 64}
-    _compare(models.rmsnorm, SMALL_ROWS, sizes, tmp_path, LANES=64, TASKS=2, VEC=1, PERSIST=1)
+    compare(models.rmsnorm, SMALL_ROWS, sizes, tmp_path, LANES=64, TASKS=2, VEC=1, PERSIST=1)
 
 
 @needs_emulator
@@ -97,7 +110,7 @@ def test_blocks_that_go_on_take_every_task(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], tmp_path: Path) -> None:
-    _compare(models.fused_add_rmsnorm, SMALL_ROWS, {"tokens": 5, "d": 480}, tmp_path, **values)
+    compare(models.fused_add_rmsnorm, SMALL_ROWS, {"tokens": 5, "d": 480}, tmp_path, **values)
 
 
 @needs_emulator
@@ -110,7 +123,17 @@ def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], tmp_path: Pa
     ],
 )
 def test_groups_with_a_maximum(values: dict[str, int], tmp_path: Path) -> None:
-    _compare(models.group_quant, SMALL_ROWS, {"tokens": 3, "d": 384}, tmp_path, **values)
+    compare(models.group_quant, SMALL_ROWS, {"tokens": 3, "d": 384}, tmp_path, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize("vec", [1, 2, 8])
+def test_conversions_by_twos(vec: int, tmp_path: Path) -> None:
+    form = next(form for form in FORMATS if form.name == "float8_e4m3")
+    hardware = ("to_e4m3", form.statement.format(x="value"), form.pair)
+    schedule = replace(SMALL_ROWS, convert=models.choice("CONVERT", 0, 1))
+    sizes = {"tokens": 3, "d": 384}
+    compare(models.group_quant, schedule, sizes, tmp_path, hardware, CONVERT=1, VEC=vec, LANES=16, TASKS=2)
 
 
 @needs_emulator
@@ -124,4 +147,4 @@ def test_groups_with_a_maximum(values: dict[str, int], tmp_path: Path) -> None:
     ],
 )
 def test_maps(values: dict[str, int], tmp_path: Path) -> None:
-    _compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, tmp_path, **values)
+    compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, tmp_path, **values)

@@ -1,4 +1,4 @@
-"""The whole text of two templates. Written anew by: python -m tests.expert.writing.test_golden"""
+"""The whole text of some templates. Written anew by: python -m tests.expert.writing.test_golden"""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 
 from tests.expert.writing.building import read
 from tests.expert.writing.models import choice, cl_rmsnorm, rmsnorm
+from tests.expert.writing.test_beside import rotary, split_parts
 from tunesmith.expert.model.kernel import Draft, Schedule
 from tunesmith.expert.writing import write
 
+WIDE = {"rotary_embedding.cu": "VEC == 8 or rot_dim < 64", "split_parts.cu": "VEC == 8 or a < 64"}
 GOLDEN = Path(__file__).with_name("golden")
 ROW = Schedule(
     lanes=choice("LANES", 32, 256, default=256),
@@ -20,13 +22,25 @@ ROW = Schedule(
 CPU_ROW = Schedule(
     tasks=choice("TASKS", 1, 64, default=64), vector=choice("VEC", 1, 8), items=choice("ITEMS", 1, 2)
 )
-CASES = {"rmsnorm.cu": (rmsnorm, ROW), "rmsnorm.cl": (cl_rmsnorm, CPU_ROW)}
+PAIR = Schedule(
+    lanes=choice("LANES", 32, 512, default=512),
+    vector=choice("VEC", 1, 8),
+    split=choice("SPLIT", 0, 1),
+    beside=choice("BESIDE", 0, 1),
+    divide=choice("DIVIDE", 0, 1, 2),
+)
+CASES = {
+    "rmsnorm.cu": (rmsnorm, ROW),
+    "rmsnorm.cl": (cl_rmsnorm, CPU_ROW),
+    "rotary_embedding.cu": (rotary, PAIR),
+    "split_parts.cu": (split_parts, PAIR),
+}
 
 
 def _written(name: str) -> str:
     model, schedule = CASES[name]
     kernel, problem = model()
-    return write(Draft(kernel, schedule, prefer=(("wide", "VEC == 8 or d < 64"),)), problem)
+    return write(Draft(kernel, schedule, prefer=(("wide", WIDE.get(name, "VEC == 8 or d < 64")),)), problem)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -38,8 +52,11 @@ def test_text_is_as_it_was(name: str) -> None:
 def test_text_reads_back_as_a_template(name: str) -> None:
     model, schedule = CASES[name]
     template = read(_written(name), model()[1])
-    assert [p.name for p in template.space.params] == [c.name for c in schedule.choices]
-    assert template.default.as_dict() == {c.name: c.default for c in schedule.choices}
+    used = [
+        c for c in schedule.choices if (c.name, name) != ("DIVIDE", "split_parts.cu")
+    ]  # nothing is divided
+    assert [p.name for p in template.space.params] == [c.name for c in used]
+    assert template.default.as_dict() == {c.name: c.default for c in used}
     assert "wide" in [c.name for c in template.space.constraints]
 
 

@@ -9,6 +9,7 @@ from tunesmith.backends.cuda.container import pack
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.entries import Compiled, Refused, check_entries, entry_fault, no_such_kernel
 from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.cuda.standard_headers import standard_headers
 from tunesmith.backends.cuda.usage import resources_of, without_chatter
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
@@ -122,7 +123,10 @@ def _words(unit: Unit, refused: Refused, compiler: str) -> str:
     log = without_chatter(refused.log)
     if (fault := entry_fault(unit, refused)) is not None:
         return fault
-    if compiler == "nvrtc" and (lacking := _lacking(log)) is not None:
+    lacking = _lacking(log)
+    if lacking is None and "std::" in log and standard_headers(unit.source, unit.headers):
+        lacking = "the standard's headers are given to NVRTC in small, without what the source needs of them"
+    if compiler == "nvrtc" and lacking is not None:
         return f'{lacking}. {NO_HOST}: build with compiler = "nvcc"\n{log}'
     if _NO_HOST_COMPILER in log:
         return f"nvcc needs a host compiler: install g++, or name one in NVCC_CCBIN\n{log}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from tunesmith.backends.cuda.entries import Compiled, Refused
 from tunesmith.backends.cuda.flags import Flags
+from tunesmith.backends.cuda.standard_headers import pre_included, standard_headers
 from tunesmith.backends.cuda.toolkit import header_folders
 from tunesmith.core.messages import Unit
 from tunesmith.core.ports import Unsupported
@@ -46,14 +47,17 @@ def architectures() -> tuple[int, ...]:
 
 def compile_unit(unit: Unit, flags: Flags) -> Compiled:
     nvrtc = _nvrtc()
-    headers = [text.encode(errors="surrogatepass") for _, text in unit.headers]
-    names = [spelling.encode(errors="surrogatepass") for spelling, _ in unit.headers]
+    given = (*unit.headers, *standard_headers(unit.source, unit.headers))
+    headers = [text.encode(errors="surrogatepass") for _, text in given]
+    names = [spelling.encode(errors="surrogatepass") for spelling, _ in given]
     source = unit.source.encode(errors="surrogatepass")
     program = _checked(
         nvrtc.nvrtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
-        return _compile(program, unit, [*flags.nvrtc, *(f"--include-path={f}" for f in _folders())])
+        first = pre_included(unit.source, unit.headers)
+        options = [*flags.nvrtc, *(f"--include-path={f}" for f in _folders())]
+        return _compile(program, unit, [*options, *([f"--pre-include={first}"] if first else [])])
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

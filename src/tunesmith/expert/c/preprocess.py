@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tunesmith.core.standard_constants import BY_HEADER
 from tunesmith.expert.c.condition import evaluate_condition
 from tunesmith.expert.c.lex import Token, lex
 from tunesmith.expert.c.unreadable import Unreadable
@@ -48,7 +49,7 @@ class Preprocessed:
 
 def preprocess(text: str, language: str, defines: Iterable[tuple[str, str]] = ()) -> Preprocessed:
     """Unknown identifiers in an #if count as 0, as the language says."""
-    work = _Preprocessor()
+    work = _Preprocessor(language != "opencl")  # which includes nothing of the standard
     for name, value in (*_PREDEFINED.get(language, ()), *defines):
         work.define(f"{name} {value}", 0)
     for token in lex(text):
@@ -67,7 +68,8 @@ class _Condition:
 
 
 class _Preprocessor:
-    def __init__(self) -> None:
+    def __init__(self, knows_headers: bool) -> None:
+        self._knows_headers = knows_headers
         self.done: list[Token] = []
         self.includes: list[str] = []
         self.problems: list[str] = []
@@ -101,6 +103,9 @@ class _Preprocessor:
             self._macros.pop(rest, None)
         elif word == "include":
             self.includes.append(rest)
+            for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():
+                if self._knows_headers and name not in self._macros:
+                    self.define(f"{name} {value}", token.line)
         elif word == "pragma":
             if rest != "once":
                 self.done.append(token)

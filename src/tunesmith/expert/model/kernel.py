@@ -200,6 +200,7 @@ class Schedule:
     vector: Choice | None = None  # elements in one load or store
     items: Choice | None = None  # vectors a thread has in flight
     split: Choice | None = None  # 1: a task's elements are spread over several blocks
+    beside: Choice | None = None  # 1: loops that do not depend on each other are one
     keep: Choice | None = None  # vectors of its row a thread keeps in registers; 0: read again
     early: Choice | None = (
         None  # 1: what later loops load is sent for before the first loop's totals are known
@@ -235,4 +236,7 @@ class Draft:
     hardware: tuple[
         tuple[str, str], ...
     ] = ()  # helper -> the statement that does the same on the device's unit
+    in_pairs: tuple[
+        tuple[str, str], ...
+    ] = ()  # helper -> the same for two values, {a} and {b}, as one number
     build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter

@@ -13,8 +13,8 @@ from tunesmith.expert.c.nodes import Assign, Binary, Call, Evaluate, Expr, If, N
 from tunesmith.expert.c.walk import names_in, nodes_in, root, statements_in
 from tunesmith.expert.model.kernel import Operator
 
-MAXIMA = frozenset({"fmaxf", "fmax", "max", "__hmax", "__vmaxs2", "umax", "fmax_rn"})
-MINIMA = frozenset({"fminf", "fmin", "min", "__hmin", "umin"})
+MAXIMA = frozenset({"fmaxf", "fmax", "max", "std::max", "std::fmax", "__hmax", "__vmaxs2", "umax", "fmax_rn"})
+MINIMA = frozenset({"fminf", "fmin", "min", "std::min", "std::fmin", "__hmin", "umin"})
 _FUSED = frozenset({"fmaf", "fma", "mad", "__fmaf_rn", "__hfma"})
 _ADDS = frozenset({"__hadd", "__fadd_rn", "__dadd_rn"})
 _ASSIGNED: dict[str, Operator] = {"+=": "+", "-=": "+", "*=": "*", "&=": "&", "|=": "|", "^=": "^"}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.moves.bake import Bake
+from tunesmith.expert.moves.beside import Beside
 from tunesmith.expert.moves.bounds import Bounds
 from tunesmith.expert.moves.convert import Convert
 from tunesmith.expert.moves.divide import Divide
@@ -33,6 +34,7 @@ __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", 
 MOVES: tuple[Move, ...] = (
     Redundant(),
     Rows(),
+    Beside(),
     Lanes(),
     Tasks(),
     Vector(),

@@ -25,10 +25,13 @@ class Bake:
             return Refused(
                 "no length or stride of a row is an argument that follows from the problem's sizes"
             )
+        prefer = with_wide(draft, context, name)
+        if (divide := draft.schedule.divide) is not None:  # by a constant the compiler divides cheaply itself
+            prefer.append(("bake_or_divide", f"{name} == 0 or {divide.name} == {divide.default}"))
         return extend(
             draft,
             self,
             {"bake": choice},
-            prefer=with_wide(draft, context, name),
+            prefer=prefer,
             answers=[(Remedy.BAKE_SIZES, f"{name} == 1"), (Remedy.CHEAP_DIVISION, f"{name} == 1")],
         )

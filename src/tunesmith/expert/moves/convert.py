@@ -28,6 +28,7 @@ class Format:
     largest: float
     header: str
     statement: str
+    pair: str = ""  # the instruction for two values at once, where one for each wastes half of it
 
     def code(self, value: float) -> int:
         """The nearest, ties to even; of finite values in its range."""
@@ -47,11 +48,14 @@ class Format:
 
 _BYTE, _SHORT = ("unsigned char", "uint8_t"), ("unsigned short", "uint16_t")
 _FP8 = "return (unsigned char)__nv_cvt_float_to_fp8({x}, __NV_SATFINITE, %s);"
+_FP8_PAIR = "__nv_cvt_float2_to_fp8x2(make_float2({a}, {b}), __NV_SATFINITE, %s)"
 _BF16 = "return __bfloat16_as_ushort(__float2bfloat16_rn({x}));"
 _FP16 = "return __half_as_ushort(__float2half_rn({x}));"
 FORMATS = (
-    Format("float8_e4m3", _BYTE, 8, 3, -6, 448.0, "cuda_fp8.h", _FP8 % "__NV_E4M3"),
-    Format("float8_e5m2", _BYTE, 8, 2, -14, 57344.0, "cuda_fp8.h", _FP8 % "__NV_E5M2"),
+    Format("float8_e4m3", _BYTE, 8, 3, -6, 448.0, "cuda_fp8.h", _FP8 % "__NV_E4M3", _FP8_PAIR % "__NV_E4M3"),
+    Format(
+        "float8_e5m2", _BYTE, 8, 2, -14, 57344.0, "cuda_fp8.h", _FP8 % "__NV_E5M2", _FP8_PAIR % "__NV_E5M2"
+    ),
     Format("bfloat16", _SHORT, 16, 7, -126, math.ldexp(255, 120), "cuda_bf16.h", _BF16),
     Format("float16", _SHORT, 16, 10, -14, 65504.0, "cuda_fp16.h", _FP16),
 )
@@ -67,17 +71,19 @@ class Convert:
         if context.language != "cuda":
             return Refused(f"hardware conversions are known for cuda alone, not for {context.language}")
         found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         names: list[str] = []
         for function in used_functions(draft.kernel):
             meant = recognised(function)
             if meant is not None and any(meant.header in include for include in draft.kernel.source.includes):
                 found.append((function.name, meant.statement.format(x=function.parameters[0].name)))
                 names.append(f"{function.name} to {meant.name}")
+                pairs += [(function.name, meant.pair)] if meant.pair else []
         if not found:
             return Refused("no helper of the source computes a conversion that the hardware has")
         name = context.macro("CONVERT")
         return extend(
-            replace(draft, hardware=(*draft.hardware, *found)),
+            replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs)),
             self,
             {"convert": Choice(name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}")},
             prefer=with_wide(draft, context, name),

@@ -15,13 +15,16 @@ class Divide:
     parameters = ("DIVIDE",)
 
     def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+        if context.language == "opencl":
+            return Refused("cheaper divisions are known for cuda and hip alone")
         if not index_divisions(draft.kernel):
             return Refused("no index is divided by a number that only the call knows")
         name = context.macro("DIVIDE")
+        note = "index divisions: 1: shifts, divisors are powers of two; 2: products with a reciprocal"
         return extend(
             draft,
             self,
-            {"divide": Choice(name, (0, 1), 0, "1: index divisions by a precomputed reciprocal")},
+            {"divide": Choice(name, (0, 1, 2), 0, note)},
             prefer=with_wide(draft, context, name),
-            answers=[(Remedy.CHEAP_DIVISION, f"{name} == 1")],
+            answers=[(Remedy.CHEAP_DIVISION, f"{name} > 0")],
         )

@@ -34,7 +34,7 @@ class Keep:
         again = _kept_bytes(draft, context, choice)
         if isinstance(again, str):
             return Refused(again)
-        lanes, extent = schedule.lanes.name, shape_of(kernel, context).extent
+        lanes, extent = schedule.lanes.name, shape_of(draft, context).extent
         vector = schedule.vector.name if schedule.vector else "1"
         tasks = schedule.tasks.name if schedule.tasks else "1"
         per_thread = f"{name} * {vector} * {again} // 4 + {OTHERS}"
@@ -46,7 +46,8 @@ class Keep:
             )
         if schedule.vector is not None and (widest := is_widest(draft, context)):
             half = max(schedule.vector.values) // 2
-            prefer.append(("wide_if_kept", f"{name} == 0 or {vector} == {half} or {widest}"))
+            also = "" if f"{vector} >= {half}" in widest else f"{vector} == {half} or "
+            prefer.append(("wide_if_kept", f"{name} == 0 or {also}{widest}"))
         if schedule.tasks is not None:
             prefer.append(("kept_if_several", f"{name} > 0 or {tasks} <= {schedule.tasks.default}"))
         answers = [(Remedy.ROW_IN_REGISTERS, f"{name} > 0"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]

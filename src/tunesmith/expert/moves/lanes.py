@@ -28,7 +28,7 @@ class Lanes:
         if not loops(kernel):  # the writer has to know: a task is one thread's work
             alone = Choice(context.macro("LANES"), (1,), 1, "a task is one thread's work")
             return extend(draft, self, {"lanes": alone})
-        shape = shape_of(kernel, context)
+        shape = shape_of(draft, context)
         limits = context.device.limits
         name = context.macro("LANES")
         most = widest_vector(draft, context, "VEC")
@@ -85,4 +85,5 @@ def nearest(values: tuple[int, ...], wanted: int) -> int:
 
 def term(text: str) -> str:
     """A size's text as a factor."""
-    return text if text.isidentifier() or text.isdigit() or text.startswith("max(") else f"({text})"
+    whole = text.startswith(("max(", "(")) and text.endswith(")")
+    return text if text.isidentifier() or text.isdigit() or whole else f"({text})"

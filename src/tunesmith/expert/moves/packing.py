@@ -100,7 +100,10 @@ def legal_vectors(draft: Draft, context: Context, choice: Choice) -> list[tuple[
 
 
 def is_widest(draft: Draft, context: Context) -> str:
-    """A condition that holds where no wider vector is legal; "" where there are no vectors to choose from."""
+    """A condition that holds where one access at least is as wide as can be, or no wider vector is legal.
+
+    "" where there are no vectors to choose from.
+    """
     vector = draft.schedule.vector
     if vector is None or len(vector.values) == 1:
         return ""
@@ -110,11 +113,22 @@ def is_widest(draft: Draft, context: Context) -> str:
         for kind, _, text in structural_rules(draft, context.problem)
         if kind == "require" and vector.name in (names := parse(text).names) and names <= known
     ]
-    widest = f"{vector.name} == {max(vector.values)}"
+    full = _full(draft, context, vector)
+    widest = f"{vector.name} >= {full}" if full < max(vector.values) else f"{vector.name} == {full}"
     if not rules:
         return widest
     wider = [re.sub(rf"\b{vector.name}\b", f"(2 * {vector.name})", text) for text in rules]
     return f"{widest} or not ({' and '.join(wider)})"
+
+
+def _full(draft: Draft, context: Context, vector: Choice) -> int:
+    """The smallest of its values with which the widest elements are moved in accesses of full width."""
+    found = planned(draft, context)
+    if isinstance(found, str):
+        return max(vector.values)
+    widest = max((index_bytes(pack, found) for pack in packs_in(found)), default=1)
+    reach = ON_CPU if context.on_cpu else WIDEST
+    return min((v for v in vector.values if v * widest >= reach), default=max(vector.values))
 
 
 def _fault(most: int, packs: tuple[Pack, ...], found: Plan, widest: int) -> str:

@@ -25,7 +25,7 @@ class Persistent:
             return Refused(
                 "the kernel is not told how many tasks there are: no block could know when to stop"
             )
-        shape = shape_of(draft.kernel, context)
+        shape = shape_of(draft, context)
         name = context.macro("PERSIST")
         threads = product(schedule.lanes, schedule.tasks)
         most = context.device.limits.threads_per_sm or 2048

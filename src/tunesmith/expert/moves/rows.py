@@ -43,7 +43,7 @@ class Rows:
         row, place = _fresh(draft, "row"), _fresh(draft, f"{loop.index}_in_row")
         inside = _taken_apart(loop, length, row, place)
         by_rows = replace(by_rows, tasks=(Task(row, rows, loop.type),), steps=(inside,))
-        if min(shape_of(by_rows, context).extents, default=0) < SHORTEST:
+        if min(shape_of(Draft(by_rows), context).extents, default=0) < SHORTEST:
             return Refused(
                 f"rows of fewer than {SHORTEST} elements do not keep a team busy, or their length is unknown"
             )

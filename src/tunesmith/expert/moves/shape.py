@@ -9,8 +9,11 @@ from math import prod
 from tunesmith.core.expr import Expr as SizeExpr
 from tunesmith.core.expr import Node, Undefined, parse, unparse
 from tunesmith.expert.c.nodes import Binary, Expr, Number
-from tunesmith.expert.model.kernel import Again, Each, Kernel, Once, Step, When
+from tunesmith.expert.model.kernel import Again, Draft, Each, Kernel, Once, Step, When
+from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.moves.port import Context
+from tunesmith.expert.writing.beside import Independence, Run, gathered, length_of_all
+from tunesmith.expert.writing.beside import runs as find_runs
 from tunesmith.expert.writing.sizes import Sizes
 
 
@@ -31,6 +34,12 @@ def loops(kernel: Kernel) -> tuple[Each, ...]:
 def is_map(kernel: Kernel) -> bool:
     """Whether every element stands alone: nothing is totalled or handed from loop to loop."""
     return not kernel.kept and not any(loop.totals for loop in loops(kernel))
+
+
+def has_sums(kernel: Kernel) -> bool:
+    """Whether floats are added up: in another order they give another sum."""
+    totals = [total for loop in loops(kernel) for total in loop.totals]
+    return any(total.operator == "+" and not is_integer(total.type) for total in totals)
 
 
 def has_once(kernel: Kernel) -> bool:
@@ -58,13 +67,19 @@ class Shape:
         return max(1, max(self.threads, default=self.lanes) // max(1, self.lanes))
 
 
-def shape_of(kernel: Kernel, context: Context) -> Shape:
-    problem = context.problem
+def shape_of(draft: Draft, context: Context) -> Shape:
+    kernel, problem = draft.kernel, context.problem
     sizes = Sizes.of(kernel, problem)
     nodes = [length_of(loop, sizes) for loop in loops(kernel)]
     known = tuple(dict.fromkeys(node for node in nodes if node is not None))
-    texts = tuple(dict.fromkeys(unparse(node) for node in known))
-    extent = texts[0] if len(texts) == 1 else f"max({', '.join(texts)})" if texts else ""
+    extent = _longest(known)
+    if (beside := draft.schedule.beside) is not None:
+        runs = runs_of(kernel, context)
+        together = [length_of_all(run) for run in runs]
+        rest = [loop.stop for loop in loops(kernel) if not any(loop in run for run in runs)]
+        joint = tuple(dict.fromkeys(n for e in (*together, *rest) if (n := sizes.node(e)) is not None))
+        extent = f"({_longest(joint)} if {beside.name} else {extent})"
+        known = tuple(dict.fromkeys((*joint, *known)))
     tasks = [parse(task.size).tree if task.size else sizes.node(task.extent) for task in kernel.tasks]
     counts = [node for node in tasks if node is not None]
     whole = len(counts) == len(tasks)
@@ -79,6 +94,17 @@ def shape_of(kernel: Kernel, context: Context) -> Shape:
         threads=threads,
         lanes=_lanes(kernel, sizes, context, threads),
     )
+
+
+def _longest(nodes: Sequence[Node]) -> str:
+    texts = tuple(dict.fromkeys(unparse(node) for node in nodes))
+    return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})" if texts else ""
+
+
+def runs_of(kernel: Kernel, context: Context) -> tuple[Run, ...]:
+    """Loops that may run side by side."""
+    rules = Independence.of(kernel, context.problem)
+    return find_runs(gathered(kernel.steps, rules), rules)
 
 
 def length_of(loop: Each, sizes: Sizes) -> Node | None:

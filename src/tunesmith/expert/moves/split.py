@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import Choice, Draft, Schedule
 from tunesmith.expert.moves.lanes import term
 from tunesmith.expert.moves.port import Context, Refused, extend, product
 from tunesmith.expert.moves.shape import is_map, loops, shape_of
@@ -24,14 +24,14 @@ class Split:
             return Refused("the loop is spread over the whole grid already")
         if schedule.lanes is None:
             return Refused("a task is one thread's work")
-        shape = shape_of(kernel, context)
+        shape = shape_of(draft, context)
         name = context.macro("SPLIT")
         prefer = []
         if schedule.tasks is not None:
             prefer.append(("split_rows_are_long", f"{name} == 0 or {schedule.tasks.name} == 1"))
         if shape.extent:
             taken = product(schedule.lanes, schedule.vector, schedule.items)
-            prefer.append(("something_to_split", f"{name} == 0 or {taken} < {term(shape.extent)}"))
+            prefer += _worthwhile(name, taken, term(shape.extent), schedule)
         return extend(
             draft,
             self,
@@ -39,3 +39,17 @@ class Split:
             prefer=prefer,
             answers=[(Remedy.SPLIT_ROWS, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")],
         )
+
+
+def _worthwhile(name: str, taken: str, whole: str, schedule: Schedule) -> list[tuple[str, str]]:
+    """`taken`: elements that a block takes at once; `whole`: those of a task."""
+    beside = schedule.beside
+    if beside is None:
+        return [("something_to_split", f"{name} == 0 or {taken} < {whole}")]
+    # Loops apart leave blocks idle in the shorter one. As one they may also be one block's without any loop:
+    # then loads that wait for nothing go ahead of those that do.
+    several = f" or {schedule.tasks.name} > 1" if schedule.tasks is not None else ""
+    return [
+        ("split_as_one", f"{name} == 0 or {beside.name} == 1 and {taken} < 2 * {whole}"),
+        ("no_loop_of_one_turn", f"{beside.name} == 0 or {name} == 1 or {taken} < {whole}{several}"),
+    ]

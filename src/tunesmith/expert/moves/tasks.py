@@ -25,7 +25,7 @@ class Tasks:
         kernel, lanes = draft.kernel, draft.schedule.lanes
         if not kernel.tasks:
             return Refused("the whole grid works on one task: there are none to put side by side")
-        shape = shape_of(kernel, context)
+        shape = shape_of(draft, context)
         name, limits = context.macro("TASKS"), context.device.limits
         if lanes is None or lanes.values == (1,):  # a task is one thread's work
             widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)

@@ -38,7 +38,7 @@ class Vector:
             return Refused("rows are no whole number of vectors at any workload, or start at odd places")
         values = tuple(v for v in every.values if v in legal)
         widest = max(index_bytes(pack, plan) for pack in packs_in(plan))
-        lanes, extent = draft.schedule.lanes, shape_of(draft.kernel, context).extent
+        lanes, extent = draft.schedule.lanes, shape_of(draft, context).extent
         prefer = []
         if lanes is not None and extent and not context.on_cpu:
             # In place of the weaker one, of lanes alone.

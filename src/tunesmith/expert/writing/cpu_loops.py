@@ -12,6 +12,7 @@ from tunesmith.expert.writing.bodies import known_types, unrolled
 from tunesmith.expert.writing.cpu_folds import Folds
 from tunesmith.expert.writing.cpu_vectors import Lift, NoVector
 from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.index_division import IndexDivision
 from tunesmith.expert.writing.lines import Lines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, Plan
@@ -78,6 +79,7 @@ class CpuLoops:
         self._apart = fresh("apart")
         self.load, self.store = fresh("LOAD"), fresh("STORE")
         self.uses_vectors, self.folds = False, Folds(plan, lift.vec)
+        self.division = IndexDivision(plan)  # as it is: a CPU divides quickly
 
     def defines(self) -> list[str]:
         knobs = self._plan.knobs

@@ -48,6 +48,7 @@ class FastMath:
     aliases: Mapping[str, str] = field(default_factory=dict)  # the source's own names for types
     _macros: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # what -> name, plain, fast
     _over: str = ""
+    _near: str = ""
 
     def statements(
         self, body: Iterable[Stmt], types: Mapping[str, Type | None], varying: frozenset[str] | None = None
@@ -121,12 +122,17 @@ class FastMath:
             if right not in inverses:
                 inverses[right] = self.names.fresh("inverse")
             self._over = self._over or self.names.fresh("OVER")
+            self._near = self._near or self.names.fresh("INVERSE")
             return Call(self._over, (left, right, Name(inverses[right])))
         if not self.fast or self.language == "opencl":
             return node
         if "/" not in self._macros:
             self._macros["/"] = (self.names.fresh("QUOTIENT"), "((x) / (y))", "__fdividef(x, y)")
         return Call(self._macros["/"][0], (left, right))
+
+    def inverse(self, divisor: str) -> str:
+        """What stands for 1 / divisor, where a loop divides by it; `divisor` may be named several times."""
+        return f"{self._near}({divisor})"
 
     @property
     def all_names(self) -> frozenset[str]:
@@ -155,7 +161,16 @@ class FastMath:
         if "/" in self._macros:
             plain = f"{self._macros['/'][0]}(x, y)"
         fma = "fma" if self.language == "opencl" else "fmaf"
+        near, rough = self._near, "__fdividef(1.0f, y)"
+        inverses = [
+            f"#if {reciprocal} == 2  // nearly the nearest float, which is near enough to be set right",
+            f"#define {near}(y) fmaf(fmaf(-(y), {rough}, 1.0f), {rough}, {rough})",
+            "#else",
+            f"#define {near}(y) (1.0f / (y))",
+            "#endif",
+        ]
         return [
+            *(inverses if self.language != "opencl" else ()),
             "// x / y where 1 / y is at hand: a product, a product set right by its remainder, the division.",
             f"#if {reciprocal} == 1",
             f"#define {over}(x, y, inverse) ((x) * (inverse))",

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
-from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Type
+from tunesmith.expert.c.nodes import Assign, Evaluate, Expr, Index, Name, Number, Stmt
 from tunesmith.expert.c.printing import print_expr, print_statements
-from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.writing.bodies import Body, prepare
 from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.gpu_packs import GpuPacks
+from tunesmith.expert.writing.index_division import IndexDivision
 from tunesmith.expert.writing.lines import Lines
 from tunesmith.expert.writing.packs import Pack
+from tunesmith.expert.writing.pairs import converted
 from tunesmith.expert.writing.plan import Group, LoopPlan, Plan
 from tunesmith.expert.writing.team_totals import TeamTotals, joined
 
 
-class GpuLoops:
+class GpuLoops(GpuPacks):
     def __init__(self, plan: Plan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
         fresh = plan.names.fresh
-        self._plan, self._fast, self._totals = plan, fast, totals
-        self._pack = pack
+        self._fast, self._totals = fast, totals
         self._inside = inside  # whether the task is one; "" where every thread that comes here has one
         self.lane = fresh("lane")
         self.piece, self.pieces = fresh("PIECE"), fresh("PIECES")
         self.chains, self.count, self.chunk = fresh("CHAINS"), fresh("COUNT"), fresh("CHUNK")
-        self._base, self._here, self._item, self._of_pack = (
-            fresh("base"), fresh("here"), fresh("k"), fresh("v"),
-        )  # fmt: skip
+        self._base = fresh("base")
+        super().__init__(plan, pack, here=fresh("here"), item=fresh("k"))
+        self._of_pack = fresh("v")
+        self.division = IndexDivision(plan)
         self._declared: set[int] = set()  # groups whose packs are there already
 
     # -- what the loop says at the top of the file --------------------------------------------------
@@ -80,7 +83,7 @@ class GpuLoops:
             loop = LoopPlan(each, ())
         body = prepare(loop, self._plan, self._fast, self._of_pack, self._item, parts, self.chains)
         for name, divisor in body.inverses:
-            out.add(f"const float {name} = 1.0f / ({print_expr(divisor)});")
+            out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
         if packed:
             self._packed(loop, body, end, out)
         else:
@@ -104,11 +107,6 @@ class GpuLoops:
         out.add(f"const {self._type(loop)} {name} = {self._inside} ? {stop} : {start};")
         return name
 
-    def _type(self, loop: LoopPlan) -> str:
-        """An int, unless a step beyond the end could overflow it."""
-        reach = [loop.each.stop, Number("2", 2)] if self._is_spread else [loop.each.stop]
-        return "int" if self._plan.sizes.fits_int(*reach) else "long long"
-
     def _first(self, loop: LoopPlan, per_thread: str, per_block: str, type_: str) -> str:
         """Where a thread starts: its place in the block, behind the blocks before it."""
         start = "" if loop.each.start == Number("0", 0) else f"{_grouped(loop.each.start)} + "
@@ -120,10 +118,6 @@ class GpuLoops:
     def _step(self, per_block: str, type_: str) -> str:
         return f"({type_}){self.pieces} * {_factor(per_block)}" if self._is_spread else per_block
 
-    @property
-    def _is_spread(self) -> bool:
-        return self._plan.is_flat or self._plan.knobs.split.most > 0
-
     def _plain(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
         each, type_ = loop.each, self._type(loop)
         knobs = self._plan.knobs
@@ -133,11 +127,11 @@ class GpuLoops:
             first, step = self._first(loop, "1", lanes, type_), self._step(lanes, type_)
             if type_ == each.type:
                 with out.block(f"for ({type_} {index} = {first}; {index} < {end}; {index} += {step})"):
-                    self._statements(body.plain, out)
+                    self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
                 return
             with out.block(self._head(type_, first, end, step)):
                 out.add(f"const {each.type} {index} = ({each.type}){self._base};")
-                self._statements(body.plain, out)
+                self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
             return
         per_block = f"{lanes} * {items}"
         with out.block(
@@ -147,11 +141,27 @@ class GpuLoops:
             with out.block(f"for (int {self._item} = 0; {self._item} < {items}; {self._item}++)"):
                 out.add(f"const {each.type} {index} = ({each.type})({self._base} + {self._item} * {lanes});")
                 with out.block(f"if ({index} < {end})"):
-                    self._statements(body.plain, out)
+                    self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
 
     def _head(self, type_: str, first: str, end: str, step: str) -> str:
         base = self._base
         return f"for ({type_} {base} = {first}; {base} < {end}; {base} += {step})"
+
+    def _open(self, loop: LoopPlan, type_: str, end: str, out: Lines) -> None:
+        """The head of a loop over chunks; of a split task every chunk has a block, and there is no loop."""
+        knobs = self._plan.knobs
+        first = self._first(loop, knobs.vector.name, self.chunk, type_)
+        once = knobs.split.most > 0 and not self._plan.is_flat
+        if once:
+            out.add(f"#if {knobs.split.name}", "{")
+            out.indent += 1
+            out.add(f"const {type_} {self._base} = {first};")
+            out.indent -= 1
+            out.add("#else")
+        out.add(f"{self._head(type_, first, end, self._step(self.chunk, type_))} {{")
+        if once:
+            out.add("#endif")
+        out.indent += 1
 
     def _packed(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
         knobs, type_ = self._plan.knobs, self._type(loop)
@@ -164,8 +174,7 @@ class GpuLoops:
         first = self._first(loop, vec, per_block, type_)
         head = self._head(type_, first, end, self._step(per_block, type_))
         if group is None:
-            out.add(f"{head} {{")
-            out.indent += 1
+            self._open(loop, type_, end, out)
             self._declare(own, items, loop, out)
         else:
             keep = knobs.keep.name
@@ -200,55 +209,21 @@ class GpuLoops:
                 name = next(other.names[pack.key] for other in group.loops if pack.key in other.names)
             out.add(f"{self._pack_type(pack)} {name}[{count}];")
 
-    def _pack_type(self, pack: Pack) -> str:
-        base, vec = self._element(pack), self._plan.knobs.vector.name
-        align = 16 if pack.array not in self._plan.arrays else self._plan.element_align[pack.array]
-        if pack.element is not None:
-            align = byte_size(base) or 1
-        number = {0: "1", 1: vec}.get(pack.width, f"{pack.width} * {vec}")
-        limit = str(align)
-        size = byte_size(base)
-        if pack.width == 0:
-            limit = str(min(align, size or 1))
-        elif pack.unit != pack.width:
-            limit = f"{vec} * {size or 1} < {align} ? {vec} * {size or 1} : {align}"
-        return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
-
-    def _element(self, pack: Pack) -> str:
-        if pack.element is not None:
-            return pack.element.base
-        kept = {kept.name: kept.type.base for kept in self._plan.kernel.kept}
-        return kept[pack.array] if pack.array in kept else self._plan.arrays[pack.array].base
-
-    def _address(self, pack: Pack, loop: LoopPlan) -> str:
-        """Of the pack's first element, at the first index of the pack."""
-        here: Expr = Name(self._here)
-        if loop.each.type != self._type(loop):
-            here = Cast(Type(loop.each.type), here)
-        index = substitute(pack.index, {loop.each.index: here})
-        base: Expr = Name(pack.array)
-        if pack.offset is not None:
-            base = Binary("+", base, substitute(pack.offset, {loop.each.index: here}))
-        if pack.element is not None:
-            const = pack.array in self._plan.arrays and self._plan.arrays[pack.array].const
-            base = Cast(Type(pack.element.base, 1, const), base)
-        return f"&{print_expr(Index(base, index))}"
-
     def _guard(self, loop: LoopPlan, end: str) -> str:
         vec = self._plan.knobs.vector.name
         return f"{self._here} + ({vec} - 1) < {end}" if loop.tail else f"{self._here} < {end}"
 
-    def _over_items(self, loop: LoopPlan, group: Group | None, out: Lines) -> str:
+    def _count_of(self, group: Group | None) -> str:
+        return self._plan.knobs.items.name if group is None else self.count
+
+    def _over_items(self, type_: str, count: str, out: Lines) -> None:
         """The head of a loop over a thread's packs."""
-        knobs = self._plan.knobs
-        item, here, type_ = self._item, self._here, self._type(loop)
-        count = knobs.items.name if group is None else self.count
+        knobs, item, here = self._plan.knobs, self._item, self._here
         out.add("#pragma unroll")
         out.add(f"for (int {item} = 0; {item} < {count}; {item}++) {{")
         out.indent += 1
         step = f"{knobs.lanes.name} * {knobs.vector.name}"
         out.add(f"const {type_} {here} = {self._base} + {item} * ({step});")
-        return count
 
     def _loads(
         self,
@@ -263,14 +238,23 @@ class GpuLoops:
         loads = sorted((pack for pack in (*shared, *own) if pack.loads), key=self._waits)
         if not loads:
             return
-        again = [pack for pack in loads if group is not None and pack.key in loop.reused]
-        early = [pack for pack in loads if group is not None and pack.key in group.early]
+        if group is None:
+            for part in self._in_turn(loads, out):
+                self._over_items(self._type(loop), self._count_of(None), out)
+                with out.block(f"if ({self._guard(loop, end)})"):
+                    for pack in part:
+                        self._load(pack, loop, out)
+                out.indent -= 1
+                out.add("}")
+            return
+        again = [pack for pack in loads if pack.key in loop.reused]
+        early = [pack for pack in loads if pack.key in group.early]
         fresh = [pack for pack in loads if pack not in again and pack not in early]
         keep = self._plan.knobs.keep.name
-        ahead = [] if group is None or loop is not group.loops[0] else list(group.early.values())
+        ahead = list(group.early.values()) if loop is group.loops[0] else []
         if not fresh and not early and not ahead:
             out.add(f"#if !{keep}")
-        self._over_items(loop, group, out)
+        self._over_items(self._type(loop), self._count_of(group), out)
         with out.block(f"if ({self._guard(loop, end)})"):
             for pack in fresh:
                 self._load(pack, loop, out)
@@ -288,14 +272,6 @@ class GpuLoops:
         if not fresh and not early and not ahead:
             out.add("#endif")
 
-    def _waits(self, pack: Pack) -> bool:
-        """Whether its place depends on more than parameters, the task and the index."""
-        plan = self._plan
-        told = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
-        told |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
-        names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
-        return not names <= told
-
     def _early(self, packs: Sequence[Pack], condition: str, loop: LoopPlan, out: Lines) -> None:
         """Loads that come with those of an earlier loop, or where they are needed."""
         choice = self._plan.draft.schedule.early
@@ -305,26 +281,10 @@ class GpuLoops:
                 self._load(pack, loop, out)
             out.add("#endif")
 
-    def _load(self, pack: Pack, loop: LoopPlan, out: Lines) -> None:
-        hinted = self._plan.draft.schedule.load_hint is not None and pack.width > 0
-        way = "load"
-        if hinted and pack.array in self._plan.arrays and self._plan.is_touched_once(pack):
-            way = "load_shared" if pack.array in self._plan.written else "load_once"
-        out.add(f"{loop.names[pack.key]}[{self._item}].{way}({self._address(pack, loop)});")
-
     def _lanes(self, loop: LoopPlan, body: Body, end: str, group: Group | None, out: Lines) -> None:
-        each, vec = loop.each, self._plan.knobs.vector.name
-        self._over_items(loop, group, out)
+        self._over_items(self._type(loop), self._count_of(group), out)
         with out.block(f"if ({self._guard(loop, end)})"):
-            out.add("#pragma unroll")
-            with out.block(f"for (int {self._of_pack} = 0; {self._of_pack} < {vec}; {self._of_pack}++)"):
-                index = f"{self._here} + {self._of_pack}"
-                same = self._type(loop) == each.type
-                if each.index in names_in(body.packed):
-                    out.add(
-                        f"const {each.type} {each.index} = {index if same else f'({each.type})({index})'};"
-                    )
-                self._statements(body.packed, out)
+            self._turns(loop.each, body, self._here, self._type(loop), out)
             for pack in loop.packs:
                 if not pack.stores:
                     continue
@@ -333,13 +293,51 @@ class GpuLoops:
                 )
                 if only_without:
                     out.add(f"#if !{self._plan.knobs.keep.name}")
-                hinted = self._plan.draft.schedule.store_hint is not None and pack.array in self._plan.arrays
-                way = "store_once" if hinted else "store"
-                out.add(f"{loop.names[pack.key]}[{self._item}].{way}({self._address(pack, loop)});")
+                address = self._address(pack, loop)
+                out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_out(pack)}({address});")
                 if only_without:
                     out.add("#endif")
         out.indent -= 1
         out.add("}")
+
+    def _turns(self, each: Each, body: Body, here: str, type_: str, out: Lines) -> None:
+        """The body for every element of a pack; `here` is the index of the first."""
+        found = None
+        convert = self._plan.draft.schedule.convert
+        stored = [pack.array for loop in self._plan.all_loops for pack in loop.packs if pack.stores]
+        in_words = all(self._plan.element_align.get(array, 16) >= 2 for array in stored)
+        if convert is not None and self._plan.knobs.vector.most > 1 and in_words:
+            found = converted(body.packed, self._of_pack, dict(self._plan.draft.in_pairs))
+        if found is None or convert is None:
+            self._turn(each, body.packed, here, type_, out)
+            return
+        vec, of_pack, values = self._plan.knobs.vector.name, self._of_pack, self._values
+        out.add(f"#if {convert.name} && {vec} > 1  // two at a time")
+        out.add(f"float {values}[{vec}];")
+        kept = Evaluate(Assign("=", Index(Name(values), Name(of_pack)), found.value))
+        self._turn(each, (*found.before, kept), here, type_, out)
+        out.add("#pragma unroll")
+        with out.block(f"for (int {of_pack} = 0; {of_pack} < {vec}; {of_pack} += 2)"):
+            both = found.form.format(a=f"{values}[{of_pack}]", b=f"{values}[{of_pack} + 1]")
+            into = f"reinterpret_cast<unsigned short *>({print_expr(found.into)})[{of_pack} / 2]"
+            out.add(f"{into} = {both};")
+        out.add("#else")
+        self._turn(each, body.packed, here, type_, out)
+        out.add("#endif")
+
+    def _turn(self, each: Each, body: tuple[Stmt, ...], here: str, type_: str, out: Lines) -> None:
+        vec = self._plan.knobs.vector.name
+        out.add("#pragma unroll")
+        with out.block(f"for (int {self._of_pack} = 0; {self._of_pack} < {vec}; {self._of_pack}++)"):
+            index = f"{here} + {self._of_pack}"
+            if each.index in names_in(body):
+                value = index if type_ == each.type else f"({each.type})({index})"
+                out.add(f"const {each.type} {each.index} = {value};")
+            self._statements(self.division.in_statements(body, Name(each.index)), out)
+
+    @cached_property
+    def _values(self) -> str:
+        return self._plan.names.fresh("values")
 
     @property
     def settles(self) -> bool:
@@ -374,7 +372,7 @@ class GpuLoops:
         head = f"for ({type_} {self._base} = {rest} + {own}; {self._base} < {end}; {self._base} += {step})"
         with out.block(head):
             out.add(f"const {each.type} {each.index} = ({each.type}){self._base};")
-            self._statements(body.plain, out)
+            self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
         out.add("#endif")
 
     def _statements(self, stmts: Sequence[object], out: Lines) -> None:

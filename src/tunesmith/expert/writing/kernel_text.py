@@ -14,6 +14,7 @@ from tunesmith.expert.writing.baking import Baked
 from tunesmith.expert.writing.bodies import known_types, unrolled
 from tunesmith.expert.writing.dialect import dialect
 from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.index_division import IndexDivision
 from tunesmith.expert.writing.lines import Lines
 from tunesmith.expert.writing.plan import LoopPlan, Plan
 from tunesmith.expert.writing.rules import kept_extent
@@ -26,6 +27,8 @@ class Loops(Protocol):
     def piece(self) -> str: ...
     @property
     def pieces(self) -> str: ...
+    @property
+    def division(self) -> IndexDivision: ...
     def defines(self) -> list[str]: ...
     def write(self, loop: LoopPlan, out: Lines, scope: set[str]) -> None: ...
 
@@ -83,7 +86,7 @@ class KernelText:
         parameters = [print_parameter(self._baked.parameter(p), plan.language) for p in self._parameters()]
         out.add(_wrapped(f"{function.name}(", parameters))
         with out.block(""):
-            for line in self._baked.lines():
+            for line in (*self._baked.lines(), *self.loops.division.lines()):
                 out.add(line)
             self._totals.declare(out)
             out.add(f"const int {self.loops.lane} = {self._d.thread_x};")
@@ -132,7 +135,9 @@ class KernelText:
         start = f"({type_}){self._row} * {tasks}"
         step = f"({type_}){self._rows} * {tasks}"
         loop = f"for ({type_} {first} = {start}; {first} < {self._tasks}; {first} += {step}) {{"
-        goes_on = [knob.name for knob in (knobs.persistent, knobs.split) if knob.most > 0]
+        goes_on = [knobs.persistent.name] if knobs.persistent.most > 0 else []
+        if knobs.split.most > 0 and plan.counts_tasks:  # else there is a block for every task
+            goes_on.append(knobs.split.name)
         if goes_on:
             out.add(f"#if {' || '.join(goes_on)}  // blocks go on to further tasks")
             out.add(loop, "#else")

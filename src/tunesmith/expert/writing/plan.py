@@ -12,6 +12,7 @@ from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names
 from tunesmith.expert.model.affine import terms
 from tunesmith.expert.model.kernel import Again, Draft, Each, Kernel, Once, Step, Task, When
 from tunesmith.expert.model.value_types import BUILTINS, byte_size
+from tunesmith.expert.writing.beside import Independence, gathered, length_of_all, runs
 from tunesmith.expert.writing.naming import Knobs, Names
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Sites
@@ -62,6 +63,7 @@ class Plan:
     arrays: dict[str, Type]  # pointer parameters
     written: frozenset[str]  # arrays the kernel writes, and their aliases
     element_align: dict[str, int]
+    beside: list[tuple[LoopPlan, ...]] = field(default_factory=list)  # loops that may run side by side
 
     @property
     def language(self) -> str:
@@ -115,7 +117,10 @@ class Plan:
 
 
 def plan(draft: Draft, problem: Problem) -> Plan:
-    kernel = replace(draft.kernel, steps=_own_objects(_flat_kept(draft.kernel)))
+    steps = _own_objects(_flat_kept(draft.kernel))
+    if draft.schedule.beside is not None and len(problem.launches) == 1:
+        steps = gathered(steps, Independence.of(draft.kernel, problem))
+    kernel = replace(draft.kernel, steps=steps)
     if len(problem.launches) != 1:
         raise Unwritable("the problem launches several kernels; the writer writes one")
     texts = [problem.kernel.text, kernel.function.text, *(text for _, text in problem.kernel.headers)]
@@ -135,6 +140,8 @@ def plan(draft: Draft, problem: Problem) -> Plan:
         found.loops[id(each)] = _plan_loop(each, found)
     if found.language != "opencl":  # a CPU's caches keep rows better than its few registers
         _group(kernel.steps, found)
+        if draft.schedule.beside is not None:
+            found.beside = _side_by_side(found)
     return found
 
 
@@ -298,6 +305,20 @@ def _group(steps: Sequence[Step], plan: Plan) -> None:
     for group in ranges.values():
         if len(group.loops) > 1 and plan.sizes.node(group.loops[0].extent) is not None:
             _share(group, plan)
+
+
+def _side_by_side(plan: Plan) -> list[tuple[LoopPlan, ...]]:
+    """Those that take their elements in one way, none of which could keep them, with no pack over an end."""
+    if plan.is_flat:
+        return []
+    found = []
+    for run in runs(plan.kernel.steps, Independence.of(plan.kernel, plan.problem)):
+        loops = tuple(plan.loop(each) for each in run)
+        packed = {any(pack.width for pack in loop.packs) for loop in loops}
+        whole = not any(loop.tail or loop.group is not None for loop in loops)
+        if whole and len(packed) == 1 and plan.sizes.node(length_of_all(run)) is not None:
+            found.append(loops)
+    return found
 
 
 def _range_key(expr: Expr) -> object:

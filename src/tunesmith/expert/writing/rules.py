@@ -11,6 +11,8 @@ from tunesmith.expert.c.nodes import Binary, Expr
 from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.kernel import Again, Draft, Step, When
 from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.writing.beside import length_of_all
+from tunesmith.expert.writing.index_division import division_rules
 from tunesmith.expert.writing.plan import LoopPlan, Plan, loops_in
 from tunesmith.expert.writing.plan import plan as make_plan
 from tunesmith.expert.writing.sizes import factors
@@ -41,9 +43,9 @@ def rules_of(plan: Plan) -> list[Rule]:
             require("whole_warps", f"{lanes} <= 32 or {lanes} % 32 == 0")
         if any(value < 32 and value & (value - 1) for value in knobs.lanes.values):
             require("even_teams", f"{lanes} >= 32 or is_pow2({lanes})")
-        if _has_nested_totals(plan.kernel.steps) and knobs.tasks.most > 1 and knobs.lanes.most > 32:
+        if has_nested_totals(plan.kernel.steps) and knobs.tasks.most > 1 and knobs.lanes.most > 32:
             require("barriers_are_reached", f"{tasks} == 1 or {lanes} <= 32")
-    nested = plan.language == "opencl" and _has_nested_totals(plan.kernel.steps)
+    nested = plan.language == "opencl" and has_nested_totals(plan.kernel.steps)
     if nested and knobs.tasks.most > 1 and knobs.lanes.most > 1:
         require("barriers_are_reached", f"{tasks} == 1 or {lanes} == 1")
     if knobs.vector.most > 1:
@@ -79,12 +81,14 @@ def rules_of(plan: Plan) -> list[Rule]:
             raise Unwritable(
                 "the kernel is not told how many tasks there are, so no block can go on to others"
             )
+    for name, text in division_rules(plan):
+        require(name, text)
     if plan.kernel.kept and (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules
 
 
-def _has_nested_totals(steps: Iterable[Step]) -> bool:
+def has_nested_totals(steps: Iterable[Step]) -> bool:
     """Totals that some tasks of a block may reach and others not."""
     for step in steps:
         if isinstance(step, When | Again):
@@ -168,14 +172,24 @@ def _grid(plan: Plan) -> list[str]:
 
 
 def _pieces(plan: Plan, chunk: str) -> str:
+    length = _longest(plan, [loop.extent for loop in plan.all_loops])
+    beside = plan.draft.schedule.beside
+    if beside is not None and plan.beside:
+        inside = {id(loop) for run in plan.beside for loop in run}
+        lengths = [length_of_all(loop.each for loop in run) for run in plan.beside]
+        rest = [loop.extent for loop in plan.all_loops if id(loop) not in inside]
+        length = f"({_longest(plan, [*lengths, *rest])} if {beside.name} else {length})"
+    return f"max(1, ceildiv({length}, {chunk}))"
+
+
+def _longest(plan: Plan, lengths: Iterable[Expr]) -> str:
     texts: dict[str, None] = {}
-    for loop in plan.all_loops:
-        text = plan.sizes.text(loop.extent)
+    for length in lengths:
+        text = plan.sizes.text(length)
         if text is None:
             raise Unwritable("the length of a loop is not told by the contract, so no grid can cover it")
         texts[text] = None
-    length = next(iter(texts)) if len(texts) == 1 else f"max({', '.join(texts)})"
-    return f"max(1, ceildiv({length}, {chunk}))"
+    return next(iter(texts)) if len(texts) == 1 else f"max({', '.join(texts)})"
 
 
 def block(plan: Plan) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.lines import Lines
 from tunesmith.expert.writing.plan import Plan
+from tunesmith.expert.writing.rules import has_nested_totals
 
 _NEUTRAL = {"+": "0", "*": "1", "^": "0", "|": "0"}
 
@@ -60,7 +61,11 @@ class TeamTotals:
             out.add("#endif")
         if not self._is_hip and self._plan.knobs.lanes.least < 32:
             lanes = self._lanes
-            out.add(f"const unsigned {self._mates} = {lanes} >= 32 ? 0xffffffffu")
+            # Where all threads of a warp come, whatever their tasks, it need not find out who does.
+            whole = f"{lanes} * {self._tasks} % 32 == 0"
+            if has_nested_totals(self._plan.kernel.steps):
+                whole = f"{lanes} >= 32"
+            out.add(f"const unsigned {self._mates} = {whole} ? 0xffffffffu")
             out.add(f"    : ((1u << {lanes} % 32) - 1u) << threadIdx.y * {lanes} % 32;")
 
     def reduce(self, totals: tuple[Total, ...], out: Lines) -> None:

@@ -12,7 +12,7 @@ from tunesmith.expert.model.kernel import Choice, Draft
 from tunesmith.expert.writing.baking import Baked
 from tunesmith.expert.writing.cpu_file import write_opencl
 from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.gpu_loops import GpuLoops
+from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.gpu_prelude import own_names, packs
 from tunesmith.expert.writing.header import header
 from tunesmith.expert.writing.kernel_text import KernelText, guard
@@ -86,12 +86,12 @@ def _write_gpu(plan: Plan) -> str:
     fast, baked = fast_math(plan), Baked.of(plan)
     called = own_names(plan.names)
     inside, totals = guard(plan), TeamTotals(plan)
-    loops = GpuLoops(plan, fast, totals, inside, called["Pack"])
+    loops = SideBySide(plan, fast, totals, inside, called["Pack"])
     kernel = KernelText(plan, fast, baked, loops, totals, inside)
     helpers = helper_texts(plan, fast)
     body = kernel.text()  # before the macros are listed: it says which are used
     texts = "\n".join([body, *("\n".join(helper) for helper in helpers)])
-    code = [fast.macros(texts), *helpers, body.rstrip("\n").split("\n")]
+    code = [fast.macros(texts), loops.division.macros(), *helpers, body.rstrip("\n").split("\n")]
     if any(loop.packs for loop in plan.all_loops):
         code.insert(
             0, packs(plan.draft.schedule, plan.language, called, loops.settles).rstrip("\n").split("\n")

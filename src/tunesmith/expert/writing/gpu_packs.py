@@ -1,0 +1,112 @@
+"""Packs of neighbours in CUDA and HIP: their types, where they lie, and in which order they are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Type
+from tunesmith.expert.c.printing import print_expr
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.writing.index_division import IndexDivision
+from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.packs import Pack
+from tunesmith.expert.writing.plan import LoopPlan, Plan
+
+
+class GpuPacks:
+    """`pack`: the type's name; `here`: the index where a pack starts; `item`: which of a thread's packs."""
+
+    division: IndexDivision
+
+    def __init__(self, plan: Plan, pack: str, here: str, item: str) -> None:
+        self._plan, self._pack, self._here, self._item = plan, pack, here, item
+
+    def _type(self, loop: LoopPlan) -> str:
+        """An int, unless a step beyond the end could overflow it."""
+        reach = [loop.each.stop, Number("2", 2)] if self._is_spread else [loop.each.stop]
+        return "int" if self._plan.sizes.fits_int(*reach) else "long long"
+
+    @property
+    def _is_spread(self) -> bool:
+        return self._plan.is_flat or self._plan.knobs.split.most > 0
+
+    def _pack_type(self, pack: Pack) -> str:
+        base, vec = self._element(pack), self._plan.knobs.vector.name
+        align = 16 if pack.array not in self._plan.arrays else self._plan.element_align[pack.array]
+        if pack.element is not None:
+            align = byte_size(base) or 1
+        number = {0: "1", 1: vec}.get(pack.width, f"{pack.width} * {vec}")
+        limit = str(align)
+        size = byte_size(base)
+        if pack.width == 0:
+            limit = str(min(align, size or 1))
+        elif pack.unit != pack.width:
+            limit = f"{vec} * {size or 1} < {align} ? {vec} * {size or 1} : {align}"
+        return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
+
+    def _element(self, pack: Pack) -> str:
+        if pack.element is not None:
+            return pack.element.base
+        kept = {kept.name: kept.type.base for kept in self._plan.kernel.kept}
+        return kept[pack.array] if pack.array in kept else self._plan.arrays[pack.array].base
+
+    def _address(self, pack: Pack, loop: LoopPlan) -> str:
+        return f"&{print_expr(self._place(pack, loop, Name(self._here)))}"
+
+    def _place(self, pack: Pack, loop: LoopPlan, here: Expr) -> Index:
+        """The pack's first element, where `here` is the first index of the pack."""
+        if loop.each.type != self._type(loop):
+            here = Cast(Type(loop.each.type), here)
+        index = self.division.in_expr(substitute(pack.index, {loop.each.index: here}), _bare(here))
+        base: Expr = Name(pack.array)
+        if pack.offset is not None:
+            offset = self.division.in_expr(substitute(pack.offset, {loop.each.index: here}), _bare(here))
+            base = Binary("+", base, offset)
+        if pack.element is not None:
+            const = pack.array in self._plan.arrays and self._plan.arrays[pack.array].const
+            base = Cast(Type(pack.element.base, 1, const), base)
+        return Index(base, index)
+
+    def _in_turn(self, loads: Sequence[Pack], out: Lines) -> Iterator[list[Pack]]:
+        """Loads that wait for nothing, then the others, with a branch in between where there is no loop."""
+        plan = self._plan
+        at_once = [pack for pack in loads if not self._waits(pack)]
+        later = [pack for pack in loads if self._waits(pack)]
+        once = plan.language == "cuda" and plan.knobs.split.most > 0 and not plan.is_flat
+        if not (at_once and later and once and later[0].array in plan.arrays):
+            yield [*at_once, *later]
+            return
+        yield at_once
+        out.add(f"#if {plan.knobs.split.name}")
+        out.add(f"if (!{later[0].array})  // never so; but the compiler puts no load off beyond a branch")
+        out.add("    __trap();", "#endif")
+        yield later
+
+    def _waits(self, pack: Pack) -> bool:
+        """Whether its place depends on more than parameters, the task and the index."""
+        plan = self._plan
+        told = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
+        told |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
+        names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
+        return not names <= told
+
+    def _load(self, pack: Pack, loop: LoopPlan, out: Lines) -> None:
+        address = self._address(pack, loop)
+        out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_in(pack)}({address});")
+
+    def _way_in(self, pack: Pack) -> str:
+        hinted = self._plan.draft.schedule.load_hint is not None and pack.width > 0
+        if hinted and pack.array in self._plan.arrays and self._plan.is_touched_once(pack):
+            return "load_shared" if pack.array in self._plan.written else "load_once"
+        return "load"
+
+    def _way_out(self, pack: Pack) -> str:
+        hinted = self._plan.draft.schedule.store_hint is not None and pack.array in self._plan.arrays
+        return "store_once" if hinted else "store"
+
+
+def _bare(expr: Expr) -> Expr:
+    """Without the conversion to a loop's own type."""
+    return expr.value if isinstance(expr, Cast) else expr

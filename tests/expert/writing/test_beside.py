@@ -1,0 +1,166 @@
+"""Loops side by side: which may be, that nothing is lost by it, and that loads are under way at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.expert.writing import models
+from tests.expert.writing.building import build_all, configurations, read, variant
+from tests.expert.writing.emulator import needs_emulator
+from tests.expert.writing.models import each, let, total
+from tests.expert.writing.test_builds import instructions
+from tests.expert.writing.test_emulated import compare
+from tests.running import FIXTURES
+from tunesmith.core.problem import Problem
+from tunesmith.expert.c.nodes import Name, Ternary, Type
+from tunesmith.expert.c.parse import read_expression
+from tunesmith.expert.c.printing import print_expr
+from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Step
+from tunesmith.expert.model.lift import lift
+from tunesmith.expert.writing import write
+from tunesmith.expert.writing.beside import Independence, either, gathered, runs
+from tunesmith.problems import load_problem
+
+SCHEDULE = replace(
+    models.MAP,
+    lanes=models.choice("LANES", 4, 32, 96, 128, default=128),
+    tasks=models.choice("TASKS", 1, 4),
+    beside=models.choice("BESIDE", 0, 1),
+    fast=None,
+    load_hint=None,
+)
+
+
+def _lifted(folder: Path) -> tuple[Kernel, Problem]:
+    problem = load_problem(folder)[0]
+    kernel = lift(problem)
+    assert isinstance(kernel, Kernel)
+    return kernel, problem
+
+
+def rotary() -> tuple[Kernel, Problem]:
+    return _lifted(models.ROOT / "examples/cuda/rotary_embedding")
+
+
+def split_parts() -> tuple[Kernel, Problem]:
+    return _lifted(FIXTURES / "zoo/split_parts")
+
+
+# -- which loops ------------------------------------------------------------------------------------
+
+RULES = Independence({"out": "out", "other": "other", "x": "x", "view": "x"}, frozenset(("row",)))
+FIRST = each("n", "out[i] = x[i];")
+SECOND = each("m", "other[i] = x[i];")
+
+
+@pytest.mark.parametrize(
+    ("steps", "lengths"),
+    [
+        ((FIRST, SECOND), [2]),
+        ((FIRST, each("m", "other[i] = out[i];")), []),  # reads what the first writes
+        ((FIRST, each("m", "out[i + n] = x[i];")), []),  # writes it as well
+        ((FIRST, each("m", "view[i] = 0.0f;")), []),  # writes what the first reads, by another name
+        ((FIRST, each("m", "s += x[i];", total("s", "+", "0.0f"))), []),
+        ((FIRST, each("m", "other[i] = row[i];")), []),  # what a loop has kept
+        ((FIRST, each("m", "atomicAdd(&out[0], x[i]);")), []),
+        ((FIRST, let("const float a = x[0];"), SECOND), [2]),  # may be known before
+        ((FIRST, let("const float a = out[0];"), SECOND), []),
+        ((FIRST, SECOND, each("k", "other[i] = 1.0f;")), [2]),
+    ],
+)
+def test_loops_that_do_not_depend_on_each_other(steps: tuple[Step, ...], lengths: list[int]) -> None:
+    assert [len(run) for run in runs(gathered(steps, RULES), RULES)] == lengths
+
+
+def test_what_stands_between_comes_first() -> None:
+    between = let("const float a = x[0];")
+    assert [type(step) for step in gathered((FIRST, between, SECOND), RULES)] == [Let, Each, Each]
+
+
+def test_what_two_addresses_share_is_computed_once() -> None:
+    types = {
+        "q": Type("float", 1),
+        "k": Type("float", 1),
+        "a": Type("int"),
+        "b": Type("int"),
+        "i": Type("int"),
+    }
+    one, other = read_expression("q[i * a + i / 3]"), read_expression("k[i * b + i / 3]")
+    found = either(Name("first"), one, other, types)
+    assert found is not None
+    assert print_expr(found) == "(first ? q : k)[i * (first ? a : b) + i / 3]"
+
+
+def test_a_choice_does_not_convert() -> None:
+    types = {"q": Type("float", 1), "a": Type("int"), "b": Type("unsigned int")}
+    one, other = read_expression("q[a - 8]"), read_expression("q[b - 8]")
+    assert either(Name("first"), one, other, types) is None
+    same = either(Name("first"), one, read_expression("q[a - 4]"), types)
+    assert same is not None
+    assert any(isinstance(node, Ternary) for node in (same.index.right,))  # type: ignore[union-attr]
+
+
+# -- what is written --------------------------------------------------------------------------------
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"BESIDE": 1},
+        {"BESIDE": 1, "LANES": 4, "TASKS": 4, "VEC": 4, "ITEMS": 2},
+        {"BESIDE": 1, "LANES": 32, "VEC": 8, "SPLIT": 1, "STORE": 1},
+        {"BESIDE": 0, "LANES": 32, "VEC": 2, "ITEMS": 2, "SPLIT": 1},
+        {"BESIDE": 1, "LANES": 96, "VEC": 2, "ITEMS": 4, "SPLIT": 1, "TASKS": 4},
+    ],
+)
+def test_loops_that_are_alike(values: dict[str, int], tmp_path: Path) -> None:
+    sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 24, "rot_dim": 16, "max_pos": 16}
+    compare(rotary, SCHEDULE, sizes, tmp_path, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("a", "b", "values"),
+    [
+        (37, 51, {"BESIDE": 1}),
+        (37, 3, {"BESIDE": 1, "LANES": 32, "ITEMS": 4, "SPLIT": 1}),
+        (96, 160, {"BESIDE": 1, "LANES": 4, "TASKS": 4, "VEC": 4, "ITEMS": 2}),
+        (96, 8, {"BESIDE": 1, "LANES": 32, "VEC": 2, "SPLIT": 1, "STORE": 1}),
+        (8, 200, {"BESIDE": 0, "LANES": 32, "VEC": 4, "SPLIT": 1, "ITEMS": 4}),
+    ],
+)
+def test_loops_that_differ(a: int, b: int, values: dict[str, int], tmp_path: Path) -> None:
+    compare(split_parts, SCHEDULE, {"rows": 4, "a": a, "b": b}, tmp_path, **values)
+
+
+@needs_emulator
+def test_loops_that_differ_without_packs(tmp_path: Path) -> None:
+    plain = replace(SCHEDULE, vector=None, store_hint=None)
+    compare(split_parts, plain, {"rows": 4, "a": 70, "b": 45}, tmp_path, BESIDE=1, ITEMS=2, SPLIT=1, LANES=32)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("model", [rotary, split_parts])
+def test_configurations_compile(model: models.Model) -> None:
+    kernel, problem = model()
+    template = read(write(Draft(kernel, SCHEDULE), problem), problem)
+    configs = configurations(template, problem, pairs=8)
+    made = [variant(template, problem, config) for config in configs]
+    for config, result in zip(configs, build_all(made), strict=True):
+        assert not isinstance(result, Exception), f"{config}: {result}"
+
+
+@needs_nvrtc
+def test_alike_loops_are_loaded_by_one_set_of_instructions() -> None:
+    apart = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1)
+    beside = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1, BESIDE=1)
+    loads = [
+        sum(a.count for a in found.accesses if (a.space, a.direction, a.width) == ("global", "load", 16))
+        for found in (apart, beside)
+    ]
+    assert loads == [8, 4]

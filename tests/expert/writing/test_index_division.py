@@ -1,0 +1,67 @@
+"""Cheaper divisions of indices: the same quotients where the template allows them, and fewer instructions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.expert.writing import models
+from tests.expert.writing.building import read
+from tests.expert.writing.emulator import needs_emulator
+from tests.expert.writing.test_beside import SCHEDULE, rotary
+from tests.expert.writing.test_builds import instructions
+from tests.expert.writing.test_emulated import compare
+from tunesmith.core.template import Template
+from tunesmith.expert.model.kernel import Draft
+from tunesmith.expert.writing import structural_rules, write
+
+DIVIDING = replace(SCHEDULE, divide=models.choice("DIVIDE", 0, 1, 2))
+
+
+def _template() -> Template:
+    kernel, problem = rotary()
+    return read(write(Draft(kernel, DIVIDING), problem), problem)
+
+
+def test_forms_are_legal_where_they_are_exact() -> None:
+    kernel, problem = rotary()
+    rules = {name: text for kind, name, text in structural_rules(Draft(kernel, DIVIDING), problem)}
+    assert rules["shifts"] == "DIVIDE != 1 or is_pow2(rot_dim // 2)"
+    assert "rot_dim // 2 > 1 and (heads * (rot_dim // 2)) * (rot_dim // 2) < 4294967296" in rules["products"]
+
+
+@pytest.mark.parametrize(
+    ("divide", "rot_dim", "legal"), [(0, 6, True), (1, 6, False), (2, 6, True), (1, 8, True), (2, 2, False)]
+)
+def test_what_a_form_cannot_divide_by_is_not_tried(divide: int, rot_dim: int, legal: bool) -> None:
+    given = {"DIVIDE": divide, "rot_dim": rot_dim, "heads": 4, "kv_heads": 2}
+    rules = [c.expr for c in _template().space.constraints if c.name in ("shifts", "products")]
+    assert len(rules) == 2
+    assert all(rule.holds(given) for rule in rules) == legal
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("rot_dim", "values"),
+    [
+        (16, {"DIVIDE": 1, "BESIDE": 1, "VEC": 4, "LANES": 32, "SPLIT": 1}),
+        (16, {"DIVIDE": 1, "VEC": 1, "ITEMS": 2}),
+        (24, {"DIVIDE": 2, "BESIDE": 1, "VEC": 4, "LANES": 4, "TASKS": 4}),
+        (14, {"DIVIDE": 2, "LANES": 96, "ITEMS": 4}),
+        (32, {"DIVIDE": 2, "BESIDE": 1, "VEC": 8, "SPLIT": 1, "LANES": 32}),
+    ],
+)
+def test_results_stay_the_same(rot_dim: int, values: dict[str, int], tmp_path: Path) -> None:
+    sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 40, "rot_dim": rot_dim, "max_pos": 16}
+    compare(rotary, DIVIDING, sizes, tmp_path, **values)
+
+
+@needs_nvrtc
+def test_fewer_instructions_are_left() -> None:
+    plain, shifts, products = (
+        instructions(rotary, DIVIDING, VEC=8, SPLIT=1, BESIDE=1, DIVIDE=way).all.total for way in (0, 1, 2)
+    )
+    assert shifts < products < plain
