@@ -14,6 +14,7 @@ from tunesmith.core.dialogue import Exchange, Question
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 
+MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of its lines a planner is shown: the first
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -53,6 +54,6 @@ def analysis_text(exchange: Exchange) -> str:
     given = set(_NUMBER.findall("\n".join(m.text for m in exchange.request.messages)))
     shown = [line for line in found.evidence if set(_NUMBER.findall(line)) <= given]
     made_up = len(found.evidence) - len(shown)
-    lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown)]
+    lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MOST_EVIDENCE])]
     lines += [f"- ({made_up} more left out: they cite numbers that were not measured)"] if made_up else []
-    return "\n".join([*lines, *(f"Advice: {line}" for line in found.advice)])
+    return "\n".join([*lines, *(f"Advice: {line}" for line in found.advice[:MOST_ADVICE])])

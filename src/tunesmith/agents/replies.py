@@ -39,8 +39,8 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What bounds the kernel. `evidence` repeats numbers that were given, with their names."""
 
     bound: Sentence
-    evidence: Annotated[tuple[Sentence, ...], msgspec.Meta(min_length=1, max_length=12)]
-    advice: Annotated[tuple[Sentence, ...], msgspec.Meta(max_length=8)] = ()
+    evidence: Annotated[tuple[Sentence, ...], msgspec.Meta(min_length=1, max_length=64)]
+    advice: Annotated[tuple[Sentence, ...], msgspec.Meta(max_length=64)] = ()
 
 
 ANALYSIS = (

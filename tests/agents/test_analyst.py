@@ -1,0 +1,30 @@
+"""What a planner is told of an analyst's reply."""
+
+from __future__ import annotations
+
+import json
+
+from tunesmith.agents.analyst import MOST_ADVICE, MOST_EVIDENCE, analysis_text
+from tunesmith.core.dialogue import Exchange, Message, Reply, Request
+
+REQUEST = Request(1, "analyst", (Message("user", "the original takes 12.5 µs"),), "json")
+
+
+def told(evidence: list[str], advice: list[str]) -> list[str]:
+    reply = Reply(json.dumps({"bound": "latency", "evidence": evidence, "advice": advice}))
+    return analysis_text(Exchange(REQUEST, 1, 0, reply)).splitlines()
+
+
+def test_numbers_that_nobody_gave_are_left_out() -> None:
+    assert told(["it takes 12.5 µs", "occupancy is 0.3"], []) == [
+        "Bound: latency",
+        "- it takes 12.5 µs",
+        "- (1 more left out: they cite numbers that were not measured)",
+    ]
+
+
+def test_of_long_lists_the_first_lines_are_told() -> None:
+    lines = told(["it takes 12.5 µs"] * 20, [f"change {'again ' * i}" for i in range(20)])
+    assert lines.count("- it takes 12.5 µs") == MOST_EVIDENCE
+    assert sum(line.startswith("Advice: ") for line in lines) == MOST_ADVICE
+    assert lines[-1] == "Advice: change " + "again " * (MOST_ADVICE - 1)
