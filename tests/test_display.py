@@ -159,10 +159,16 @@ class TestProgress:
         stream = StringIO()
         wide = Condition("wide_access", "VEC >= 4", "narrow_access", "3 of 3", 0.4)
         with Progress(stream).live() as progress:
-            steps = (Steered(Focus((wide,), 8, 40), "narrow loads"), Steered(None, "it was wrong"))
+            focus = Focus((wide,), 8, 40)
+            steps = (
+                Steered(focus, "narrow loads"),
+                Steered(focus, "the same"),
+                Steered(None, "it was wrong"),
+            )
             listen(progress, started(), *steps)
         assert stream.getvalue().splitlines() == [
             "00:00 the search looks first at VEC >= 4 (8 of 40): narrow loads",
+            "00:00 the search goes on as before: the same",
             "00:00 the search looks everywhere: it was wrong",
         ]
 

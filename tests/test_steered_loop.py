@@ -20,13 +20,13 @@ from tests.test_loop import (
     cost,
     kinds_of,
 )
-from tunesmith.core.events import Measured, Profiled, Settings, Steered
+from tunesmith.core.events import Asked, Measured, Profiled, Settings, Steered
 from tunesmith.core.outcome import Status
 from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.report import build_report
 from tunesmith.core.space import Config
-from tunesmith.core.state import State
+from tunesmith.core.state import State, fold
 from tunesmith.core.steering_steps import NO_ANSWERS
 from tunesmith.search.default import Default
 from tunesmith.search.focused import Focused
@@ -151,6 +151,36 @@ def test_a_wrong_focus_is_undone_with_the_reason_and_not_taken_up_again() -> Non
     best = state.verified[0].outcome.trial.config
     assert best is not None
     assert best["VEC"] != 4
+
+
+def test_when_a_focus_is_undone_the_next_builds_are_asked_for_everywhere() -> None:
+    """What was built for it stays in the pool, and does not keep others out."""
+    ahead = 16
+    run = run_of(replace(STEER, ahead=ahead), lab=a_lab(cost=misled, verdict=misled))
+    run.go()
+    records = run.journal.records
+    undone = next(r.number for r in records if isinstance(r.event, Steered) and r.event.dropped)
+    before = fold(records[: undone + 1])
+    focus = before.steered[-2].focus
+    assert focus is not None
+    waiting = [s.config for s in before.pool] + [t.config for t in before.building]
+    assert len(waiting) > ahead // 2, "else builds would have been asked for anyway"
+    following = [r.event for r in records[undone + 1 :] if isinstance(r.event, Asked)]
+    first_builds = next(i for i, e in enumerate(following) if e.trials[0].effort == "build")
+    assert first_builds <= 1, "after one batch at most, not when half of the pool has been measured"
+    asked = [t.config for t in following[first_builds].trials]
+    assert len(asked) == ahead
+    assert any(not focus.holds(c) for c in asked if c is not None)
+
+
+def test_a_second_look_that_changes_nothing_is_told_as_such() -> None:
+    lab = FakeLab(no_profiles="", diagnosis=lambda _config, workload: diagnosed(None, workload))
+    run = run_of(replace(STEER, evals=48), lab=lab)  # looks again when part of the focus is still open
+    state = run.go()
+    unmoved = [s for s, moved in zip(state.steered, state.moved, strict=True) if not moved and s.focus]
+    assert [s.reason for s in unmoved if "nothing more that the template answers" in s.reason]
+    report = build_report(PROBLEM, state, template_of=lambda _config: ANSWERED)
+    assert [s.moved for s in report.steering] == list(state.moved)
 
 
 def test_without_leave_nothing_is_looked_at() -> None:

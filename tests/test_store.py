@@ -160,6 +160,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: int, damage: bytes) -> No
     with pytest.raises(BadInput, match="the journal is damaged") as caught:
         read(path)
     assert caught.value.where == f"{path}:{line + 1}"
+    assert "_Line" not in str(caught.value)
     assert caught.value.hint
 
 

@@ -290,12 +290,18 @@ def profile(
     target: Annotated[Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")],
     template: OneTemplate = None,
     values: Annotated[
-        str | None, typer.Option("--config", help='Of the template: "BLOCK=128 VEC=4"; the rest by default.')
+        str | None,
+        typer.Option(
+            "--config", help='Of the template, or the winner\'s: "BLOCK=128 VEC=4"; the rest by default.'
+        ),
     ] = None,
     workload: Annotated[list[str] | None, typer.Option(help="Only this one; several may be named.")] = None,
     counters: Annotated[
         bool, typer.Option("--counters/--no-counters", help="Ask the hardware's counters, where permitted.")
     ] = True,
+    remeasure: Annotated[
+        bool, typer.Option("--remeasure", help="Measure the device's ceilings again, whatever is kept.")
+    ] = False,
     backend: Backend = None,
     device: DeviceName = None,
     out: Annotated[
@@ -316,7 +322,11 @@ def profile(
                 values=values,
                 workloads=workload or (),
                 counters=counters,
+                remeasure=remeasure,
                 out=out,
+                chosen_by_flag=[
+                    f for f, given in (("--backend", backend), ("--device", device)) if given is not None
+                ],
             )
         if page.missing:
             if not as_json:

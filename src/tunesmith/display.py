@@ -96,6 +96,8 @@ class Progress:
                 where = (
                     f"looks first at {focus} ({focus.inside} of {focus.of})" if focus else "looks everywhere"
                 )
+                if focus and not state.moved[-1]:
+                    where = "goes on as before"
                 self._say(f"the search {where}: {reason}")
             case Decided("finish", reason):
                 self._say(f"search ended: {reason}")

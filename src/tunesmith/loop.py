@@ -244,7 +244,7 @@ class Loop:
         """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
         search = self._of_one()
         ahead, possible = self.settings.ahead, search.may_build()
-        missing = min(possible, ahead - len(self._state.pool) - len(self._state.building))
+        missing = min(possible, ahead - search.ahead())
         if missing <= 0 or missing < min(possible, ahead // 2):
             return False
         proposal = self.searcher.ask(search.view(None), missing)

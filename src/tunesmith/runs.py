@@ -371,6 +371,8 @@ class _Run:
                 self.problem, self.templates, settings, lab, self.journal, self.listener, self.talk
             )
             try:
+                if settings.steer:
+                    lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
                 return loop.run()
             finally:
                 lab.close()

@@ -12,7 +12,8 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tunesmith.core.aside import set_aside, taken_in
@@ -23,6 +24,7 @@ from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Event, Recorded
 from tunesmith.core.outcome import Timing
 from tunesmith.core.profile.facts import Ceilings
+from tunesmith.core.profile.possible import is_sound
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
 CEILINGS_FORMAT = 1  # counts changes of how ceilings are measured or written
@@ -369,10 +371,14 @@ class CeilingsCache:
     def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
         """None: never measured, damaged, or measured in another way than today."""
         try:
-            kept = decode(self._file(device).read_bytes(), _KeptCeilings)
+            file = self._file(device)
+            kept, changed = decode(file.read_bytes(), _KeptCeilings), file.stat().st_mtime
         except (OSError, Malformed):
             return None
-        return (kept.ceilings, kept.notes) if kept.format == CEILINGS_FORMAT else None
+        if kept.format != CEILINGS_FORMAT or not is_sound(kept.ceilings):
+            return None
+        day = kept.ceilings.measured_on or datetime.fromtimestamp(changed, UTC).date().isoformat()
+        return replace(kept.ceilings, measured_on=day), kept.notes
 
     def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
         kept = _KeptCeilings(CEILINGS_FORMAT, device.name, device.driver, ceilings, notes)

@@ -97,8 +97,8 @@ def test_a_line_cut_anywhere_is_malformed() -> None:
         (b'{"number":0,"at":0.0,"type":"Invented","event":{}}', "unknown event 'Invented'"),
         (b'{"number":0,"at":0.0,"type":"Stopped","event":{}}', "missing required field `reason`"),
         (b'{"number":0,"at":0.0,"type":"Stopped","event":{"reason":3}}', "Expected `str`"),
-        (b"[" * 100_000, "not a _Line"),
-        (b'{"number":0,"at":0.0,"type":"Stopped","event":' + b"[" * 100_000, "not a _Line"),
+        (b"[" * 100_000, "not a line of a journal"),
+        (b'{"number":0,"at":0.0,"type":"Stopped","event":' + b"[" * 100_000, "not a line of a journal"),
     ],
 )
 def test_what_is_wrong_is_said(data: bytes, words: str) -> None:

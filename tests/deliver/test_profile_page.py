@@ -8,30 +8,29 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.lab.labs import device_of
+from tunesmith.core.device import Resources
 from tunesmith.core.profile.diagnose import diagnose
 from tunesmith.core.profile.facts import (
+    Access,
     BlockTime,
     Ceilings,
     Counters,
     Experiments,
+    Instructions,
     LaunchFacts,
     LaunchPart,
+    Mix,
     Operations,
     Point,
     Profile,
+    StaticFacts,
     Work,
 )
 from tunesmith.core.profile.page import ProfilePage, View, WorkloadPage
-from tunesmith.deliver.profile_page import (
-    WIDTH,
-    bytes_text,
-    ceilings_text,
-    page_lines,
-    scaled,
-    seconds_text,
-    work_text,
-)
-from tunesmith.deliver.roofline_plot import roofline_svg
+from tunesmith.core.profile.roofline import Ceiling
+from tunesmith.deliver.profile_page import WIDTH, ceilings_text, page_lines, work_text
+from tunesmith.deliver.quantities import bytes_text, scaled, seconds_text
+from tunesmith.deliver.roofline_plot import roofline_svg, roofs_of
 
 CEILINGS = Ceilings(
     copy=tuple(Point(4**k << 16, 1e-6 + (4**k << 16) / 4e12) for k in range(8)),
@@ -80,13 +79,76 @@ def test_the_page_has_what_was_found_side_by_side() -> None:
     assert lines[0] == "softmax on a device (driver 1), built with nvrtc 13.0"
     (times_line,) = [line for line in lines if line.startswith("  time ") and "20 µs" in line]
     assert "900.0 µs" in times_line
-    assert "DRAM 42 %, 16.0 sectors a load, waiting mostly for memory (70 %)" in " ".join(text.split())
-    assert "50 % of the whole" in text
+    assert "DRAM 42 %, 16.0 sectors a load, waiting for memory 70 %" in " ".join(text.split())
+    assert "half the grid 10 µs of 20 µs (50 %)" in " ".join(text.split())
     assert "→ " in text
     assert "said by the lab" in text
     assert text.count("said by the lab") == 1  # what all of them say is said once
     assert text.endswith("somewhere/roofline.svg")
     assert all(len(line) <= WIDTH for line in lines)
+
+
+def alone(profile: Profile) -> str:
+    """The page of this one kernel, as one line."""
+    shown = WorkloadPage("large", {}, False, (View(profile, diagnose(profile)),))
+    return " ".join(" ".join(page_lines(page(workloads=(shown,)))).split())
+
+
+def test_what_the_build_the_code_and_the_launch_tell() -> None:
+    own = view("original", "large", 2e-4).profile
+    accesses = (
+        Access("global", "load", 16, "strided", True, 4, 16),
+        Access("global", "load", 2, "strided", True, 1, 2),
+        Access("global", "store", 8, "strided", False, 3, 8),
+        Access("shared", "load", 4, "strided", True, 9, 4),
+    )
+    mix = Mix(total=200, fp64=3, division=1, local_load=5, local_store=7, tensor=2, slow_conversion=4)
+    static = StaticFacts(
+        Resources(registers=40, shared=0, spills=8, private=64), Instructions(mix, mix, accesses)
+    )
+    assert own.launch is not None
+    launch = replace(own.launch, blocks=1, waves=1.25, last_wave=0.25, idle_lanes=0.375, surplus=0.5)
+    text = alone(replace(own, static=static, launch=launch))
+    for words in (
+        "40 registers, 0 bytes shared, 8 bytes spilled, 64 bytes of stack",
+        "200 instructions, global loads 16 B ×4, 2 B ×1, global stores 8 B ×3, 12 local accesses, 3 in fp64, "
+        "1 integer division, 4 slow conversions, 2 tensor instructions",
+        "1 block of 128 threads on 16 units, 1.25 waves, the last 25 % full, 38 % of the lanes without a "
+        "thread, 50 % of the threads without an element",
+    ):
+        assert words in text
+
+
+def test_what_was_counted() -> None:
+    own = view("original", "large", 2e-4).profile
+    counted = Counters(
+        dram=0.4,
+        eligible_warps=0.31,
+        load_sectors=4.0,
+        store_sectors=8.0,
+        shared_wavefronts=200.0,
+        shared_conflicts=50.0,
+        stalls=(("memory", 0.6), ("barrier", 0.2), ("math", 0.12), ("branch", 0.05)),
+    )
+    assert (
+        "DRAM 40 %, 0.31 warps ready a cycle, 4.0 sectors a load, 8.0 sectors a store, bank conflicts 25 % "
+        "of shared memory's cycles, waiting for memory 60 %, barrier 20 %, math 12 %"
+    ) in alone(replace(own, counters=counted))
+
+
+@pytest.mark.parametrize(("confidence", "word"), [(0.9, "sure"), (0.65, "likely"), (0.35, "a guess")])
+def test_how_sure_a_finding_is_stands_in_words(confidence: float, word: str) -> None:
+    own = view("original", "large", 2e-4)
+    one = replace(own.diagnosis.findings[0], confidence=confidence, gain=0.5)
+    shown = replace(own, diagnosis=replace(own.diagnosis, findings=(one,)))
+    text = "\n".join(page_lines(page(workloads=(WorkloadPage("large", {}, False, (shown,)),))))
+    assert f"({word}, about 50 % of the time, by the code)" in text
+
+
+def test_what_cannot_run_is_said_in_place_of_findings() -> None:
+    text = alone(Profile("BLOCK=4096", "large", cannot_run="4096 threads are too many"))
+    assert "BLOCK=4096: cannot run: 4096 threads are too many" in text
+    assert "machine code" not in text
 
 
 def test_names_cannot_act_on_a_terminal() -> None:
@@ -122,6 +184,8 @@ def test_numbers_read_well() -> None:
     assert scaled(4.8e12) == "4.8 T"
     assert "launch 2.1 µs, 1.2 µs in a graph" in ceilings_text(CEILINGS)
     assert ceilings_text(Ceilings()) == "none were measured"
+    assert ceilings_text(replace(CEILINGS, measured_on="2026-11-15")).endswith(" (measured 2026-11-15)")
+    assert "copy" not in ceilings_text(Ceilings(copy=(Point(64, 0.0),), launch=1e-6))
     assert "2 Gflop in fp32" in work_text(Work(1, 1, Operations(fp32=2e9)))
 
 
@@ -154,6 +218,28 @@ def test_the_plot_has_the_curve_the_floor_and_the_points() -> None:
         assert words in text
     assert text.count("<circle") == 3 + 2  # the points, and the legend's
     assert roofline_svg(page()) == roofline_svg(page())
+
+
+def test_stated_operations_have_a_roof_of_their_own() -> None:
+    """2 Gflop at 60 Tflop/s take 33 µs: of 64 MiB that are 2013 GB/s."""
+    text = roofline_svg(page()).decode()
+    assert roofs_of(page())[0] == ("decode", Ceiling.FP32, 64.0, pytest.approx(2013, rel=1e-3))
+    assert "fp32 rate, decode" in text
+    assert text.count("fp32 rate, ") == 2  # one for each workload
+    silent = tuple(
+        replace(w, views=tuple(replace(v, profile=replace(v.profile, work=Work(1, 1))) for v in w.views))
+        for w in page().workloads
+    )
+    assert "fp32 rate" not in roofline_svg(page(workloads=silent)).decode()
+
+
+def test_a_third_kernel_has_a_point_and_the_line_ends_at_the_winner() -> None:
+    own = page().workloads[0]
+    three = replace(own, views=(*own.views, view("BLOCK=32", "decode", 5e-5)))
+    with_two = roofline_svg(page(workloads=(own,))).decode()
+    with_three = roofline_svg(page(workloads=(three,))).decode()
+    assert with_three.count("<circle") == with_two.count("<circle") + 1
+    assert with_three.count("<line") == with_two.count("<line")
 
 
 def test_of_several_launches_each_is_told_with_its_share() -> None:

@@ -238,9 +238,11 @@ def test_what_bounds_it_and_where_the_search_looked() -> None:
     )
     steering = (
         SteeringReport(0, "VEC >= 4", 40, "the original shows narrow_access"),
+        SteeringReport(9, "VEC >= 4", 40, "nothing more that the template answers", moved=False),
         SteeringReport(17, "", 0, "the last 24 found nothing better"),
     )
-    report = replace(REPORT, bounds=bounds, steering=steering)
+    notes = ("fp16 was not measured: <i>why</i>",)
+    report = replace(REPORT, bounds=bounds, steering=steering, profile_notes=notes)
     text = report_markdown(report)
     assert "| small | latency | 3.50 | bandwidth | 1.04 | narrow access: 3 of 3 |" in text
     assert "| wide | not known |  | the original stays |  | OSError: &lt;b&gt;gone&lt;/b&gt; |" in text
@@ -248,6 +250,8 @@ def test_what_bounds_it_and_where_the_search_looked() -> None:
         "- after 0 evaluations at VEC &gt;= 4 (40 configurations): the original shows narrow&#95;access"
         in text
     )
+    assert "- after 9 evaluations as before: nothing more that the template answers" in text
+    assert "- fp16 was not measured: &lt;i&gt;why&lt;/i&gt;" in text
     assert "- after 17 evaluations everywhere alike: the last 24 found nothing better" in text
     assert "What bounds it" not in report_markdown(REPORT)
-    assert json.loads(report_json(report))["steering"][1]["after"] == 17
+    assert json.loads(report_json(report))["steering"][2]["after"] == 17

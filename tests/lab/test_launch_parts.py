@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.lab.in_process import Log
 from tests.lab.labs import scale_problem
-from tests.lab.test_profiling import _plan, profiler
+from tests.lab.test_profiling import Recorder, _plan, profiler
 from tunesmith.core.profile.diagnose import diagnose
 from tunesmith.core.profile.facts import LaunchFacts, LaunchPart, Profile, StaticFacts
 from tunesmith.lab.launch_parts import main_place, prefixes, shares
@@ -43,17 +44,20 @@ def test_shares_are_what_each_adds(first_ones: list[float], whole: float, expect
 
 def test_a_profile_covers_every_launch() -> None:
     problem = scale_problem(TWO)
-    with profiler(problem) as own:
+    recorder = Recorder(Log())
+    with profiler(problem, recorder) as own:
         found = own.profile(Subject(), problem.workloads[0]).profile
     assert [part.launch.blocks for part in found.parts] == [2, 16]
     assert [part.share for part in found.parts] == pytest.approx([0.5, 0.5])
     assert found.static.resources.registers == 32
-    with profiler(problem) as own:
+    with profiler(problem, recorder) as own:
         known = own.known(Subject(), problem.workloads[0], 1e-5).profile
     assert [part.share for part in known.parts] == [None, None]
     assert known.launch is not None
     assert known.launch.blocks == 16, "the one with the most threads"
     assert main_place(_plan(problem).launches) == 1
+    told = found.parts.index(found.main) if found.main else None
+    assert [what.main for what, _ in recorder.asked] == [told, 1], "counters are those of the launch told of"
 
 
 def facts(blocks: int) -> LaunchFacts:

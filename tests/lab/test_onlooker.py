@@ -24,13 +24,14 @@ TEMPLATE = parse_template(template_text(BLOCKS, CODE), path="t.fake", problem=PR
 
 
 class Kept:
-    def __init__(self, ceilings: Ceilings | None = CEILINGS) -> None:
+    def __init__(self, ceilings: Ceilings | None = CEILINGS, notes: tuple[str, ...] = ()) -> None:
         self.ceilings = ceilings
+        self.notes = notes
         self.asked = 0
 
     def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
         self.asked += 1
-        return None if self.ceilings is None else (self.ceilings, ())
+        return None if self.ceilings is None else (self.ceilings, self.notes)
 
     def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
         raise AssertionError("a simulated device has none to keep")
@@ -48,7 +49,8 @@ class Watching:
         self.builders = Builders(lambda: spawn("build"), device, 1)  # type: ignore[arg-type,return-value]
         self.runner = Runner(spawn("device"), device)  # type: ignore[arg-type]
         none = counting or NoCounting("nobody counts here")
-        self.onlooker = Onlooker(PROBLEM, device, none, nothing_read, kept, 0, lambda _text: None)
+        self.said: list[str] = []
+        self.onlooker = Onlooker(PROBLEM, device, none, nothing_read, kept, 0, self.said.append)
 
     def look(self, config: Config | None, seconds: float = 1e-4) -> Profiled:
         name = PROBLEM.workloads[0].name
@@ -66,6 +68,27 @@ def test_it_is_what_the_known_time_means_and_nothing_is_timed(config: Config | N
     assert twice.diagnosis.distance == pytest.approx(2 * (once.diagnosis.distance or 0))
     assert watching.log.of(TimeRuns) == []
     assert kept.asked == 1, "once for all of a run"
+
+
+def test_ceilings_are_there_before_the_first_look_and_their_notes_go_along() -> None:
+    kept = Kept(notes=("fp16 was not measured",))
+    watching = Watching(kept)
+    watching.onlooker.prepare(watching.builders, watching.runner)
+    assert kept.asked == 1
+    looks = [watching.look(None), watching.look(TEMPLATE.default)]
+    assert kept.asked == 1
+    assert all("fp16 was not measured" in looked.notes for looked in looks)
+
+
+def test_ceilings_that_cannot_be_measured_do_not_end_the_run() -> None:
+    class Broken(Kept):
+        def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
+            raise RuntimeError("the disk\nis gone")
+
+    watching = Watching(Broken())
+    watching.onlooker.prepare(watching.builders, watching.runner)
+    assert watching.said == ["ceilings were not measured: RuntimeError: the disk"]
+    assert watching.look(None).notes == ("RuntimeError: the disk",)
 
 
 def test_counters_are_taken_where_someone_counts() -> None:

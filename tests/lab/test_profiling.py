@@ -46,7 +46,7 @@ class Recorder:
 
     def count(self, what: ToCount) -> Counted:
         self.asked.append((what, len(self.log.of(TimeRuns))))
-        return Counted(Counters(dram=0.5), "", 3.0)
+        return Counted(Counters(dram=0.5))
 
 
 @contextmanager
@@ -109,8 +109,12 @@ def test_half_the_grid_is_the_first_half_of_the_blocks() -> None:
     halved = half_grid(plan)
     assert halved is not None
     assert halved.launches[0].grid == (8, 1, 1)
-    one = replace(plan, launches=(replace(plan.launches[0], grid=(1, 9, 1)), *plan.launches))
+    one = replace(plan, launches=(replace(plan.launches[0], grid=(1, 1, 1)), *plan.launches))
     assert half_grid(one) is None  # every launch must have several
+    for grid, half in (((1, 9, 1), (1, 5, 1)), ((4, 6, 1), (4, 3, 1)), ((2, 1, 3), (2, 1, 2))):
+        deep = half_grid(replace(plan, launches=(replace(plan.launches[0], grid=grid),)))
+        assert deep is not None
+        assert deep.launches[0].grid == half
     for word in ({"cooperative": True}, {"cluster": (2, 1, 1)}):
         waits = replace(plan, launches=(replace(plan.launches[0], **word),))  # type: ignore[arg-type]
         assert half_grid(waits) is None
@@ -148,8 +152,12 @@ def test_a_kernel_that_cannot_run_is_told_not_raised() -> None:
     problem = scale_problem(('block = ["64"]', 'block = ["4096"]'))
     with profiler(problem) as own:
         looked = own.profile(Subject(), problem.workloads[0])
+        assert own.refusal(Subject(), problem.workloads[0]) == looked.profile.cannot_run
     assert looked.profile.seconds is None
-    assert looked.notes[0].startswith("original at small cannot run: ")
+    assert "4096" in looked.profile.cannot_run
+    assert looked.notes == ()
+    with profiler(scale_problem()) as own:
+        assert own.refusal(Subject(), problem.workloads[0]) == ""
 
 
 def test_a_kernel_that_fails_at_its_launch_is_told_not_raised() -> None:

@@ -21,12 +21,13 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def decode(data: bytes, kind: type[T]) -> T:
-    """Events and messages alone: they hold plans and texts, never an expression, which has no way back."""
+def decode(data: bytes, kind: type[T], called: str = "") -> T:
+    """Events and messages alone: they hold plans and texts, never an expression, which has no way back.
+    `called` is what people call it, where its type says nothing to them."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"not a {kind.__name__}: {error}") from error
+        raise Malformed(f"not a {called or kind.__name__}: {error}") from error
 
 
 def encode_tagged(value: object) -> bytes:
@@ -40,7 +41,7 @@ class _Tagged(msgspec.Struct):
 
 
 def decode_tagged(data: bytes, types: Mapping[str, type[T]]) -> T:
-    tagged = decode(data, _Tagged)
+    tagged = decode(data, _Tagged, "message")
     if tagged.type not in types:
         raise Malformed(f"unknown message {tagged.type!r}")
     return decode(bytes(tagged.value), types[tagged.type])
@@ -64,7 +65,7 @@ def encode_record(record: Recorded) -> bytes:
 
 
 def decode_record(data: bytes) -> Recorded:
-    line = decode(data, _Line)
+    line = decode(data, _Line, "line of a journal")
     kind = EVENT_TYPES.get(line.type)
     if kind is None:
         raise Malformed(f"unknown event {line.type!r}")

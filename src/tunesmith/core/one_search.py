@@ -58,6 +58,16 @@ class OneSearch:
         done = evaluations(self.state, candidate=self.candidate.id)
         return max(0, min(unknown, BUILDS * (done + left) - known))
 
+    def ahead(self) -> int:
+        """How many are built or being built for what is searched now: those that were asked for under another
+        focus stay in the pool, and do not keep others out of it."""
+        state = self.state
+        if not state.moved_after:
+            return len(state.pool) + len(state.building)
+        recent = {t.config for t in state.asked[state.moved_after :] if t.effort == "build"}
+        built = sum(found.config in recent for found in state.pool)
+        return built + sum(trial.config in recent for trial in state.building)
+
     def view(self, pool: tuple[Config, ...] | None) -> SearchView:
         """With a pool all of it is open; without one nothing is that was built or asked for."""
         state, template, own = self.state, self.template, self.candidate.id

@@ -87,6 +87,7 @@ class SteeringReport:
     focus: str  # empty: everywhere alike
     inside: int  # configurations that meet it
     reason: str
+    moved: bool = True  # False: a second look changed nothing
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ class Report:
     pruned: tuple[PrunedReport, ...] = ()
     priors: tuple[str, ...] = ()  # earlier runs that told the search where to begin
     bounds: tuple[BoundReport, ...] = ()  # where kernels were profiled
+    profile_notes: tuple[str, ...] = ()  # what profiles could not find out, and why
     steering: tuple[SteeringReport, ...] = ()
     history: History = field(default_factory=History)
     explanations: tuple[Explanation, ...] = ()  # what mattered, for each configuration that is delivered
@@ -181,9 +183,14 @@ def build_report(
         pruned=_pruned(state),
         priors=tuple(primed.name for primed in state.primed),
         bounds=_bounds(problem, state, choice),
+        profile_notes=tuple(
+            dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
+        ),
         steering=tuple(
-            SteeringReport(after, str(s.focus) if s.focus else "", s.focus.inside if s.focus else 0, s.reason)
-            for after, s in zip(state.steered_at, state.steered, strict=True)
+            SteeringReport(
+                after, str(s.focus) if s.focus else "", s.focus.inside if s.focus else 0, s.reason, moved
+            )
+            for after, s, moved in zip(state.steered_at, state.steered, state.moved, strict=True)
         ),
         history=history_of(problem, state),
         explanations=explanations(problem, template_of, state, choice)

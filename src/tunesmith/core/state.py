@@ -93,6 +93,8 @@ class State:
     known: frozenset[Config] = frozenset()  # built, asked for, or on the way
     steered_at: tuple[int, ...] = ()  # outcomes of the search that were there at each `Steered`
     steered_before: int = 0  # in earlier searches
+    moved: tuple[bool, ...] = ()  # whether each `Steered` moved the focus,
+    moved_after: int = 0  # and how many trials had been asked for when one last did
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -240,7 +242,9 @@ def apply(state: State, record: Recorded) -> State:
             return replace(state, profiled=(*state.profiled, event))
         case Steered() as event:
             # What a searcher expected was of the part it was shown.
-            at = (*state.steered_at, len(state.searched()))
+            at, moved = (*state.steered_at, len(state.searched())), event.focus != state.focus
+            after = len(state.asked) if moved else state.moved_after
+            state = replace(state, moved=(*state.moved, moved), moved_after=after)
             return replace(state, steered=(*state.steered, event), steered_at=at, gains=())
         case Asked(trials, gain):
             return _asked(state, trials, gain)

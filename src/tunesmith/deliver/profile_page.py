@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
 
-from tunesmith.core.profile.facts import Ceilings, Profile, Work
+from tunesmith.core.profile.facts import Ceilings, Work
 from tunesmith.core.profile.findings import Finding
 from tunesmith.core.profile.page import ProfilePage, View, WorkloadPage
 from tunesmith.core.profile.remedies import MEANINGS
-from tunesmith.core.profile.roofline import roofline
+from tunesmith.core.profile.roofline import OF_OPERATIONS
 from tunesmith.core.untrusted import plain
-from tunesmith.deliver.svg import times
+from tunesmith.deliver.profile_rows import rows_of
+from tunesmith.deliver.quantities import bytes_text, rate_text, scaled, seconds_text
 
 WIDTH = 110
 LABEL = 18  # columns of what stands at the left
 MOST_FINDINGS = 5
 MOST_REMEDIES = 3
+# How sure a finding is, from this confidence on.
+SURE = ((0.8, "sure"), (0.5, "likely"), (0.0, "a guess"))
 SOURCES = {
     "counters": "hardware counters",
     "static": "the code",
@@ -62,20 +64,24 @@ def _notes(view: View) -> tuple[str, ...]:
 def ceilings_text(ceilings: Ceilings) -> str:
     parts = []
     for what, points in (("copy", ceilings.copy), ("read", ceilings.read)):
-        if points:
-            best = max(points, key=lambda p: p.bytes / p.seconds)
+        known = [p for p in points if p.seconds > 0]
+        if known:
+            best = max(known, key=lambda p: p.bytes / p.seconds)
             parts.append(f"{what} {rate_text(best.bytes / best.seconds)} at {bytes_text(best.bytes)}")
     if ceilings.launch is not None:
         inside = f", {seconds_text(ceilings.graph_launch)} in a graph" if ceilings.graph_launch else ""
         parts.append(f"launch {seconds_text(ceilings.launch)}{inside}")
-    for kind in ("fp32", "fp16", "fp64", "tensor"):
+    for kind in OF_OPERATIONS:
         rate = getattr(ceilings, kind)
         if rate:
             parts.append(f"{kind} {scaled(rate)}flop/s")
     if ceilings.cache_bytes:
         fast = f" at {rate_text(ceilings.cache_bandwidth)}" if ceilings.cache_bandwidth else ""
         parts.append(f"last-level cache {bytes_text(ceilings.cache_bytes)}{fast}")
-    return "; ".join(parts) or "none were measured"
+    if not parts:
+        return "none were measured"
+    day = f" (measured {ceilings.measured_on})" if ceilings.measured_on else ""
+    return "; ".join(parts) + day
 
 
 # -- one workload -----------------------------------------------------------------------------------------
@@ -86,8 +92,7 @@ def _workload(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
     work = page.views[0].profile.work
     moved = f": {work_text(work)}" if work else ""
     head = f"{page.name}, {sizes}{', warm' if page.warm else ''}{moved}"
-    rows = [row for row in _rows(page.views) if any(row[1:])]
-    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="  "), *_columns(rows)]
+    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="  "), *_columns(rows_of(page.views))]
     for view in page.views:
         lines += _findings(view, everywhere)
     return lines
@@ -96,38 +101,9 @@ def _workload(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
 def work_text(work: Work) -> str:
     ways = f"{bytes_text(work.read)} read, {bytes_text(work.written)} written"
     text = f"{bytes_text(work.bytes)} must move ({ways})"
-    kinds = [(kind, getattr(work.operations, kind)) for kind in ("fp32", "fp16", "fp64", "tensor")]
+    kinds = [(kind, getattr(work.operations, kind)) for kind in OF_OPERATIONS]
     counted = ", ".join(f"{scaled(count)}flop in {kind}" for kind, count in kinds if count)
     return f"{text}, {counted}" if counted else text
-
-
-def _rows(views: Sequence[View]) -> list[list[str]]:
-    profiles, found = [v.profile for v in views], [v.diagnosis for v in views]
-    return [
-        ["", *(p.kernel for p in profiles)],
-        ["time", *(seconds_text(p.seconds) if p.seconds else "" for p in profiles)],
-        ["floor", *map(_floor, profiles)],
-        ["distance", *(f"{times(d.distance)} its floor" if d.distance else "" for d in found)],
-        ["bandwidth", *(_bandwidth(p) for p in profiles)],
-        ["bound by", *(d.bound for d in found)],
-        ["launch", *(_launch(p) for p in profiles)],
-        ["occupancy", *(_occupancy(p) for p in profiles)],
-        ["build", *(_build(p) for p in profiles)],
-        ["other launches", *(_others(p) for p in profiles)],
-        ["experiments", *(_experiments(p) for p in profiles)],
-        ["counters", *(_counters(p) for p in profiles)],
-    ]
-
-
-def _others(profile: Profile) -> str:
-    """Of several launches those that the rows above do not tell of."""
-    told = []
-    for part in profile.parts:
-        if part is not profile.main:
-            own = replace(profile, static=part.static, launch=part.launch)
-            taken = f" ({100 * part.share:.0f} % of the time)" if part.share is not None else ""
-            told.append(f"{part.entry}{taken}: {_launch(own)}; {_occupancy(own)}; {_build(own)}")
-    return " | ".join(told)
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -143,75 +119,6 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
             parts = [(cell[number] if number < len(cell) else "").ljust(width) for cell in wrapped]
             lines.append(f"  {label if number == 0 else '':<{LABEL}}{'  '.join(parts)}".rstrip())
     return lines
-
-
-def _floor(profile: Profile) -> str:
-    floor = roofline(profile).floor
-    if floor is None:
-        return ""
-    return f"{seconds_text(floor.seconds)} by {floor.ceiling}{'' if floor.measured else ' (data sheet)'}"
-
-
-def _bandwidth(profile: Profile) -> str:
-    if not profile.seconds or profile.work is None or not profile.work.bytes:
-        return ""
-    return f"{rate_text(profile.work.bytes / profile.seconds)} of what must move"
-
-
-def _launch(profile: Profile) -> str:
-    launch = profile.launch
-    if launch is None:
-        return ""
-    waves = f", {launch.waves:.2f} waves" if launch.waves is not None else ""
-    return f"{launch.blocks} blocks of {launch.threads} threads on {launch.sms} units{waves}"
-
-
-def _occupancy(profile: Profile) -> str:
-    launch = profile.launch
-    if launch is None or launch.occupancy is None:
-        return ""
-    by = f", limited by {' and '.join(launch.limited_by)}" if launch.limited_by else ""
-    return f"{launch.occupancy} %{by}"
-
-
-def _build(profile: Profile) -> str:
-    own = profile.static.resources
-    named = ((own.registers, "registers"), (own.shared, "bytes shared"), (own.spills, "bytes spilled"))
-    return ", ".join(f"{value} {what}" for value, what in named if value is not None)
-
-
-def _experiments(profile: Profile) -> str:
-    """The same code under other conditions; it is not edited, and its results are thrown away."""
-    tried, parts = profile.experiments, []
-    if tried.warm and tried.cold:
-        parts.append(f"warm {seconds_text(tried.warm)}, cold {seconds_text(tried.cold)}")
-    if tried.half_grid and tried.whole_grid:
-        share = f"{100 * tried.half_grid / tried.whole_grid:.0f} % of the whole"
-        parts.append(f"half the grid {seconds_text(tried.half_grid)}, {share}")
-    if tried.blocks:
-        blocks = ", ".join(f"{b.threads}: {seconds_text(b.seconds)}" for b in tried.blocks)
-        parts.append(f"threads in a block {blocks}")
-    return "; ".join(parts)
-
-
-def _counters(profile: Profile) -> str:
-    counted = profile.counters
-    if counted is None:
-        return ""
-    shares = (
-        ("DRAM", counted.dram),
-        ("L2", counted.l2),
-        ("L1", counted.l1),
-        ("issue", counted.issue),
-        ("occupancy", counted.occupancy),
-    )
-    parts = [f"{name} {100 * value:.0f} %" for name, value in shares if value is not None]
-    if counted.load_sectors is not None:
-        parts.append(f"{counted.load_sectors:.1f} sectors a load")
-    if counted.stalls:
-        reason, share = counted.stalls[0]
-        parts.append(f"waiting mostly for {reason} ({100 * share:.0f} %)")
-    return ", ".join(parts)
 
 
 # -- findings ---------------------------------------------------------------------------------------------
@@ -234,7 +141,8 @@ def _findings(view: View, everywhere: Sequence[str]) -> list[str]:
 
 def _finding(number: int, finding: Finding) -> list[str]:
     kind = finding.kind.replace("_", " ")
-    stake = f"about {100 * finding.gain:.0f} % of the time, by {SOURCES[finding.source]}"
+    sure = next(word for least, word in SURE if finding.confidence >= least)
+    stake = f"{sure}, about {100 * finding.gain:.0f} % of the time, by {SOURCES[finding.source]}"
     lines = _wrapped(f"{number}. {kind} ({stake}): {'; '.join(finding.evidence)}", "    ")
     for remedy in finding.remedies[:MOST_REMEDIES]:
         lines += _wrapped(f"→ {remedy}: {MEANINGS[remedy]}", "       ")
@@ -255,31 +163,3 @@ def _entry(label: str, text: str) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-# -- numbers ----------------------------------------------------------------------------------------------
-
-
-def seconds_text(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= 10 * factor:
-            return f"{seconds / factor:.1f} {unit}"
-    return f"{seconds * 1e6:.3g} µs" if seconds < 1e-4 else f"{seconds * 1e6:.1f} µs"
-
-
-def bytes_text(count: float) -> str:
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count >= 1 << shift:
-            return f"{count / (1 << shift):.4g} {unit}"
-    return f"{count:.0f} bytes"
-
-
-def rate_text(rate: float) -> str:
-    return f"{scaled(rate)}B/s"
-
-
-def scaled(value: float) -> str:
-    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:.3g} {prefix}"
-    return f"{value:.3g} "

@@ -161,10 +161,14 @@ def _bounds(report: Report) -> list[str]:
             cells = [b.bound or "not known", _distance(b.distance), b.tuned_bound or "the original stays"]
             cells += [_distance(b.tuned_distance), _cell(b.summary or b.note)]
             lines.append(f"| {b.workload} | {' | '.join(cells)} |")
+        if report.profile_notes:
+            lines += ["", *(f"- {_cell(note)}" for note in report.profile_notes)]
     if report.steering:
         lines += ["", "Where the search looked first, by these diagnoses:", ""]
     for step in report.steering:
         where = f"at {_cell(step.focus)} ({step.inside} configurations)" if step.focus else "everywhere alike"
+        if step.focus and not step.moved:
+            where = "as before"
         lines.append(f"- after {step.after} evaluations {where}: {_cell(step.reason)}")
     return lines
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tunesmith.core.profile.facts import Point
 from tunesmith.core.profile.page import ProfilePage
+from tunesmith.core.profile.roofline import OF_OPERATIONS, Ceiling, roofline
 from tunesmith.deliver.svg import (
     INK,
     MUTED,
@@ -22,20 +23,24 @@ from tunesmith.deliver.svg import (
 
 MIB, GB = float(1 << 20), 1e9
 MOST_LABELS = 12
-ORIGINAL, TUNED = PALETTE[1], PALETTE[0]
+ORIGINAL, TUNED, COMPUTE = PALETTE[1], PALETTE[0], PALETTE[3]
+TICK = 14.0  # half the width of a workload's own roof
 
 Dot = tuple[str, str, float, float, bool]  # workload, kernel, MiB, GB/s, whether it is the original
+Roof = tuple[str, Ceiling, float, float]  # workload, ceiling, MiB, GB/s
 
 
 def roofline_svg(page: ProfilePage) -> bytes:
-    """Every workload twice, original and tuned, below the curves that bound them."""
-    dots = _dots(page)
+    """Every workload with its kernels, the original among them, below what bounds them: the curves, and where
+    operations are stated a roof of its own for each kind of them."""
+    dots, roofs = _dots(page), roofs_of(page)
     about = f"{page.device}; bytes that must move over the time taken"
     drawing = Drawing(900, 480, f"Roofline: {page.problem}", about)
     drawing.heading(24, f"Roofline: {page.problem}", about)
     curves = [("copy", _curve(page.ceilings.copy)), ("read", _curve(page.ceilings.read))]
     launch = page.ceilings.graph_launch or page.ceilings.launch
-    x, y = _scales(dots, [point for _, curve in curves for point in curve])
+    points = [point for _, curve in curves for point in curve] + [(roof[2], roof[3]) for roof in roofs]
+    x, y = _scales(dots, points)
     x_axis(drawing, x, y, "MiB that must move")
     y_axis(drawing, x, y, "GB/s")
     if launch:
@@ -45,6 +50,7 @@ def roofline_svg(page: ProfilePage) -> bytes:
         if curve:
             drawing.path([(x.at(a), _within(y, b)) for a, b in curve], colour, 1.8 if name == "copy" else 1)
             labels.append((_within(y, curve[-1][1]), f"{name}, measured", colour))
+    _draw_roofs(drawing, roofs, x, y)
     if page.ceilings.copy:
         _moves(drawing, page, dots, x, y)
     for workload, kernel, moved, rate, is_original in dots:
@@ -69,6 +75,29 @@ def _dots(page: ProfilePage) -> list[Dot]:
                 moved, rate = profile.work.bytes / MIB, profile.work.bytes / profile.seconds / GB
                 found.append((workload.name, profile.kernel, moved, rate, number == 0))
     return found
+
+
+def roofs_of(page: ProfilePage) -> list[Roof]:
+    """How fast a workload's bytes could be moved if nothing but its operations took time."""
+    found: list[Roof] = []
+    for workload in page.workloads:
+        profile = workload.views[0].profile if workload.views else None
+        if profile is None or profile.work is None or profile.work.bytes <= 0:
+            continue
+        moved = profile.work.bytes
+        found += [
+            (workload.name, floor.ceiling, moved / MIB, moved / floor.seconds / GB)
+            for floor in roofline(profile).floors
+            if floor.ceiling in OF_OPERATIONS.values() and floor.seconds > 0
+        ]
+    return found
+
+
+def _draw_roofs(drawing: Drawing, roofs: Sequence[Roof], x: Log, y: Log) -> None:
+    for workload, ceiling, moved, rate in roofs:
+        left, at = x.at(moved), _within(y, rate)
+        drawing.line(left - TICK, at, left + TICK, at, COMPUTE, 2)
+        drawing.text(left - TICK, at - 4, cut(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
 
 
 def _curve(points: Sequence[Point]) -> list[tuple[float, float]]:
@@ -102,10 +131,10 @@ def _launch_line(drawing: Drawing, launch: float, x: Log, y: Log) -> None:
 
 
 def _moves(drawing: Drawing, page: ProfilePage, dots: Sequence[Dot], x: Log, y: Log) -> None:
-    """From each original up to what became of it."""
+    """From each original up to what became of it; a third kernel is none of that."""
     for workload in page.workloads:
         own = [d for d in dots if d[0] == workload.name]
-        if len(own) == 2:
+        if len(own) >= 2 and own[0][4]:
             place = x.at(own[0][2])
             drawing.line(place, _within(y, own[0][3]), place, _within(y, own[1][3]), TUNED, 1)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib import resources
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from tunesmith.core.messages import Draw, TimingPolicy
 from tunesmith.core.plan import BufferPlan, Geometry, Plan, ScalarPlan
 from tunesmith.core.problem import Launch, Role
 from tunesmith.core.profile.facts import Ceilings, Point
+from tunesmith.core.profile.possible import contradictions, possible
 from tunesmith.core.stats import median
 from tunesmith.core.template import Variant
 from tunesmith.lab import policies
@@ -94,15 +96,22 @@ def kept_or_measured(
     builders: Builders,
     runner: Callable[[], Runner],
     progress: Callable[[str], None],
+    *,
+    again: bool = False,
+    today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat(),
 ) -> tuple[Ceilings, tuple[str, ...]]:
-    """`kept` None: nothing is read or kept. One that failed half-way is measured again the next time."""
-    known = kept.get(device) if kept is not None else None
-    if known is not None:
-        return known
-    measured = measure(device, builders, runner(), progress=progress)
-    if kept is not None and measured.ceilings.copy and measured.ceilings.read:
-        kept.put(device, measured.ceilings, measured.notes)
-    return measured.ceilings, measured.notes
+    """`kept` None: nothing is read or kept. One that failed half-way is measured again the next time; with
+    `again` all are."""
+    known = kept.get(device) if kept is not None and not again else None
+    if known is None:
+        measured = measure(device, builders, runner(), progress=progress)
+        known = replace(measured.ceilings, measured_on=today()), measured.notes
+        if kept is not None and measured.ceilings.copy and measured.ceilings.read:
+            kept.put(device, *known)
+    # As it was measured is what is kept: what is made of it may change.
+    ceilings = possible(known[0])
+    said = contradictions(known[0], ceilings)
+    return ceilings, (*known[1], *([said] if said else []))
 
 
 class _Measuring:
@@ -129,7 +138,7 @@ class _Measuring:
         code = self._build(self._source.name, (*moving, "empty", "fp32"))
         half = self._build(self._source.half, ("fp16",))
         if isinstance(code, Verdict):
-            return Measured(Ceilings(), (f"the kernels for ceilings do not build: {_first(code.detail)}",))
+            return Measured(Ceilings(), (f"the kernels for ceilings do not build: {code.first_line}",))
         # The largest first: what is laid out for them serves the others too.
         sizes = sizes_for(self._device)[::-1]
         read = [p for nbytes in sizes if (p := self._moving(code, "read", nbytes))]
@@ -203,7 +212,7 @@ class _Measuring:
         deadline = policies.baseline_deadline(self._device, max(plan.nbytes for plan in plans))
         timed = self._runner.time(race, deadline)
         if isinstance(timed, Verdict):
-            self._notes.append(f"{what} was not measured: {timed.status}, {_first(timed.detail)}")
+            self._notes.append(f"{what} was not measured: {timed.status}, {timed.first_line}")
             return None
         # On a CPU others take their share of most samples: the best one is the device's own.
         best = min if self._device.is_host else median
@@ -254,7 +263,3 @@ def _array(name: str, role: Role, nbytes: int) -> BufferPlan:
         compare="close",
         itemsize=4,
     )
-
-
-def _first(text: str) -> str:
-    return (text.strip().splitlines() or ["no reason given"])[0][:300]

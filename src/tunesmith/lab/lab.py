@@ -249,6 +249,12 @@ class LocalLab:
         built = code if isinstance(code, BuiltCode) else None
         return Verified(self._outcome(trial, prepared, built, results, started), count)
 
+    def prepare_profiles(self) -> None:
+        """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for
+        the search."""
+        if self._onlooker is not None:
+            self._onlooker.prepare(self._builders, self._runner)
+
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         assert self._onlooker is not None, self.no_profiles
         own = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]

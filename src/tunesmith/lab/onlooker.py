@@ -30,6 +30,15 @@ class Onlooker:
     seed: int
     progress: Callable[[str], None]
     _profiler: Profiler | None = field(default=None, init=False)
+    _notes: tuple[str, ...] = field(default=(), init=False)  # of the ceilings
+
+    def prepare(self, builders: Builders, runner: Runner) -> None:
+        """Measure what has to be, before anyone's clock runs. After what goes wrong the first look tries
+        again."""
+        try:
+            self._ready(builders, runner)
+        except Exception as error:  # see `look`
+            self.progress(f"ceilings were not measured: {_words(error)}")
 
     def look(
         self,
@@ -42,17 +51,21 @@ class Onlooker:
     ) -> Profiled:
         """Whatever goes wrong here is a note: a run needs no profile to go on."""
         try:
-            if self._profiler is None:
-                self._profiler = self._made(builders, runner)
             subject = Subject(template if config is not None else None, config)
-            looked = self._profiler.known(subject, self.problem.workload(workload), seconds)
+            profiler = self._ready(builders, runner)
+            looked = profiler.known(subject, self.problem.workload(workload), seconds)
         except Exception as error:  # also what nobody thought of: profilers and disassemblers are not ours
-            words = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-            return Profiled(config, workload, None, (words,))
-        return Profiled(config, workload, diagnose(looked.profile), looked.notes)
+            return Profiled(config, workload, None, (_words(error),))
+        return Profiled(config, workload, diagnose(looked.profile), (*looked.notes, *self._notes))
+
+    def _ready(self, builders: Builders, runner: Runner) -> Profiler:
+        if self._profiler is None:
+            self._profiler = self._made(builders, runner)
+        return self._profiler
 
     def _made(self, builders: Builders, runner: Runner) -> Profiler:
-        found, _ = kept_or_measured(self.kept, self.device, builders, lambda: runner, self.progress)
+        found, notes = kept_or_measured(self.kept, self.device, builders, lambda: runner, self.progress)
+        self._notes = tuple(notes)
         return Profiler(
             self.problem,
             self.device,
@@ -64,3 +77,7 @@ class Onlooker:
             seed=self.seed,
             progress=self.progress,
         )
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]

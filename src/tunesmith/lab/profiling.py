@@ -124,7 +124,7 @@ class Profiler:
         if isinstance(found, Looked):
             return found
         timed = replace(found.profile, seconds=seconds)
-        counted = self._count(found.code, found.plan, workload)
+        counted = self._count(found.profile, found.code, found.plan, workload)
         return Looked(replace(timed, counters=counted.counters, no_counters=counted.why_not))
 
     def profile(self, subject: Subject, workload: Workload) -> Looked:
@@ -153,7 +153,7 @@ class Profiler:
         code = self._build(variant)
         plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
         if isinstance(plan, Refused):
-            return Looked(found, (f"{where} cannot run: {plan.reason}",))
+            return Looked(replace(found, cannot_run=plan.reason))
         parts = tuple(
             LaunchPart(g.entry, self._static(code, g.entry), self._launch(code, plan, g))
             for g in plan.launches
@@ -170,7 +170,7 @@ class Profiler:
         self._progress(f"timing {where}")
         timed = self._time(code, (plan,), warm)
         if isinstance(timed, Verdict):
-            said = f"{where} could not be timed: {timed.status}, {_first(timed.detail)}"
+            said = f"{where} could not be timed: {timed.status}, {timed.first_line}"
             return Looked(replace(found, no_counters="the kernel does not run through"), (said,))
         seconds = timed[0]
         self._progress(f"experiments with {where}")
@@ -179,7 +179,7 @@ class Profiler:
         notes = (*notes, *unknown)
         if not isinstance(self._counting, NoCounting):
             self._progress(f"counting {where}")
-        counted = self._count(code, plan, workload)
+        counted = self._count(found, code, plan, workload)
         if counted.left_out:
             few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
             notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
@@ -192,10 +192,16 @@ class Profiler:
         )
         return Looked(found, notes)
 
-    def _count(self, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
+    def refusal(self, subject: Subject, workload: Workload) -> str:
+        """Why it cannot run there, by its build; empty where it can."""
+        found = self._built(subject, workload)
+        return found.profile.cannot_run if isinstance(found, Looked) else ""
+
+    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
         warm = workload.cache == "warm"
+        main = found.parts.index(found.main) if found.main is not None else 0
         return self._counting.count(
-            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm)
+            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm, main)
         )
 
     # -- what a build tells -----------------------------------------------------------------------------
@@ -235,7 +241,7 @@ class Profiler:
         other = self._time(code, (plan,), not warm)
         both = {"warm" if warm else "cold": seconds}
         if isinstance(other, Verdict):
-            notes.append(f"{'cold' if warm else 'warm'} it was not timed: {_first(other.detail)}")
+            notes.append(f"{'cold' if warm else 'warm'} it was not timed: {other.first_line}")
         else:
             both["cold" if warm else "warm"] = other[0]
         whole = half = None
@@ -243,7 +249,7 @@ class Profiler:
         if halved is not None:
             grids = self._time(code, (plan, halved), warm)
             if isinstance(grids, Verdict):
-                notes.append(f"half the grid was not timed: {_first(grids.detail)}")
+                notes.append(f"half the grid was not timed: {grids.first_line}")
             else:
                 whole, half = grids
         blocks = self._blocks(subject, workload)
@@ -262,7 +268,7 @@ class Profiler:
             return found, ()
         timed = self._time(code, (*prefixes(plan), plan), warm)
         if isinstance(timed, Verdict):
-            return found, (f"its launches were not timed one by one: {_first(timed.detail)}",)
+            return found, (f"its launches were not timed one by one: {timed.first_line}",)
         parts = with_shares(found.parts, shares(timed[:-1], timed[-1]))
         main = max(parts, key=lambda part: part.share or 0.0)
         return replace(found, parts=parts, static=main.static, launch=main.launch), ()
@@ -307,13 +313,15 @@ def main_launch(plan: Plan) -> Geometry:
 
 
 def half_grid(plan: Plan) -> Plan | None:
-    """The first half of the blocks alone; None where a launch has but one, or its blocks wait for others."""
-    for launch in plan.launches:
-        if launch.grid[0] < 2 or launch.cooperative or launch.cluster:
-            return None
-    halved = tuple(replace(g, grid=(-(-g.grid[0] // 2), *g.grid[1:])) for g in plan.launches)
-    return replace(plan, launches=halved)
+    """The first half of the blocks alone, by the last axis that has several; None where a launch has but one
+    block, or its blocks wait for others."""
+    if any(math.prod(g.grid) < 2 or g.cooperative or g.cluster for g in plan.launches):
+        return None
+    return replace(plan, launches=tuple(replace(g, grid=_half(g.grid)) for g in plan.launches))
 
 
-def _first(text: str) -> str:
-    return (text.strip().splitlines() or ["no reason given"])[0][:300]
+def _half(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, z = grid
+    if z > 1:
+        return x, y, -(-z // 2)
+    return (x, -(-y // 2), z) if y > 1 else (-(-x // 2), y, z)

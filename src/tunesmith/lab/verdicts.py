@@ -18,6 +18,11 @@ class Verdict:
     def ok(self) -> bool:
         return self.status is Status.OK
 
+    @property
+    def first_line(self) -> str:
+        """Of a compiler's or a kernel's words as much as stands in a sentence."""
+        return (self.detail.strip().splitlines() or ["no reason given"])[0][:300]
+
 
 RIGHT = Verdict(Status.OK)
 

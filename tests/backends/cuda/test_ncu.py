@@ -15,7 +15,8 @@ import pytest
 
 from tests.lab.labs import scale_problem
 from tunesmith.backends.cuda import ncu
-from tunesmith.backends.cuda.ncu import NcuCounting, command_line, find_ncu
+from tunesmith.backends.cuda.counter_rights import LET_IN
+from tunesmith.backends.cuda.ncu import NOT_PERMITTED, NcuCounting, command_line, find_ncu, main_of
 from tunesmith.backends.cuda.ncu_metrics import (
     DURATION,
     METRICS,
@@ -87,7 +88,7 @@ def test_units_that_were_not_asked_for_are_understood() -> None:
     assert counters_of([row]).dram_written == pytest.approx(7e3)
 
 
-def test_several_kernels_are_weighed_by_their_time_and_counts_added() -> None:
+def test_of_several_launches_the_main_one_is_told_of_and_bytes_are_added_up() -> None:
     first = {DURATION: "3,000", SHARES["dram"]: "80", "dram__bytes_read.sum": "100"}
     second = {
         DURATION: "1,000",
@@ -95,10 +96,27 @@ def test_several_kernels_are_weighed_by_their_time_and_counts_added() -> None:
         "dram__bytes_read.sum": "50",
         RATIOS["load_sectors"]: "4",
     }
-    counters = counters_of(read_rows(csv_of(first, second)))
-    assert counters.dram == pytest.approx(0.7)
-    assert counters.dram_read == 150
-    assert counters.load_sectors == 4  # only one of them says
+    rows = read_rows(csv_of(first, second))
+    one, other = counters_of(rows, 0), counters_of(rows, 1)
+    assert (one.dram, other.dram) == (pytest.approx(0.8), pytest.approx(0.4))
+    assert (one.load_sectors, other.load_sectors) == (None, 4)
+    assert one.dram_read == other.dram_read == 150
+    silent = [rows[0], replace(rows[1], values={DURATION: 1e-6})]
+    assert counters_of(silent).dram_read is None  # a part is not the whole
+
+
+def test_the_launch_that_is_told_of_is_found_among_the_rows() -> None:
+    rows = read_rows(csv_of({DURATION: "10"}, {DURATION: "30"}, {DURATION: "20"}))
+    several = to_count()
+    launches = several.plan.launches * 3
+    of_three = replace(several, plan=replace(several.plan, launches=launches), main=2)
+    assert main_of(rows, of_three) == 2
+    assert main_of(rows, several) == 1  # there are others among them: the longest
+
+
+def test_the_hint_is_what_doctor_says() -> None:
+    assert LET_IN in NOT_PERMITTED
+    assert "ERR_NVGPUCTRPERM" in NOT_PERMITTED
 
 
 def test_shares_are_made_of_what_is_counted() -> None:
@@ -200,7 +218,6 @@ say(CSV)
     assert found.why_not == ""
     assert found.counters is not None
     assert found.counters.dram == pytest.approx(0.455)
-    assert found.seconds > 0
     assert [p.name for p in tmp_path.iterdir()] == ["bin"]  # nothing is left behind
 
 

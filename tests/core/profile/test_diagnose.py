@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.core.arbitrary import arbitrary
-from tests.core.profile.made_up import CEILINGS, access, counted, found, profile, with_code
+from tests.core.profile.made_up import CEILINGS, WORK, access, counted, found, profile, with_code
 from tests.core.profile.made_up import launch as made_launch
 from tests.core.profile.recorded import (
     BAD,
@@ -24,7 +24,15 @@ from tests.core.profile.recorded import (
 )
 from tunesmith.core.codec import decode, encode
 from tunesmith.core.profile.diagnose import EXPLAINED_BY, NEAR, diagnose
-from tunesmith.core.profile.facts import Ceilings, Counters, Instructions, LaunchFacts, Profile
+from tunesmith.core.profile.facts import (
+    Ceilings,
+    Counters,
+    Instructions,
+    LaunchFacts,
+    LaunchPart,
+    Operations,
+    Profile,
+)
 from tunesmith.core.profile.findings import Bound, Diagnosis, Kind
 
 
@@ -119,6 +127,7 @@ def check_form(diagnosis: Diagnosis) -> None:
     scores = [f.score for f in diagnosis.findings]
     assert all(0 <= f.gain <= 1 and 0 <= f.confidence <= 1 and f.evidence for f in diagnosis.findings)
     assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
     assert diagnosis.distance is None or diagnosis.distance > 0
     assert len({f.kind for f in diagnosis.findings}) == len(diagnosis.findings)
 
@@ -128,6 +137,53 @@ def test_nothing_known_is_said_to_be_unknown() -> None:
     assert diagnosis.bound is Bound.UNKNOWN
     assert diagnosis.distance is None
     assert len(diagnosis.notes) == 3
+    assert diagnosis.summary == "no fault found; not timed"
+    assert "not timed" in diagnosis.notes
+
+
+def test_not_timed_is_told_apart_from_no_floor() -> None:
+    unknown = diagnose(profile(ceilings=Ceilings(), limits=None))
+    assert unknown.summary == "no fault found; no floor is known"
+    assert "no ceiling is known, so neither is the distance to it" in unknown.notes
+    untimed = diagnose(code_alone(recorded("spills")))
+    assert untimed.summary.endswith("; not timed")
+    assert "shares of the time are estimates from the code alone" in untimed.notes
+    assert untimed.findings
+
+
+def test_what_cannot_run_is_said_and_nothing_else() -> None:
+    refused = diagnose(Profile("BLOCK=4096", "large", cannot_run="4096 threads in a block, 1024 are allowed"))
+    assert refused.summary == "cannot run: 4096 threads in a block, 1024 are allowed"
+    assert (refused.findings, refused.notes) == ((), ())
+    assert refused.bound is Bound.UNKNOWN
+
+
+@pytest.mark.parametrize(("times", "faster"), [(0.6, True), (0.85, True), (0.95, False), (1.1, False)])
+def test_faster_than_the_floor_is_no_praise(times: float, faster: bool) -> None:
+    own = diagnose(profile(seconds=64e-6 * times))
+    said = [note for note in own.notes if note.startswith("faster than its floor: traffic or ceilings")]
+    assert bool(said) is faster
+    assert own.summary.startswith("faster than its floor" if faster else "near the ceiling")
+    assert (own.confidence < 0.5) is faster
+    assert own.findings == ()
+
+
+def test_faster_than_what_was_stated_blames_that() -> None:
+    stated = replace(WORK, operations=Operations(fp32=6e10))
+    own = diagnose(profile(work=stated, ceilings=replace(CEILINGS, fp32=6e13)))
+    assert own.ceiling == "fp32 rate"
+    assert any(note.startswith("faster than its floor: `operations` or ceilings") for note in own.notes)
+
+
+def test_operations_without_a_measured_rate_are_noted() -> None:
+    stated = replace(WORK, operations=Operations(fp32=1e6, fp64=1e6, tensor=1e6))
+    own = diagnose(profile(work=stated, ceilings=replace(CEILINGS, fp32=6e13)))
+    assert (
+        "fp64 and tensor operations are stated and their rate was not measured: no floor has them"
+        in own.notes
+    )
+    measured = replace(CEILINGS, fp32=6e13, fp64=3e13, tensor=9e14)
+    assert not any("operations" in note for note in diagnose(profile(work=stated, ceilings=measured)).notes)
 
 
 def test_a_profile_survives_its_journey_as_json() -> None:
@@ -142,6 +198,29 @@ def test_nothing_gains_more_than_the_distance_to_the_floor() -> None:
     diagnosis = diagnose(replace(recorded("too_few_blocks"), seconds=160e-6))
     assert diagnosis.distance is not None
     assert diagnosis.findings[0].gain == pytest.approx(1 - 1 / diagnosis.distance)
+
+
+def test_what_is_shown_is_what_was_ranked() -> None:
+    """Where both could gain all there is to be had, the surer one comes first."""
+    few = profile(launch=made_launch(33), seconds=64e-6 * 1.3)
+    both = replace(few, counters=Counters(special=0.99))
+    kinds = [(f.kind, f.gain) for f in diagnose(both).findings]
+    most = pytest.approx(1 - 1 / 1.3)
+    assert kinds == [(Kind.TOO_FEW_BLOCKS, most), (Kind.SPECIAL_FUNCTIONS, most)]
+    unsure = replace(few, launch=made_launch(120), counters=Counters(special=0.99))
+    assert [f.kind for f in diagnose(unsure).findings] == [Kind.SPECIAL_FUNCTIONS, Kind.TOO_FEW_BLOCKS]
+    # By what they gain before that is capped the doubt would come first.
+    doubtful = with_code(access(direction="atomic", width=4, pattern="uniform"), access())
+    doubtful = replace(doubtful, seconds=64e-6 * 1.17, launch=replace(made_launch(), idle_lanes=0.15))
+    assert [f.kind for f in diagnose(doubtful).findings][:2] == [Kind.IDLE_THREADS, Kind.ATOMICS]
+
+
+def test_saturation_of_one_launch_is_not_that_of_several() -> None:
+    sound = counted(dram=0.9, dram_read=1.3e8, dram_written=1.3e8)
+    assert sound.launch is not None
+    parts = (LaunchPart("one", sound.static, sound.launch), LaunchPart("two", sound.static, made_launch(5)))
+    assert diagnose(sound).summary.startswith("near the ceiling")
+    assert not diagnose(replace(sound, parts=parts)).summary.startswith("near the ceiling")
 
 
 def test_near_the_floor_there_is_no_fault() -> None:
@@ -195,6 +274,7 @@ def test_counters_outweigh_what_was_read() -> None:
 
 def test_where_the_cache_makes_no_difference_a_busy_unit_is_likelier() -> None:
     bad = without_counters(recorded("bank_conflicts"))
+    bad = replace(bad, ceilings=replace(bad.ceilings, cache_bytes=1 << 30))
     sure, unsure = (
         found(replace(bad, experiments=replace(bad.experiments, warm=warm, cold=330e-6)), Kind.BANK_CONFLICTS)
         for warm in (325e-6, 60e-6)

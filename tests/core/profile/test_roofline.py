@@ -46,6 +46,12 @@ def test_reads_alone_take_less_than_copies() -> None:
     assert move_seconds(Work(50, 50), Ceilings(read=(Point(100, 1.0),))) == 1.0
 
 
+def test_reads_that_were_measured_slower_than_copies_are_not_believed() -> None:
+    ceilings = Ceilings(copy=(Point(100, 1.0),), read=(Point(100, 2.0),))
+    assert move_seconds(Work(100, 0), ceilings) == 1.0
+    assert move_seconds(Work(75, 25), ceilings) == 1.0
+
+
 def test_the_highest_floor_counts() -> None:
     plain = roofline(profile())
     assert plain.floor is not None

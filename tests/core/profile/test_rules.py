@@ -9,7 +9,7 @@ import pytest
 from tests.core.profile.made_up import access, code, counted, found, launch, profile, with_code
 from tunesmith.core.device import Resources
 from tunesmith.core.profile.diagnose import diagnose
-from tunesmith.core.profile.facts import BlockTime, Counters, Experiments, StaticFacts
+from tunesmith.core.profile.facts import BlockTime, Counters, Experiments, LaunchPart, StaticFacts
 from tunesmith.core.profile.findings import Kind
 from tunesmith.core.profile.remedies import Remedy
 
@@ -27,6 +27,9 @@ def test_fewer_blocks_than_multiprocessors() -> None:
     assert few.gain == pytest.approx(1 - 1 / 3, abs=0.01)  # three times its floor: no more to be had
     assert few.evidence == ("33 blocks on 132 multiprocessors: 75 % of them have none",)
     assert few.remedies[0] is Remedy.SPLIT_ROWS
+    one = found(profile(launch=launch(1)), Kind.TOO_FEW_BLOCKS)
+    assert one is not None
+    assert one.evidence[0].startswith("1 block on 132 multiprocessors")
     assert not found(profile(launch=launch(132 * 8)), Kind.TOO_FEW_BLOCKS)
 
 
@@ -89,6 +92,17 @@ def test_a_block_size_that_was_timed() -> None:
 def test_a_time_that_is_mostly_the_launch() -> None:
     assert found(profile(seconds=1.9e-6, work=None), Kind.LAUNCH)
     assert not found(profile(seconds=19e-6, work=None), Kind.LAUNCH)
+
+
+def test_every_one_of_several_launches_has_its_cost() -> None:
+    own = profile(seconds=5e-6, work=None)
+    assert own.launch is not None
+    assert not found(own, Kind.LAUNCH)  # 0.6 of 5 µs
+    three = replace(own, parts=(LaunchPart("k", own.static, own.launch),) * 3)
+    told = found(three, Kind.LAUNCH)
+    assert told is not None
+    assert told.gain == pytest.approx(0.36)
+    assert told.evidence == ("3 empty launches take 1.80 µs of 5.00 µs",)
 
 
 # -- memory ---------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tunesmith.backends.cuda.counter_rights import LET_IN
 from tunesmith.backends.cuda.ncu_metrics import METRICS, Row, counters_of, read_rows
 from tunesmith.backends.cuda.toolkit import USUAL_PLACE
 from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged
@@ -33,10 +34,7 @@ POLL = 0.05
 ATTEMPTS = 3  # with fewer metrics each, where this version does not know some
 OPT = Path("/opt/nvidia/nsight-compute")
 PERMISSION = "ERR_NVGPUCTRPERM"
-NOT_PERMITTED = (
-    "counters are not permitted to this user (ERR_NVGPUCTRPERM): run as root, or have the administrator load "
-    "the driver with NVreg_RestrictProfilingToAdminUsers=0"
-)
+NOT_PERMITTED = f"counters are not permitted to this user ({PERMISSION}): {LET_IN}"
 NOT_FOUND = (
     "Nsight Compute is not here: ncu is neither on the PATH, nor in CUDA_HOME/bin, nor in "
     f"{OPT}; it comes with NVIDIA's CUDA toolkit"
@@ -100,7 +98,6 @@ class NcuCounting:
     _hopeless: str = field(default="", init=False)  # what will not be otherwise for the next workload
 
     def count(self, what: ToCount) -> Counted:
-        started = time.monotonic()
         if self._hopeless:
             return Counted(None, self._hopeless)
         program = self.find()
@@ -111,11 +108,10 @@ class NcuCounting:
             rows, why = self._attempts(program, what)
         except OSError as error:
             rows, why = [], f"ncu could not be run: {error.strerror or error}"
-        seconds = time.monotonic() - started
         if not rows:
-            return Counted(None, why, seconds)
+            return Counted(None, why)
         left_out = tuple(metric for metric in METRICS if metric not in self.metrics)
-        return Counted(counters_of(rows), "", seconds, left_out)
+        return Counted(counters_of(rows, main_of(rows, what)), "", left_out)
 
     def _attempts(self, program: str, what: ToCount) -> tuple[list[Row], str]:
         end = time.monotonic() + self.seconds
@@ -235,6 +231,14 @@ def _refusal(file: Path) -> str:
     except (OSError, Malformed):
         pass  # it did not come so far
     return ""
+
+
+def main_of(rows: Sequence[Row], what: ToCount) -> int:
+    """The row of the launch that is told of: rows come in the order of launches. Where there are others among
+    them, the longest."""
+    if len(rows) == len(what.plan.launches):
+        return what.main
+    return max(range(len(rows)), key=lambda place: rows[place].weight)
 
 
 def _version(program: str) -> str:

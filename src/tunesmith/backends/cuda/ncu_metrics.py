@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.core.profile.facts import Counters, Stall
 
-DURATION = "gpu__time_duration.sum"  # weighs the kernels of an operator against each other; never a timing
+DURATION = "gpu__time_duration.sum"  # tells the longest of an operator's kernels; never a timing
 _ELAPSED, _ACTIVE = "avg.pct_of_peak_sustained_elapsed", "avg.pct_of_peak_sustained_active"
 # By field of `Counters`. Shares come in per cent.
 SHARES = {
@@ -33,9 +33,9 @@ RATIOS = {
     "load_bytes_per_sector": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
     "store_bytes_per_sector": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio",
 }
+# Added up over all launches of an operator: what must move is told of the whole.
+BYTES = {"dram_read": "dram__bytes_read.sum", "dram_written": "dram__bytes_write.sum"}
 SUMS = {
-    "dram_read": ("dram__bytes_read.sum",),
-    "dram_written": ("dram__bytes_write.sum",),
     "shared_wavefronts": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",),
     "shared_conflicts": (
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
@@ -75,6 +75,7 @@ METRICS: tuple[str, ...] = (
     DURATION,
     *SHARES.values(),
     *RATIOS.values(),
+    *BYTES.values(),
     *(metric for metrics in SUMS.values() for metric in metrics),
     *_LOCAL,
     *_GLOBAL,
@@ -136,34 +137,34 @@ def _number(text: str, unit: str) -> float | None:
     return value
 
 
-def counters_of(rows: Sequence[Row]) -> Counters:
-    """Of all kernels of an operator: counts are added up, shares and ratios weighed by how long each ran."""
-
-    def mean(metric: str) -> float | None:
-        known = [(row.weight, row.values[metric]) for row in rows if metric in row.values]
-        total = sum(weight for weight, _ in known)
-        return sum(weight * value for weight, value in known) / total if total else None
+def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
+    """Of the launch that findings are about, the one in that place. Bytes from and to device memory are those
+    of all launches, as what must move is."""
+    own = rows[main].values
 
     def total(metrics: Sequence[str]) -> float | None:
-        known = [row.values[m] for row in rows for m in metrics if m in row.values]
+        known = [own[metric] for metric in metrics if metric in own]
         return sum(known) if known else None
 
-    fields: dict[str, float | None] = {name: _percent(mean(metric)) for name, metric in SHARES.items()}
-    fields |= {name: mean(metric) for name, metric in RATIOS.items()}
+    fields: dict[str, float | None] = {name: _percent(own.get(metric)) for name, metric in SHARES.items()}
+    fields |= {name: own.get(metric) for name, metric in RATIOS.items()}
     fields |= {name: total(metrics) for name, metrics in SUMS.items()}
+    for name, metric in BYTES.items():
+        moved = [row.values[metric] for row in rows if metric in row.values]
+        fields[name] = sum(moved) if len(moved) == len(rows) else None
     local, global_ = total(_LOCAL), total(_GLOBAL)
     if local is not None and global_ is not None:
         fields["local_sectors"] = local / (local + global_) if local + global_ else 0.0
-    busy, whole = mean(_BUSY), mean(_WHOLE)
+    busy, whole = own.get(_BUSY), own.get(_WHOLE)
     if busy is not None and whole:
         fields["sm_active"] = min(1.0, busy / whole)
-    return Counters(**fields, stalls=_stalls(mean))
+    return Counters(**fields, stalls=_stalls(own))
 
 
-def _stalls(mean: Callable[[str], float | None]) -> tuple[tuple[Stall, float], ...]:
+def _stalls(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
     shares: dict[Stall, float] = {}
     for reason, ours in STALLS.items():
-        value = mean(stall_metric(reason))
+        value = own.get(stall_metric(reason))
         if value is not None:
             shares[ours] = shares.get(ours, 0.0) + value
     whole = sum(shares.values())

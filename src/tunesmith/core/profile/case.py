@@ -15,6 +15,7 @@ from tunesmith.core.profile.roofline import Roofline
 # How sure a finding is, by where it comes from: what hardware counted was seen; code was read, and what was
 # read may not be what runs most.
 SEEN, KNOWN, READ, GUESSED = 0.9, 0.8, 0.65, 0.35
+NO_DIFFERENCE = 0.15  # share of the time: less of it goes with data in the cache, and memory is not to blame
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,41 @@ class Case:
         return self.launch.block[0] % 32 == 0 or self.launch.block[0] == self.launch.threads
 
     @property
+    def fits_cache(self) -> bool:
+        """Whether the last-level cache can hold what the kernel touches: else nothing is ever warm."""
+        limits, work = self.profile.limits, self.profile.work
+        room = self.profile.ceilings.cache_bytes or (limits.llc if limits is not None else 0)
+        return work is not None and 0 < work.bytes <= room
+
+    @property
     def cached_share(self) -> float | None:
-        """The share of the time that goes when the data is in the cache."""
+        """The share of the time that goes when the data is in the cache; None where it cannot be there."""
         warm, cold = self.experiments.warm, self.experiments.cold
-        return None if warm is None or not cold or cold <= 0 else max(0.0, 1 - warm / cold)
+        if warm is None or not cold or cold <= 0 or not math.isfinite(warm / cold) or not self.fits_cache:
+            return None
+        return max(0.0, 1 - warm / cold)
+
+    @property
+    def half_share(self) -> float | None:
+        """What half the grid takes of the whole's time."""
+        half, whole = self.experiments.half_grid, self.experiments.whole_grid
+        if half is None or not whole or whole <= 0 or half <= 0 or not math.isfinite(half / whole):
+            return None
+        return half / whole
+
+    @property
+    def launch_share(self) -> float | None:
+        """What as many empty launches take of the time; above 1 where that was measured less well."""
+        ceilings, seconds = self.profile.ceilings, self.profile.seconds
+        floor = ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
+        if not floor or not seconds or floor <= 0 or seconds <= 0:
+            return None
+        return self.profile.launches * floor / seconds
 
     def busy_elsewhere(self, confidence: float) -> float:
         """Confidence in a fault that keeps multiprocessors busy: more where the cache makes no difference."""
         share = self.cached_share
-        return confidence if share is None else confidence + (0.1 if share < 0.15 else -0.1)
+        return confidence if share is None else confidence + (0.1 if share < NO_DIFFERENCE else -0.1)
 
 
 def finding(
@@ -81,3 +108,8 @@ def source_of(counter: float | None) -> Source:
 
 def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 block`, `2 blocks`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -14,11 +14,10 @@ from tunesmith.core.profile.facts import Counters
 
 @dataclass(frozen=True)
 class Counted:
-    """What the hardware counted, or why it did not. `seconds` is what that cost: never a kernel's time."""
+    """What the hardware counted, or why it did not."""
 
     counters: Counters | None
     why_not: str = ""
-    seconds: float = 0.0
     left_out: tuple[str, ...] = ()  # what the tool that is here cannot count, by its own names
 
 
@@ -33,6 +32,7 @@ class ToCount:
     plan: Plan
     draw: Draw
     warm: bool
+    main: int = 0  # which of the plan's launches is told of
 
 
 class Counting(Protocol):

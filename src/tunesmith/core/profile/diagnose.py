@@ -7,22 +7,32 @@ and how sure it is; none can gain more than the distance to the floor. A kernel 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tunesmith.core.profile import compute_rules, launch_rules, memory_rules
+from tunesmith.core.profile import compute_rules, experiment_rules, launch_rules, memory_rules
 from tunesmith.core.profile.case import Case, percent
 from tunesmith.core.profile.costs import costs_of
 from tunesmith.core.profile.facts import Profile
 from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
-from tunesmith.core.profile.roofline import Ceiling, Floor, roofline
+from tunesmith.core.profile.roofline import OF_OPERATIONS, Ceiling, Floor, roofline, unmeasured_operations
 
 # Times the floor. The best kernels in docs/results.md take 0.96 to 1.1 of a copy's time above a megabyte.
 NEAR = 1.15
 # A data sheet promises what no kernel gets: copies reach 85 to 90 % of it.
 NEAR_DATA_SHEET = 1.3
 SATURATED_MEMORY = 0.85  # of the peak, by the counters: what large copies show
+# Below this the floor is not one: noise and a cache that helps account for a few per cent.
+FASTER = 0.9
 WORTH_TELLING = 0.03  # share of the time
+FASTER_THAN_POSSIBLE = (
+    "faster than its floor: traffic or ceilings are wrong; measure again with --remeasure, or state `traffic`"
+)
+
+TOO_MUCH_STATED = (
+    "faster than its floor: `operations` or ceilings are wrong; correct what is stated, or measure again "
+    "with --remeasure"
+)
 
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     launch_rules.too_few_blocks,
@@ -45,6 +55,11 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     compute_rules.serial_thread,
     compute_rules.barriers,
     compute_rules.compute,
+    experiment_rules.more_blocks,
+    experiment_rules.waiting,
+    experiment_rules.uneven_blocks,
+    experiment_rules.memory,
+    experiment_rules.compute,
 )
 
 EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is to it
@@ -65,7 +80,36 @@ EXPLAINED_BY: dict[Kind, frozenset[Kind]] = {
     Kind.BARRIERS: frozenset((Kind.SERIAL_THREAD, Kind.BANK_CONFLICTS)),
     Kind.DIVERGENCE: frozenset((Kind.SERIAL_THREAD,)),
     Kind.COMPUTE: frozenset(
-        (Kind.FP64, Kind.INTEGER_DIVISION, Kind.SPECIAL_FUNCTIONS, Kind.DIVERGENCE, Kind.SPILLS)
+        (
+            Kind.FP64,
+            Kind.INTEGER_DIVISION,
+            Kind.SPECIAL_FUNCTIONS,
+            Kind.DIVERGENCE,
+            Kind.SPILLS,
+            Kind.LOCAL_ARRAYS,
+            Kind.BANK_CONFLICTS,
+            Kind.UNCOALESCED,
+            Kind.NARROW_ACCESS,
+            Kind.SERIAL_THREAD,
+            Kind.ATOMICS,
+            Kind.TAIL,
+            Kind.IDLE_THREADS,
+        )
+    ),
+    Kind.UNEVEN_BLOCKS: frozenset((Kind.TOO_FEW_BLOCKS, Kind.TAIL, Kind.SERIAL_THREAD, Kind.ATOMICS)),
+    Kind.MEMORY: frozenset(
+        (
+            Kind.UNCOALESCED,
+            Kind.NARROW_ACCESS,
+            Kind.SPILLS,
+            Kind.LOCAL_ARRAYS,
+            Kind.EXTRA_TRAFFIC,
+            Kind.LATENCY,
+            Kind.LOW_OCCUPANCY,
+            Kind.TOO_FEW_BLOCKS,
+            Kind.SERIAL_THREAD,
+            Kind.TAIL,
+        )
     ),
     Kind.SPECIAL_FUNCTIONS: frozenset((Kind.FP64, Kind.INTEGER_DIVISION)),
     Kind.EXTRA_TRAFFIC: frozenset((Kind.UNCOALESCED, Kind.SPILLS, Kind.LOCAL_ARRAYS)),
@@ -79,36 +123,50 @@ def diagnose(profile: Profile) -> Diagnosis:
     """Of any profile, however little it knows."""
     roof = roofline(profile)
     floor, distance = roof.floor, _usable(roof.distance)
-    notes, main = _notes(profile, floor), profile.main
-    if floor is not None and distance is not None and _near(profile, floor, distance):
-        return Diagnosis(
-            bound=_OF_CEILINGS.get(floor.ceiling, Bound.COMPUTE),
-            summary=f"near the ceiling of {_named(floor)}: {distance:.2f} × its floor",
-            confidence=0.9 if floor.measured else 0.6,
-            findings=(),
-            distance=distance,
-            floor=floor.seconds,
-            ceiling=floor.ceiling,
-            notes=notes,
-            launch=main.entry if main is not None else "",
-        )
-    found = _ranked(Case(profile, costs_of(profile), roof), distance)
-    first = found[0] if found else None
-    where = f"in {main.entry}, " if main is not None else ""
-    away = f"{distance:.2f} × the floor of {_named(floor)}" if floor and distance else "no floor is known"
-    return Diagnosis(
-        bound=first.bound if first else Bound.UNKNOWN,
-        summary=f"{where}{first.kind.replace('_', ' ')}: {first.evidence[0]}; {away}"
-        if first
-        else f"no fault found; {away}",
-        confidence=first.confidence if first else 0.2,
-        findings=found,
+    main = profile.main
+    found = Diagnosis(
+        bound=Bound.UNKNOWN,
+        summary="",
+        confidence=0.2,
+        findings=(),
         distance=distance,
         floor=floor.seconds if floor is not None else None,
         ceiling=floor.ceiling if floor is not None else "",
-        notes=notes,
         launch=main.entry if main is not None else "",
     )
+    if profile.cannot_run:
+        return replace(found, summary=f"cannot run: {profile.cannot_run}", confidence=1.0)
+    found = replace(found, notes=_notes(profile, floor))
+    if floor is not None and distance is not None and _near(profile, floor, distance):
+        return _at_the_floor(found, floor, distance)
+    told = _ranked(Case(profile, costs_of(profile), roof), distance)
+    away = _away(profile, floor, distance)
+    if not told:
+        return replace(found, summary=f"no fault found; {away}")
+    if profile.seconds is None:
+        found = replace(found, notes=(*found.notes, "shares of the time are estimates from the code alone"))
+    first = told[0]
+    where = f"in {main.entry}, " if main is not None else ""
+    summary = f"{where}{first.kind.replace('_', ' ')}: {first.evidence[0]}; {away}"
+    return replace(found, bound=first.bound, summary=summary, confidence=first.confidence, findings=told)
+
+
+def _at_the_floor(found: Diagnosis, floor: Floor, distance: float) -> Diagnosis:
+    bound = _OF_CEILINGS.get(floor.ceiling, Bound.COMPUTE)
+    if distance < FASTER:
+        said = f"faster than its floor of {_named(floor)}: {distance:.2f} × that"
+        wrong = TOO_MUCH_STATED if floor.ceiling in OF_OPERATIONS.values() else FASTER_THAN_POSSIBLE
+        return replace(found, bound=bound, summary=said, confidence=0.3, notes=(*found.notes, wrong))
+    near = f"near the ceiling of {_named(floor)}: {distance:.2f} × its floor"
+    return replace(found, bound=bound, summary=near, confidence=0.9 if floor.measured else 0.6)
+
+
+def _away(profile: Profile, floor: Floor | None, distance: float | None) -> str:
+    if floor is not None and distance is not None:
+        return f"{distance:.2f} × the floor of {_named(floor)}"
+    if profile.seconds is None:
+        return "not timed"
+    return "no floor is known"
 
 
 def _near(profile: Profile, floor: Floor, distance: float) -> bool:
@@ -117,18 +175,33 @@ def _near(profile: Profile, floor: Floor, distance: float) -> bool:
     counters, work = profile.counters, profile.work
     if counters is None or counters.dram is None or work is None or floor.ceiling is not Ceiling.MEMORY:
         return False
-    if counters.dram_read is None or counters.dram_written is None:
+    # Of several launches the share of the peak is that of one: it says nothing of the others.
+    if counters.dram_read is None or counters.dram_written is None or profile.parts:
         return False
     moved = counters.dram_read + counters.dram_written
     return counters.dram >= SATURATED_MEMORY and moved <= memory_rules.EXTRA * work.bytes
 
 
 def _ranked(case: Case, distance: float | None) -> tuple[Finding, ...]:
-    found = [f for rule in RULES if (f := rule(case)) is not None and f.gain >= WORTH_TELLING]
+    """What is told is what is ranked: no gain above what the distance to the floor allows."""
+    found = _merged([f for rule in RULES if (f := rule(case)) is not None and f.gain >= WORTH_TELLING])
     told = [f for f in found if not any(_explains(cause, f) for cause in found)]
     most = 1.0 if distance is None else max(0.0, 1 - 1 / distance)
-    ordered = sorted(told, key=lambda f: -f.score)
-    return tuple(replace(f, gain=min(f.gain, most)) for f in ordered)
+    capped = [replace(f, gain=min(f.gain, most)) for f in told]
+    return tuple(sorted(capped, key=lambda f: -f.score))
+
+
+def _merged(found: Sequence[Finding]) -> list[Finding]:
+    """A kind once: as the rule has it that is surer of more, with the evidence of the other."""
+    kept: dict[Kind, Finding] = {}
+    for one in found:
+        other = kept.get(one.kind)
+        if other is None:
+            kept[one.kind] = one
+            continue
+        best, rest = (other, one) if other.score >= one.score else (one, other)
+        kept[one.kind] = replace(best, evidence=tuple(dict.fromkeys((*best.evidence, *rest.evidence))))
+    return list(kept.values())
 
 
 def _explains(cause: Finding, symptom: Finding) -> bool:
@@ -153,12 +226,19 @@ def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
     if profile.static.instructions is None:
         notes.append(f"the machine code was not read: {profile.static.no_instructions or 'nobody did'}")
     if profile.seconds is None:
-        notes.append("not timed: shares are estimates from the code alone")
+        notes.append("not timed")
     elif floor is None:
         notes.append("no ceiling is known, so neither is the distance to it")
-    share = Case(profile, None, roofline(profile)).cached_share
-    if share is not None:
-        notes.append(f"{percent(share)} of the time goes when the data is in the cache (experiment)")
+    if unmeasured := unmeasured_operations(profile):
+        kinds = " and ".join(unmeasured)
+        notes.append(f"{kinds} operations are stated and their rate was not measured: no floor has them")
+    case = Case(profile, None, roofline(profile))
+    if case.cached_share is not None:
+        notes.append(
+            f"{percent(case.cached_share)} of the time goes when the data is in the cache (experiment)"
+        )
+    elif profile.experiments.warm and profile.experiments.cold and profile.work and not case.fits_cache:
+        notes.append("warm against cold tells nothing: the cache does not hold what must move")
     return tuple(notes)
 
 

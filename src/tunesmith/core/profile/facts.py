@@ -145,6 +145,7 @@ class Ceilings:
     tensor: float | None = None
     cache_bytes: int | None = None  # last level
     cache_bandwidth: float | None = None
+    measured_on: str = ""  # a date; empty where nobody wrote it down
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,12 @@ class Profile:
     counters: Counters | None = None
     no_counters: str = ""  # why not, in words
     parts: tuple[LaunchPart, ...] = ()  # in their order, where there are several launches
+    cannot_run: str = ""  # why not at this workload, in words
+
+    @property
+    def launches(self) -> int:
+        """How many there are of the operator's."""
+        return max(1, len(self.parts))
 
     @property
     def main(self) -> LaunchPart | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, Case, finding, percent, source_of
+from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, Case, counted, finding, percent, source_of
 from tunesmith.core.profile.findings import Bound, Finding, Kind
 from tunesmith.core.profile.remedies import Remedy
 
@@ -12,9 +12,7 @@ LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on averag
 FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
 IDLE_LANES = 0.1
 SURPLUS = 0.3
-LOW_OCCUPANCY = (
-    0.35  # NVIDIA's guidance: more than this seldom pays where threads have several loads in flight
-)
+LOW_OCCUPANCY = 0.35  # a third of the threads: judgement; with several loads in flight more seldom pays
 BLOCK_GAIN = 0.05
 LAUNCH_SHARE = 0.3  # of the time
 
@@ -33,7 +31,8 @@ def too_few_blocks(case: Case) -> Finding | None:
     remedies = (Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS, Remedy.BLOCK_SIZE, Remedy.ITEMS_IN_FLIGHT)
     if launch.blocks < launch.sms:
         idle = 1 - launch.blocks / launch.sms
-        words = f"{launch.blocks} blocks on {launch.sms} multiprocessors: {percent(idle)} of them have none"
+        blocks = counted(launch.blocks, "block")
+        words = f"{blocks} on {launch.sms} multiprocessors: {percent(idle)} of them have none"
         evidence = [words, *_half_grid(case)]
         return finding(Kind.TOO_FEW_BLOCKS, Bound.OCCUPANCY, idle, SEEN, "static", evidence, *remedies)
     if launch.waves is None or launch.waves >= FILLED or case.costs is None:
@@ -45,10 +44,8 @@ def too_few_blocks(case: Case) -> Finding | None:
 
 
 def _half_grid(case: Case) -> list[str]:
-    half, whole = case.experiments.half_grid, case.experiments.whole_grid
-    if half is None or not whole or whole <= 0:
-        return []
-    return [f"half the grid takes {percent(half / whole)} of the time"]
+    share = case.half_share
+    return [] if share is None else [f"half the grid takes {percent(share)} of the time"]
 
 
 def tail(case: Case) -> Finding | None:
@@ -140,12 +137,11 @@ def block_size(case: Case) -> Finding | None:
 
 
 def launch_cost(case: Case) -> Finding | None:
-    ceilings, seconds = case.profile.ceilings, case.profile.seconds
-    floor = ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
-    if not floor or not seconds or floor <= 0 or seconds <= 0 or floor / seconds < LAUNCH_SHARE:
+    share, seconds = case.launch_share, case.profile.seconds
+    if share is None or seconds is None or share < LAUNCH_SHARE:
         return None
-    words = f"an empty launch takes {1e6 * floor:.2f} µs of {1e6 * seconds:.2f} µs"
-    confidence = KNOWN if floor <= seconds else GUESSED
-    return finding(
-        Kind.LAUNCH, Bound.LAUNCH, floor / seconds, confidence, "timing", [words], Remedy.FEWER_LAUNCHES
-    )
+    launches = case.profile.launches
+    whose = "an empty launch takes" if launches == 1 else f"{launches} empty launches take"
+    words = f"{whose} {1e6 * share * seconds:.2f} µs of {1e6 * seconds:.2f} µs"
+    confidence = KNOWN if share <= 1 else GUESSED
+    return finding(Kind.LAUNCH, Bound.LAUNCH, share, confidence, "timing", [words], Remedy.FEWER_LAUNCHES)

@@ -39,7 +39,7 @@ class Remedy(StrEnum):
 
 
 MEANINGS: dict[Remedy, str] = {
-    Remedy.BLOCK_SIZE: "another number of threads in a block, a multiple of the warp",
+    Remedy.BLOCK_SIZE: "another number of threads in a block; on a GPU a multiple of the warp",
     Remedy.MORE_BLOCKS: "a grid that gives every multiprocessor several blocks",
     Remedy.PERSISTENT_GRID: "as many blocks as the device holds at once, each taking work in turn",
     Remedy.SPLIT_ROWS: "several blocks for one row, or for one piece of work of another kind",

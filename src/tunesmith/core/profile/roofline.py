@@ -23,6 +23,15 @@ class Ceiling(StrEnum):
     TENSOR = "tensor rate"
 
 
+# By field of `Operations` and of `Ceilings`.
+OF_OPERATIONS = {
+    "fp32": Ceiling.FP32,
+    "fp16": Ceiling.FP16,
+    "fp64": Ceiling.FP64,
+    "tensor": Ceiling.TENSOR,
+}
+
+
 @dataclass(frozen=True)
 class Floor:
     ceiling: Ceiling
@@ -77,15 +86,16 @@ def roofline(profile: Profile) -> Roofline:
 def move_seconds(work: Work, ceilings: Ceilings) -> float | None:
     """How long the device takes to move as much, read and written in the same proportion, and no more.
 
-    Copies are half of each; what is read more than written lies between them and reads alone.
+    Copies are half of each; what is read more than written lies between them and reads alone,
+    which take no longer.
     """
-    copy, read = _at(ceilings.copy, work.bytes), _at(ceilings.read, work.bytes)
+    copy, read = seconds_for(ceilings.copy, work.bytes), seconds_for(ceilings.read, work.bytes)
     if copy is None or read is None:
         return read if copy is None else copy
     if not work.bytes:
         return copy
     beyond = max(0.0, 2 * work.read / work.bytes - 1)
-    return copy + (read - copy) * beyond
+    return copy + (min(read, copy) - copy) * beyond
 
 
 def best_bandwidth(ceilings: Ceilings) -> float | None:
@@ -111,16 +121,24 @@ def _memory(profile: Profile) -> list[Floor]:
 
 
 def _compute(profile: Profile) -> list[Floor]:
+    known = [(kind, count, rate) for kind, count, rate in _stated(profile) if rate]
+    return [Floor(OF_OPERATIONS[kind], count / rate, True) for kind, count, rate in known if rate]
+
+
+def unmeasured_operations(profile: Profile) -> tuple[str, ...]:
+    """Kinds of operations that are stated and have no ceiling, where others were measured."""
+    if profile.ceilings == Ceilings():
+        return ()
+    return tuple(kind for kind, _, rate in _stated(profile) if not rate)
+
+
+def _stated(profile: Profile) -> list[tuple[str, float, float | None]]:
+    """Kind, count and rate of operations."""
     if profile.work is None:
         return []
     stated, rates = profile.work.operations, profile.ceilings
-    pairs = (
-        (Ceiling.FP32, stated.fp32, rates.fp32),
-        (Ceiling.FP16, stated.fp16, rates.fp16),
-        (Ceiling.FP64, stated.fp64, rates.fp64),
-        (Ceiling.TENSOR, stated.tensor, rates.tensor),
-    )
-    return [Floor(ceiling, count / rate, True) for ceiling, count, rate in pairs if count and rate]
+    found = [(kind, getattr(stated, kind), getattr(rates, kind)) for kind in OF_OPERATIONS]
+    return [(kind, count, rate) for kind, count, rate in found if count]
 
 
 def _launch(ceilings: Ceilings) -> list[Floor]:
@@ -133,7 +151,7 @@ def _launch_seconds(ceilings: Ceilings) -> float | None:
     return ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
 
 
-def _at(points: Sequence[Point], nbytes: int) -> float | None:
+def seconds_for(points: Sequence[Point], nbytes: int) -> float | None:
     """Between two sizes that were measured on a straight line, beyond them by the bandwidth of the last."""
     known = sorted((p for p in points if p.bytes > 0 and p.seconds > 0), key=lambda p: p.bytes)
     if not known:
