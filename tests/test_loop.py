@@ -112,7 +112,13 @@ class Climber:
 
     def ask(self, view: SearchView, n: int) -> Proposal:
         tried = sorted((t for t in view.tried if t.score is not None), key=lambda t: -(t.score or 0.0))
-        near = [c for t in tried[:3] for c in view.space.neighbours(t.config) if c in view.open]
+        near = [
+            c
+            for t in tried[:3]
+            for param in view.space.params
+            for value in param.neighbours(t.config[param.name])
+            if (c := t.config.replace(param.name, value)) in view.open
+        ]
         found = dict.fromkeys(c for c in (*view.untried_default, *near) if c not in view.seen)
         if view.pool is not None:
             found |= dict.fromkeys(c for c in view.pool if c not in view.seen)
@@ -593,7 +599,7 @@ def test_a_searcher_sees_what_was_tried_and_what_is_in_flight() -> None:
         assert view.pool is None
         assert view.open is view.configs
         assert view.weights == (1.0, 3.0)
-        assert view.noise == USUAL_NOISE
+        assert view.turn == view.asked == BATCH * number
         for tried in view.tried:
             found = [cost(tried.config, name) for name in ORIGINAL]
             assert (tried.score is not None) == any(isinstance(value, float) for value in found)
@@ -904,6 +910,18 @@ def test_a_search_that_expects_nothing_more_is_ended_and_says_why(ahead: int) ->
     )
     assert LEAST <= len(state.searched()) <= LEAST + 12, "no more than were in flight"
     assert state.finalists()
+
+
+def test_what_cannot_run_makes_no_search_longer() -> None:
+    """20 of 80 cannot: they were no evaluations, and nothing was found after them for that."""
+    refused = dict.fromkeys(ORIGINAL, Status.OVER_LIMITS)
+    lab = FakeLab(
+        cost=lambda _chosen, workload: ORIGINAL[workload] / 2,
+        survey=lambda chosen: built(chosen, str(chosen), refused=refused if chosen["VEC"] == 8 else None),
+    )
+    state = Run(replace(WHOLE, ahead=AHEAD), Expecting(0.0005), lab=lab).go()
+    assert state.unable
+    assert LEAST <= len(state.searched()) <= LEAST + 12, "no more than were in flight"
 
 
 @both

@@ -41,8 +41,10 @@ from tunesmith.core.space import Config
 from tunesmith.core.told import told
 from tunesmith.expert.planner import ExpertPlanner, InOrder
 from tunesmith.loop import REPAIRS
+from tunesmith.search.default import Default
 from tunesmith.search.exhaustive import Exhaustive
 from tunesmith.search.random import Random
+from tunesmith.search.transfer import FOLLOWING
 
 WIDE = {"VEC": [1, 2, 4], "UNROLL": [1, 2, 3, 4]}
 DEEP = {"VEC": [1, 2, 4], "UNROLL": [1, 2, 3, 4], "KEEP": [0, 1]}
@@ -164,6 +166,19 @@ def test_a_search_begins_from_what_the_templates_before_it_have_shown() -> None:
     assert prior.name == "template 1"
     assert all(config in view.configs and config["KEEP"] == 0 for config, _ in prior.rows)
     assert len(prior.rows) == 12
+
+
+@both
+def test_earlier_runs_are_followed_behind_a_gate_and_the_journal_says_by_which_trials(ahead: int) -> None:
+    big = {"VEC": [1, 2, 4], "UNROLL": list(range(1, 30)), "KEEP": [0, 1]}
+    run = a_run({"wide": WIDE, "keep": big}, Settings(evals=80, ahead=ahead), searcher=Default())
+    state = run.go()
+    own = [t for t in state.asked if t.config is not None and t.config.candidate == "2"]
+    assert sum(t.purpose == "gate" for t in own) >= FOLLOWING[-1], "more than all that follow"
+    for is_build in (False, True) if ahead else (False,):
+        picks = [t for t in own if t.purpose == "search" and (t.effort == "build") == is_build]
+        assert [i for i, t in enumerate(picks) if t.followed] == list(FOLLOWING)
+    assert not any(t.followed for t in state.asked if t.config is None or t.config.candidate == "1")
 
 
 # -- the gate -------------------------------------------------------------------------------------------
@@ -359,7 +374,7 @@ def test_what_is_left_of_the_budget_goes_to_the_best() -> None:
 
 
 @both
-@pytest.mark.parametrize("searcher", [Exhaustive(), Random()], ids=lambda s: s.name)
+@pytest.mark.parametrize("searcher", [Exhaustive(), Random(), Default()], ids=lambda s: s.name)
 def test_a_run_killed_after_any_event_goes_on_as_if_it_had_not_been(searcher: object, ahead: int) -> None:
     """Two rounds with a repair, a pair that is forbidden, a draft turned away and an author that declines."""
     texts = {

@@ -2,8 +2,9 @@
 
     python -m benchmarks.search.compare FOLDER --out RESULTS [--arms default tpe ...] [--seeds 50] [--jobs 2]
 
-FOLDER holds the recorded spaces. RESULTS gets one file of JSON lines per searcher; what is there already is
-not run again, so a run that was stopped goes on where it was.
+FOLDER holds the recorded spaces. RESULTS gets one file of JSON lines per searcher, each line with the commit
+it was made at; what is there already is not run again, so a run that was stopped goes on where it was. A file
+of another commit is not added to.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -20,7 +22,9 @@ from pathlib import Path
 
 from benchmarks.search import kernel_tuner_arm, optuna_arm, our_arm
 from benchmarks.search.recorded import Recorded, read_all
+from tunesmith.core.events import Settings
 from tunesmith.core.ports import Searcher
+from tunesmith.loop import BATCH
 from tunesmith.search.default import Choices, Default
 from tunesmith.search.evolution import Evolution
 from tunesmith.search.random import Random
@@ -42,13 +46,13 @@ def _kernel_tuner(strategy: str) -> Arm:
     return lambda recorded, seed, evals: kernel_tuner_arm.run(recorded, strategy, seed, evals)
 
 
-def _ours(make: Callable[[], Searcher], in_flight: int = 1) -> Arm:
-    return lambda recorded, seed, evals: our_arm.trace(make(), recorded, seed, evals, in_flight=in_flight)
+def _ours(make: Callable[[], Searcher], batch: int = 1, width: int = 1) -> Arm:
+    return lambda recorded, seed, evals: our_arm.trace(make(), recorded, seed, evals, batch, width)
 
 
 ARMS: dict[str, Arm] = {
     "default": _ours(Default),
-    "default-8-in-flight": _ours(Default, in_flight=8),
+    "default-in-batches": _ours(Default, batch=BATCH, width=Settings().width),  # as in a run
     "evolution": _ours(Evolution),
     "random": _ours(Random),
     "optuna-tpe": optuna_arm.run,
@@ -82,6 +86,32 @@ def traces(out: Path, arm: str) -> dict[tuple[str, int], list[int]]:
     return {(line["space"], line["seed"]): line["asked"] for line in found}
 
 
+def commits(out: Path, arm: str) -> set[str]:
+    """What the runs of an arm were made at; an empty word for those from before it was written down."""
+    path = out / f"{arm}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {json.loads(line).get("commit", "") for line in lines}
+
+
+def here() -> str:
+    """The commit of this tree, and whether anything in it was changed since."""
+    asked = ["git", "-C", str(Path(__file__).parent)]
+    commit = subprocess.run([*asked, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    changed = subprocess.run([*asked, "status", "--porcelain", "-uno"], capture_output=True, text=True)
+    if commit.returncode or changed.returncode:
+        return "unknown"
+    return commit.stdout.strip() + ("-changed" if changed.stdout.strip() else "")
+
+
+def unmixed(out: Path, arms: list[str], commit: str) -> None:
+    for arm in arms:
+        if others := commits(out, arm) - {commit}:
+            raise SystemExit(
+                f"{arm}.jsonl holds runs of {', '.join(sorted(o or 'no commit' for o in others))}, this is "
+                f"{commit}: move the file away, so that figures of two versions are not mixed"
+            )
+
+
 def missing(folder: Path, out: Path, arms: list[str], seeds: int) -> Iterator[Job]:
     for arm in arms:
         done = traces(out, arm)
@@ -102,6 +132,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
+    commit = here()
+    unmixed(given.out, given.arms, commit)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(given.jobs) as pool:
@@ -110,7 +142,8 @@ def main(arguments: list[str] | None = None) -> int:
         ]
         for count, future in enumerate(as_completed(running), start=1):
             job, asked = future.result()
-            line = json.dumps({"space": job.space, "seed": job.seed, "asked": asked})
+            found = {"space": job.space, "seed": job.seed, "commit": commit, "asked": asked}
+            line = json.dumps(found)
             with (given.out / f"{job.arm}.jsonl").open("a") as file:
                 file.write(line + "\n")
             print(f"\r{count} of {len(running)} runs", end="", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 For each kernel the setting with the best mean over the *other* kernels' spaces is taken (averaged over the
 budgets), and its figures on the kernel's own spaces count. Settings are the default and those of
-`compare.CHOICES`, run by `compare --arms choice-...`.
+`compare.CHOICES` that have been run by `compare --arms choice-...`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class LeftOut:
 
 
 def leave_one_out(found: dict[str, Recorded], out: Path) -> LeftOut | None:
-    """On the seeds that every setting has; None where a setting has not been run."""
+    """On the seeds that every setting has; None where there is nothing to choose from."""
     made = {
         name: curves(found, out, arm)
         for name, arm in {"default": "default", **{name: f"choice-{name}" for name in CHOICES}}.items()
     }
     runs: dict[str, Curves] = {name: each for name, each in made.items() if each is not None}
-    if len(runs) < len(made):
+    if "default" not in runs or len(runs) < 2:
         return None
     seeds = min(each.seeds for each in runs.values())
     names = runs["default"].spaces

@@ -14,28 +14,35 @@ def trace(
     recorded: Recorded,
     seed: int,
     evals: int,
-    in_flight: int = 1,
+    batch: int = 1,
+    width: int = 1,
     priors: tuple[Prior, ...] = (),
 ) -> list[int]:
+    """Asked for a batch whenever there is room for one within the width; outcomes come in order."""
     # A recording has no default: one that is not feasible is never asked for.
     view = SearchView(
         recorded.space, recorded.configs, Config(()), (), (), budget_left=evals, seed=seed, priors=priors
     )
     asked: list[int] = []
-    while len(asked) < evals or view.in_flight:
-        view = replace(view, seed=seed * 100_003 + len(asked), budget_left=evals - len(asked))
-        room = in_flight - len(view.in_flight)
-        proposed = searcher.ask(view, room).configs if room and len(asked) < evals else ()
-        asked += [number for config in proposed if (number := recorded.configs.index(config)) is not None]
-        view = replace(view, in_flight=(*view.in_flight, *proposed))
-        if not view.in_flight:  # everything has been tried
-            break
+    while True:
+        while len(asked) < evals and len(view.in_flight) <= width - batch:
+            view = replace(view, seed=seed * 100_003 + len(asked), budget_left=evals - len(asked))
+            proposal = searcher.ask(view, batch)
+            if not proposal.configs:  # everything has been tried
+                break
+            asked += [_number(recorded, config) for config in proposal.configs]
+            view = view.with_asked(proposal)
+        if not view.in_flight:
+            return asked
         done, *rest = view.in_flight
-        number = recorded.configs.index(done)
-        assert number is not None
-        score = recorded.scores[number]
-        view = replace(view, tried=(*view.tried, Tried(done, score)), in_flight=tuple(rest))
-    return asked
+        tried = Tried(done, recorded.scores[_number(recorded, done)])
+        view = replace(view, tried=(*view.tried, tried), in_flight=tuple(rest))
+
+
+def _number(recorded: Recorded, config: Config) -> int:
+    number = recorded.configs.index(config)
+    assert number is not None, "a searcher asks for what is feasible"
+    return number
 
 
 def prior_of(recorded: Recorded, asked: list[int], name: str) -> Prior:

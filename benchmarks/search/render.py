@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.search.compare import spaces, traces
+from benchmarks.search.compare import ARMS, commits, spaces, traces
 from benchmarks.search.figures import BUDGETS, Curves, curves, interval
 from benchmarks.search.leave_one_out import LeftOut, leave_one_out
 from benchmarks.search.plot import plot
@@ -31,7 +31,7 @@ WARM_GAIN = 0.04  # over all directions, at 25
 WARM_LOSS = 0.02  # in any of them, at 50
 LABELS = {
     "default": "Tunesmith",
-    "default-8-in-flight": "Tunesmith, 8 in flight",
+    "default-in-batches": "Tunesmith, 4 at a time",
     "evolution": "Tunesmith evolution",
     "random": "random",
     "optuna-tpe": "Optuna TPE",
@@ -154,14 +154,42 @@ def milliseconds(recorded: Recorded, outcomes: int) -> float:
     return 1000 * float(np.median(taken)) / 8
 
 
+def commit_of(out: Path) -> str:
+    """What the runs of our default were made at, which must be the same for all of them."""
+    arms = ["warm", *(arm for arm in ARMS if arm.startswith(("default", "choice-")))]
+    found = {commit for arm in arms for commit in commits(out, arm)}
+    if len(found) != 1:
+        told = ", ".join(sorted(each or "none told" for each in found))
+        raise SystemExit(
+            f"the results are of {len(found)} commits ({told}): "
+            "run compare.py and warm.py at one, into files of their own"
+        )
+    return found.pop()
+
+
+def how(made: dict[str, Curves], chosen: LeftOut | None, warm_seeds: int) -> list[str]:
+    """The commands that give the page."""
+    run = "python -m benchmarks.search"
+    lines = [f"{run}.compare FOLDER --out RESULTS --seeds {made['default'].seeds}"]
+    if "default-in-batches" not in made:
+        lines[0] += " \\"
+        lines.append(f"    --arms {' '.join(made)}")
+    if chosen:
+        arms = " ".join(f"choice-{name}" for name in chosen.all_settings if name != "default")
+        lines.append(f"{run}.compare FOLDER --out RESULTS --seeds {chosen.seeds} --arms {arms}")
+    if warm_seeds:
+        lines.append(f"{run}.warm FOLDER --out RESULTS --seeds {warm_seeds}")
+    return ["pip install optuna kernel_tuner==1.5.0", *lines, f"{run}.render FOLDER --out RESULTS"]
+
+
 def page(folder: Path, out: Path) -> tuple[str, str]:
-    found = spaces(folder)
+    found, commit = spaces(folder), commit_of(out)
     arms = {arm: curves(found, out, arm) for arm in LABELS}
     made = {arm: each for arm, each in arms.items() if each is not None and len(each.spaces) == len(found)}
     largest = max(found.values(), key=lambda each: len(each.configs))
     took = milliseconds(largest, 200)
     chosen, warmed = leave_one_out(found, out), warm(found, out, made["default"])
-    seeds = chosen.seeds if chosen else 20
+    warm_seeds = len({seed for _, seed in traces(out, "warm")})
     lines = [
         "# Search",
         "",
@@ -207,14 +235,10 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "## How it was made",
         "",
         f"{datetime.date.today().isoformat()}, {os.cpu_count()} cores, no GPU: the times are looked up.",
+        f"The runs of Tunesmith, its settings and its warm starts are all of commit {commit}.",
         "",
         "```",
-        "pip install optuna kernel_tuner==1.5.0",
-        "python -m benchmarks.search.compare FOLDER --out RESULTS --jobs 2",
-        f"python -m benchmarks.search.compare FOLDER --out RESULTS --jobs 2 --seeds {seeds} \\",
-        "    --arms choice-opening-12 choice-level-0.3 choice-local-2 choice-local-4",
-        "python -m benchmarks.search.warm FOLDER --out RESULTS --jobs 2",
-        "python -m benchmarks.search.render FOLDER --out RESULTS",
+        *how(made, chosen, warm_seeds),
         "```",
         "",
     ]

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.search.compare import spaces, traces
+from benchmarks.search.compare import here, spaces, traces, unmixed
 from benchmarks.search.our_arm import prior_of, trace
 from benchmarks.search.recorded import Recorded
 from tunesmith.search.default import Default
@@ -67,13 +67,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args(arguments)
+    commit = here()
+    unmixed(given.out, ["default", "warm"], commit)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(given.jobs) as pool:
         running = [pool.submit(work, job) for job in missing(given.folder, given.out, given.seeds)]
         for count, future in enumerate(as_completed(running), start=1):
             job, asked = future.result()
-            line = {"space": job.target, "source": job.source, "seed": job.seed, "asked": asked}
+            line = {
+                "space": job.target,
+                "source": job.source,
+                "seed": job.seed,
+                "commit": commit,
+                "asked": asked,
+            }
             with (given.out / "warm.jsonl").open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(f"\r{count} of {len(running)} runs", end="", file=sys.stderr)

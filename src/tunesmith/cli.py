@@ -164,6 +164,11 @@ def tune(
     with handled(as_json):
         from tunesmith import runs
 
+        if prior_run and prior is False:
+            raise BadInput(
+                f"--no-prior ignores earlier runs, and --prior-run {prior_run[0]} names one to begin from",
+                hint="leave out one of the two",
+            )
         config = resolved(
             backend=backend,
             device=device,

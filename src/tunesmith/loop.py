@@ -237,7 +237,8 @@ class Loop:
         proposal = self.searcher.ask(self._of_one().view(pool), BATCH)
         if proposal.configs:
             asked = [(config, self._workloads) for config in proposal.configs]
-            self._ask(asked, "short", "search", None if pool else proposal.gain)
+            gain = None if pool else proposal.gain
+            self._ask(asked, "short", "search", gain, proposal.followed)
         return bool(proposal.configs)
 
     def _ask_builds(self) -> bool:
@@ -250,7 +251,7 @@ class Loop:
         proposal = self.searcher.ask(search.view(None), missing)
         if proposal.configs:
             asked = [(config, self._workloads) for config in proposal.configs]
-            self._ask(asked, "build", "search", proposal.gain)
+            self._ask(asked, "build", "search", proposal.gain, proposal.followed)
         return bool(proposal.configs)
 
     def _sentinel_due(self) -> bool:
@@ -308,11 +309,20 @@ class Loop:
         effort: Effort,
         purpose: Purpose,
         gain: float | None = None,
+        followed: frozenset[Config] = frozenset(),
     ) -> None:
         """One event for all: each event follows from those before it, wherever a run is killed."""
         first = self._state.next_trial
         trials = tuple(
-            Trial(first + i, config, workloads, effort, purpose, self._digest(config) if config else "")
+            Trial(
+                first + i,
+                config,
+                workloads,
+                effort,
+                purpose,
+                self._digest(config) if config else "",
+                config in followed,
+            )
             for i, (config, workloads) in enumerate(what)
         )
         self._append(Asked(trials, gain))

@@ -22,10 +22,10 @@ def test_the_first_definition_of_a_macro_counts() -> None:
     assert kernel.seconds({}) == pytest.approx(500e-9)
 
 
-def test_time_depends_on_scalars_and_is_never_nothing() -> None:
+def test_time_depends_on_scalars_and_is_never_negative() -> None:
     kernel = FakeKernel.read(unit(fake_kernel(time="rows * d - 100")))
     assert kernel.seconds({"rows": 20, "d": 10}) == pytest.approx(100e-9)
-    assert kernel.seconds({"rows": 1, "d": 1}) == pytest.approx(1e-9)
+    assert kernel.seconds({"rows": 1, "d": 1}) == 0, "which nobody believes"
 
 
 def test_a_fault_that_depends_on_sizes_is_no_build_failure() -> None:

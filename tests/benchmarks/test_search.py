@@ -5,10 +5,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks.search.compare import main, traces
 from benchmarks.search.figures import curves
+from benchmarks.search.our_arm import trace
 from benchmarks.search.recorded import nearness, read, read_all
+from benchmarks.search.render import commit_of
+from tunesmith.core.ports import Proposal, SearchView
+from tunesmith.search.random import Random
 
 
 def write(folder: Path, name: str) -> None:
@@ -52,3 +57,32 @@ def test_runs_are_written_down_and_not_made_again(tmp_path: Path) -> None:
     made = curves(found, tmp_path / "out", "random")
     assert made is not None
     assert made.mean(200) == 1
+
+
+def test_runs_of_two_commits_are_not_mixed(tmp_path: Path) -> None:
+    write(tmp_path, "scale-GPU")
+    out = tmp_path / "out"
+    out.mkdir()
+    line = {"space": "scale-GPU", "seed": 0, "commit": "abc1234", "asked": [0, 1]}
+    (out / "default.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(SystemExit, match="holds runs of abc1234, this is"):
+        main([str(tmp_path), "--out", str(out), "--arms", "default", "--seeds", "1"])
+    assert commit_of(out) == "abc1234"
+    (out / "warm.jsonl").write_text(json.dumps(line | {"commit": "def5678"}) + "\n")
+    with pytest.raises(SystemExit, match="2 commits"):
+        commit_of(out)
+
+
+def test_batches_are_asked_for_as_a_run_does(tmp_path: Path) -> None:
+    """Four whenever four have room, outcomes in order: what is in flight is never more than the width."""
+    write(tmp_path, "scale-GPU")
+    (recorded,) = read_all(tmp_path)
+    seen: list[tuple[int, int]] = []
+
+    class Watched(Random):
+        def ask(self, view: SearchView, n: int) -> Proposal:
+            seen.append((len(view.tried), len(view.in_flight)))
+            return super().ask(view, n)
+
+    assert sorted(trace(Watched(), recorded, 0, 5, batch=2, width=4)) == [0, 1, 2, 3, 4]
+    assert seen == [(0, 0), (0, 2), (2, 2)]

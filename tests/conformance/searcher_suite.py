@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tunesmith.core.expr import parse
-from tunesmith.core.ports import Prior, Searcher, SearchView, Tried
+from tunesmith.core.ports import Prior, Proposal, Searcher, SearchView, Tried
 from tunesmith.core.space import Config, Constraint, Param, Space
 
 Cost = Callable[[Config], float | None]
@@ -51,9 +51,10 @@ def drive(searcher: Searcher, view: SearchView, cost: Cost, evals: int, width: i
         left = evals - spent
         room = min(width - len(view.in_flight), left)
         view = replace(view, seed=view.seed + 1, budget_left=left)
-        asked = searcher.ask(view, room).configs if room else ()
+        proposal = searcher.ask(view, room) if room else Proposal(())
+        asked = proposal.configs
         spent += len(asked)
-        view = replace(view, in_flight=(*view.in_flight, *asked))
+        view = view.with_asked(proposal)
         if not view.in_flight:
             return view
         if not asked or len(view.in_flight) == width:

@@ -23,8 +23,9 @@ from tunesmith.core.codec import (
 from tunesmith.core.device import Device
 from tunesmith.core.events import EVENT_TYPES, Measured, Recorded
 from tunesmith.core.messages import REPLY_TYPES, REQUEST_TYPES
-from tunesmith.core.outcome import Outcome, Result, Timing
+from tunesmith.core.outcome import Outcome, Result, Timing, Trial
 from tunesmith.core.plan import ScalarPlan
+from tunesmith.core.space import Config
 
 few = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
@@ -109,6 +110,11 @@ def test_what_is_wrong_is_said(data: bytes, words: str) -> None:
 def test_an_unknown_message() -> None:
     with pytest.raises(Malformed, match="unknown message 'Started'"):
         decode_tagged(encode_tagged(started()), REQUEST_TYPES)
+
+
+def test_trials_of_older_journals_followed_nobody() -> None:
+    old = b'{"id":3,"config":{"items":[["A",1]]},"workloads":["w"],"effort":"short"}'
+    assert decode(old, Trial) == Trial(3, Config.of({"A": 1}), ("w",), "short", followed=False)
 
 
 def test_no_time_is_read_where_the_result_is_not_ok() -> None:

@@ -109,6 +109,12 @@ def test_a_run_that_has_only_begun() -> None:
     assert report.digests == {"problem": PROBLEM.digest}
 
 
+@pytest.mark.parametrize(("busy", "share"), [(0.0, None), (2.0, 0.5), (1e300, None)])
+def test_nobody_was_in_kernels_longer_than_all_the_time(busy: float, share: float | None) -> None:
+    """Times that are looked up may be anything."""
+    assert build_report(PROBLEM, state_of(replace(FOUND[0], seconds=4.0, busy=busy))).busy == share
+
+
 def test_what_judged_is_said() -> None:
     judged = build_report(PROBLEM, finished(*SPAN)).judged_by
     assert judged == "right by the float64 reference"

@@ -12,7 +12,7 @@ from tests.samples import a_problem, built, config, finalist, outcome, state_of
 from tunesmith.core.events import Pruned
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.ports import Tried
-from tunesmith.core.scores import LEAST_NOISE, SENTINELS, USUAL_NOISE, Yardstick, noise, score, scores
+from tunesmith.core.scores import LEAST_NOISE, MOST, SENTINELS, USUAL_NOISE, Yardstick, noise, score, scores
 from tunesmith.core.space import Config
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
@@ -148,3 +148,13 @@ def test_one_disturbed_sentinel_is_not_noise(place: int, factor: float) -> None:
     times = [1.0] * 10
     times[place] *= factor
     assert noise(state_of(*sentinels(*times))) == LEAST_NOISE
+
+
+def test_an_absurd_time_is_clipped() -> None:
+    """An infinite score would make every other one worthless to a model."""
+    state = state_of(searched(0, A, 1e-300, 1e-300), searched(1, B, 1e300, 2.0))
+    slow, fast = scores(PROBLEM, state)
+    assert (slow.score, slow.at) == (-MOST, (-MOST, -MOST))
+    assert fast.at == (MOST, pytest.approx(math.log(2)))
+    assert fast.score == pytest.approx((MOST + 3 * math.log(2)) / 4)
+    assert score(PROBLEM, {"small": 0.0, "wide": math.inf}) == pytest.approx((-MOST + 3 * MOST) / 4)

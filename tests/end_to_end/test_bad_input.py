@@ -309,6 +309,17 @@ class TestFlags:
         refused(tune(tmp_path, flag, value, run=quickly), code, message)
         assert not (tmp_path / "tunesmith-runs").exists()
 
+    @pytest.mark.parametrize("time", [0, -1.5, 1e300])
+    def test_a_recording_with_impossible_times(self, tmp_path: Path, fake: Path, time: float) -> None:
+        data = {"params": {"BLOCK": [32, 64]}, "configs": [[32], [64]], "time_ms": [1.0, time]}
+        (tmp_path / "r.json").write_text(json.dumps(data))
+        ended = tune(tmp_path, "--backend", "replay:r.json", run=quickly)
+        refused(ended, 2, f"r.json: not a recording: [64] takes {time:g} ms: times are above 0")
+
+    def test_earlier_runs_named_and_ignored(self, tmp_path: Path, fake: Path) -> None:
+        ended = tune(tmp_path, "--prior-run", "run", "--no-prior", run=quickly)
+        refused(ended, 2, "--no-prior ignores earlier runs, and --prior-run run names one")
+
     def test_unknown_format(self, tmp_path: Path) -> None:
         ended = quickly(tmp_path, "report", "--format", "pdf")
         refused(ended, 2, "unknown format 'pdf'; known are text, md, json", "--format text")

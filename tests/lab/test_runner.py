@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -10,10 +11,12 @@ from tests.lab.labs import device_of
 from tunesmith.core.device import Resources
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.messages import Done, Draw, Load, Reply, Request, Timed, TimeRuns, TimingPolicy, Unit
+from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.process import WorkerReplaced
 from tunesmith.lab.runner import Race, Runner
+from tunesmith.lab.verdicts import Verdict
 
 PLAN = Plan((), (), (), (), (), ())
 POLICY = TimingPolicy(rounds=1, min_rounds=1, chain_seconds=0.01, max_seconds=1.0)
@@ -22,7 +25,8 @@ POLICY = TimingPolicy(rounds=1, min_rounds=1, chain_seconds=0.01, max_seconds=1.
 class Dying:
     """Forgets everything after each of its first `deaths` loads, as a killed process does."""
 
-    def __init__(self, deaths: int) -> None:
+    def __init__(self, deaths: int, second: float = 2.0) -> None:
+        self._second = second
         self.generation = 0
         self._deaths = deaths
         self._alive = False
@@ -46,13 +50,13 @@ class Dying:
             return Done(), ()
         assert isinstance(request, TimeRuns)
         assert {c.code_digest for c in request.contenders} <= self._loaded, "asked of one that was never told"
-        return Timed(((1.0,), (2.0,))), ()
+        return Timed(((1.0,), (self._second,))), ()
 
 
-def timed(deaths: int) -> object:
+def timed(deaths: int, second: float = 2.0) -> object:
     unit = Unit("k.fake", "", "fake", (), ("k",))
     pair = [(BuiltCode(unit, b"", name, Resources(), 0.1), PLAN) for name in ("original", "candidate")]
-    runner = Runner(Dying(deaths), device_of("fake"))  # type: ignore[arg-type]
+    runner = Runner(Dying(deaths, second), device_of("fake"))  # type: ignore[arg-type]
     return runner.time(Race(tuple(pair), Draw("normal", 0), POLICY, True), 1.0)
 
 
@@ -64,3 +68,10 @@ def test_the_successor_is_told_everything_again(deaths: int) -> None:
 def test_workers_that_all_die_are_no_kernels_fault() -> None:
     with pytest.raises(TunesmithError, match="die as soon as they are started"):
         timed(9)
+
+
+@pytest.mark.parametrize("second", [0.0, -1.0, math.inf, math.nan])
+def test_a_time_that_cannot_be_is_not_believed(second: float) -> None:
+    verdict = timed(0, second)
+    assert isinstance(verdict, Verdict)
+    assert verdict.status is Status.SUSPECT

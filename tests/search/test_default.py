@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +61,14 @@ def test_what_is_in_flight_is_taken_into_account() -> None:
     first = Default().ask(replace(view, budget_left=None), 1).configs
     then = Default().ask(replace(view, budget_left=None, in_flight=first), 1).configs
     assert set(first).isdisjoint(then)
+    # Taken to turn out as expected, it makes what is near it less of a surprise: beside what comes from
+    # merely not repeating it, as if it were closed, the next pick keeps its distance.
+    closed = Default().ask(replace(view, budget_left=None, closed=frozenset(first), asked=41), 8)
+    flying = Default().ask(replace(view, budget_left=None, in_flight=first, asked=41), 8)
+    assert flying.configs != closed.configs
+    assert flying.gain is not None
+    assert closed.gain is not None
+    assert flying.gain < closed.gain
 
 
 def test_the_gain_falls_when_nothing_is_left_to_find() -> None:
@@ -86,11 +95,11 @@ def test_the_best_of_each_workload_is_sought() -> None:
     assert max(t.at[1] for t in view.tried if t.at[1] is not None) > -0.15
 
 
-def prior(cost: str, count: int = 150) -> Prior:
+def prior(kind: str, count: int = 150, cost: Callable[[Config], float] = slope) -> Prior:
     rng = np.random.default_rng(3)
     configs = [USUAL.configs[int(i)] for i in rng.integers(len(USUAL.configs), size=count)]
-    sign = {"helpful": 1.0, "misleading": -1.0}[cost]
-    return Prior(cost, tuple((config, sign * slope(config)) for config in configs))
+    sign = {"helpful": 1.0, "misleading": -1.0}[kind]
+    return Prior(kind, tuple((config, sign * cost(config)) for config in configs))
 
 
 def test_an_earlier_run_that_agrees_saves_evaluations() -> None:
@@ -113,6 +122,58 @@ def test_an_earlier_run_of_other_parameters_says_nothing() -> None:
     assert asked == Default().ask(USUAL, 3).configs
 
 
+WORTH = np.random.default_rng(5).normal(size=(6, 8))
+
+
+def rough(config: Config) -> float:
+    """Every value of every parameter is worth something of its own: a few outcomes do not tell which."""
+    return float(sum(WORTH[place, value] for place, (_, value) in enumerate(config.items)))
+
+
+def gated(count: int, priors: tuple[Prior, ...], seed: int) -> SearchView:
+    """Behind a gate that has tried so many, none of them by the searcher."""
+    picked = np.random.default_rng(seed).choice(len(USUAL.configs), count, replace=False)
+    tried = tuple(Tried(config, rough(config)) for config in (USUAL.configs[int(i)] for i in picked))
+    return replace(USUAL, tried=tried, default=tried[0].config, priors=priors, seed=seed, asked=0)
+
+
+def test_an_earlier_run_helps_behind_a_gate_too() -> None:
+    def after(priors: tuple[Prior, ...]) -> float:
+        views = (gated(20, priors, seed) for seed in range(0, 8000, 1000))
+        return float(np.mean([best(drive(Default(), view, rough, 4, width=1)) for view in views]))
+
+    assert after((prior("helpful", cost=rough),)) > after(()) + 0.5
+
+
+def test_what_followed_is_said_and_only_picks_of_the_search_are_counted() -> None:
+    view = gated(20, (prior("helpful"),), 0)
+    asked = Default().ask(view, 6)
+    assert asked.followed == frozenset(asked.configs[1:4])
+    later = Default().ask(replace(view, asked=7, tried=(*view.tried, Tried(asked.configs[0], None))), 3)
+    assert later.followed == frozenset(later.configs[1:2])
+
+
+def test_where_nothing_followed_an_earlier_run_hides_nothing() -> None:
+    """Once the last pick that follows has been made, a search that has followed nobody is as without."""
+    with_prior = replace(gated(40, (prior("misleading"),), 0), asked=20)
+    assert Default().ask(with_prior, 4) == Default().ask(replace(with_prior, priors=()), 4)
+
+
+def test_what_cannot_run_shifts_no_numbers() -> None:
+    """A configuration that the compiler refuses is tried, and no pick of the search: whichever followed is
+    told by name and not by number."""
+    view = gated(12, (prior("misleading"),), 0)
+    follows = Default().ask(view, 4)
+    done = tuple(Tried(config, rough(config)) for config in follows.configs)
+    known = replace(view, tried=(*view.tried, *done), followed=follows.followed, asked=4)
+    refused = [c for c in (USUAL.configs[i] for i in range(5, 20000, 4000)) if c not in known.seen]
+    shifted = replace(known, tried=(*(Tried(c, None) for c in refused), *known.tried))
+    hidden = set(follows.followed)
+    without = replace(shifted, tried=tuple(t for t in shifted.tried if t.config not in hidden), priors=())
+    without = replace(without, closed=frozenset(hidden), followed=frozenset())
+    assert Default().ask(shifted, 1).configs == Default().ask(without, 1).configs
+
+
 def test_earlier_runs_are_followed_at_first() -> None:
     heard = [i for i in range(200) if listens(i)]
     assert heard[:3] == [1, 2, 3]
@@ -128,17 +189,37 @@ def test_what_following_found_is_not_known_to_the_others_for_a_while() -> None:
 
 @pytest.mark.parametrize(("outcomes", "seconds"), [(200, 0.16), (1000, 0.5)])
 def test_a_question_is_answered_in_time(outcomes: int, seconds: float) -> None:
-    """20 ms for each of 8, at 200 outcomes; three times as much is allowed here, for busy machines."""
+    """20 ms of processor time for each of 8, at 200 outcomes; the best of a few, as machines are busy."""
     rng = np.random.default_rng(0)
     picked = rng.choice(len(USUAL.configs), outcomes, replace=False)
     view = replace(USUAL, tried=tuple(Tried(c, slope(c)) for c in (USUAL.configs[int(i)] for i in picked)))
     view = replace(view, default=view.tried[0].config)
     taken = []
-    for seed in range(3):
-        begun = time.perf_counter()
+    for seed in range(5):
+        begun = time.process_time()
         Default().ask(replace(view, seed=seed, tried=view.tried[seed:]), 8)
-        taken.append(time.perf_counter() - begun)
-    assert min(taken) < 3 * seconds
+        taken.append(time.process_time() - begun)
+    assert min(taken) < seconds
+
+
+@pytest.mark.parametrize("categorical", [False, True])
+def test_a_parameter_with_a_great_many_values_is_no_burden(categorical: bool) -> None:
+    made = Space((Param("A", tuple(range(1, 70_001)), categorical), Param("B", (1, 2, 4, 8))))
+    view = view_of(made)
+    configs = [view.configs[i * 1399] for i in range(200)]
+    view = replace(view, tried=tuple(Tried(c, -abs(float(np.log(c["A"] / 300)))) for c in configs))
+    taken = []
+    for seed in range(3):
+        begun = time.process_time()
+        assert len(Default().ask(replace(view, seed=seed), 8).configs) == 8
+        taken.append(time.process_time() - begun)
+    assert min(taken) < 0.3
+
+
+def test_values_that_are_almost_equal_make_a_model() -> None:
+    made = Space((Param("A", tuple(2**60 + i for i in range(20))), Param("B", tuple(range(8)))))
+    end = drive(Default(), view_of(made), lambda c: -abs(c["A"] - 2**60 - 13) / 5 - c["B"] / 4, evals=40)
+    assert best(end) > -0.3
 
 
 def test_a_space_of_millions_is_asked_about_in_time() -> None:

@@ -10,7 +10,7 @@ from tests.conformance.searcher_suite import MIDDLE, SMALL, TIED, bowl, drive
 from tests.core.test_focus import focus_on
 from tunesmith.core import focus as focus_module
 from tunesmith.core.focus import OUTSIDE_EVERY
-from tunesmith.core.ports import Searcher, SearchView, Tried
+from tunesmith.core.ports import Prior, Searcher, SearchView, Tried
 from tunesmith.core.space import Config
 from tunesmith.search.candidates import Field
 from tunesmith.search.default import Default
@@ -18,6 +18,7 @@ from tunesmith.search.evolution import Evolution
 from tunesmith.search.exhaustive import Exhaustive
 from tunesmith.search.focused import Focused
 from tunesmith.search.random import Random
+from tunesmith.search.transfer import FOLLOWING
 
 SEARCHERS = [Default(), Random(), Evolution(), Exhaustive()]
 each = pytest.mark.parametrize("inner", SEARCHERS, ids=lambda s: s.name)
@@ -48,6 +49,13 @@ def test_one_in_eight_is_outside(inner: Searcher, view: SearchView) -> None:
     assert 48 // OUTSIDE_EVERY - 2 <= len(outside) <= 48 // OUTSIDE_EVERY + 2
     first = asked[1 : OUTSIDE_EVERY - 1]
     assert all(view.focus.holds(c) for c in first), "the opening lies inside"
+
+
+def test_picks_that_follow_earlier_runs_are_counted_over_both_sides() -> None:
+    rows = tuple((MIDDLE.configs[i], bowl(MIDDLE.configs[i])) for i in range(0, 300, 3))
+    view = focused(replace(MIDDLE, priors=(Prior("earlier", rows),), asked=0), "A >= 5", "B < 4")
+    asked = Focused(Default()).ask(view, 10)
+    assert asked.followed == {asked.configs[turn] for turn in FOLLOWING if turn < 10}
 
 
 @each

@@ -21,6 +21,8 @@ from tunesmith.core.errors import BadInput
 from tunesmith.core.messages import Unit
 from tunesmith.core.ports import Binary, BuildFailed, Call, Session
 
+LONGEST = 1e9  # milliseconds, twelve days
+
 
 class _File(msgspec.Struct):
     params: dict[str, list[int]]
@@ -45,6 +47,7 @@ class Recording:
                 for key in table
             )
             times = {tuple(c): tuple(r) for c, r in zip(file.configs, rows, strict=True)}
+            _check(times)
         except (msgspec.MsgspecError, OSError, EOFError, ValueError) as error:
             raise BadInput(
                 f"not a recording: {error}",
@@ -52,6 +55,16 @@ class Recording:
                 hint="a recording is JSON, gzipped or not, with params, configs and time_ms",
             ) from error
         return Recording(tuple(file.params), times, () if set(table) == {""} else workloads)
+
+
+def _check(times: dict[tuple[int, ...], tuple[float | None, ...]]) -> None:
+    for config, row in times.items():
+        for time_ms in row:
+            if time_ms is not None and not 0 < time_ms <= LONGEST:
+                raise ValueError(
+                    f"{list(config)} takes {time_ms:g} ms: times are above 0 and at most {LONGEST:g} ms, "
+                    "null where one failed"
+                )
 
 
 class ReplayBackend:

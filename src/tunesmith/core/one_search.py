@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tunesmith.core.budget import evals_left, evaluations
 from tunesmith.core.candidates import Templates, inherited, rows_for
 from tunesmith.core.digest import seed_of
+from tunesmith.core.outcome import Trial
 from tunesmith.core.ports import Prior, SearchView, Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.scores import last_improvement, noise, scores
@@ -87,13 +88,14 @@ class OneSearch:
             seed=seed_of(state.settings.seed, "ask", state.events - len(state.profiled) - len(state.steered)),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=self._priors(),
+            followed=self._followed(),
+            asked=self._asked(for_builds=pool is None and bool(state.settings.ahead)),
             pool=pool,
             static={
                 found.config: features(found)
                 for found in state.surveyed
                 if found.config is not None and found.config.candidate == own
             },
-            noise=noise(state),
             focus=state.focus,
         )
 
@@ -117,10 +119,26 @@ class OneSearch:
         visible = noise(state)
         if max(gains) >= visible / 2 or len(self.configs) <= LITTLE:
             return None
-        since = done - last_improvement(self.tried(), visible)
+        tried = self.tried()
+        since = len(tried) - last_improvement(tried, visible)
         if since < max(LEAST, done * STALLED):
             return None
         return f"more trials are expected to gain {max(gains):.2%}, measurements here can see {visible:.2%}"
+
+    def _followed(self) -> frozenset[Config]:
+        """What followed earlier runs when it was last asked for: to be built, or to be measured."""
+        last = {t.config: t.followed for t in self._own_asks() if t.config is not None}
+        return frozenset(config for config, followed in last.items() if followed)
+
+    def _asked(self, for_builds: bool) -> int:
+        return sum((t.effort == "build") == for_builds for t in self._own_asks())
+
+    def _own_asks(self) -> list[Trial]:
+        """What the searcher asked for, in order; not what the gate did."""
+        own = self.candidate.id
+        return [
+            t for t in self.state.asked if t.purpose == "search" and t.config and t.config.candidate == own
+        ]
 
     def _known(self) -> int:
         """Configurations that were built or asked for, or are on the way."""

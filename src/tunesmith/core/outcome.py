@@ -36,6 +36,7 @@ class Trial:
     effort: Effort
     purpose: Purpose = "search"
     template: str = ""  # digest; empty for the original
+    followed: bool = False  # the searcher picked it by what earlier runs say
 
 
 @dataclass(frozen=True)

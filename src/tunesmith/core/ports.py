@@ -261,11 +261,12 @@ class SearchView:
     closed: frozenset[Config] = frozenset()  # never to be asked for, and nothing will be known of them
     weights: tuple[float, ...] = ()  # of the workloads
     priors: tuple[Prior, ...] = ()
+    followed: frozenset[Config] = frozenset()  # of what it asked for: picked by what the priors say
+    asked: int | None = None  # so many it has picked, for this purpose; None: all that is tried or in flight
     pool: tuple[Config, ...] | None = None  # built, of which alone it may ask; None: of everything
     static: Mapping[Config, tuple[float, ...]] = field(
         default_factory=dict
     )  # of what is built, by the compiler
-    noise: float = 0.01  # relative: what a short measurement can see
     focus: Focus | None = None  # where to look first
     side: Side | None = None  # of the focus, of which alone it may ask; None: of both
 
@@ -287,6 +288,20 @@ class SearchView:
         """The default, to be asked for first: the author's own guess shows early whether anything works."""
         return (self.default,) if self.default in self.open and self.default not in self.seen else ()
 
+    @property
+    def turn(self) -> int:
+        """The number of the searcher's next pick: what a gate tried, or a compiler refused, was none."""
+        return len(self.tried) + len(self.in_flight) if self.asked is None else self.asked
+
+    def with_asked(self, proposal: Proposal) -> SearchView:
+        """The same once this has been asked for."""
+        return replace(
+            self,
+            in_flight=(*self.in_flight, *proposal.configs),
+            followed=self.followed.union(proposal.followed),
+            asked=None if self.asked is None else self.asked + len(proposal.configs),
+        )
+
     def room(self, n: int) -> int:
         """How many of n the budget leaves."""
         return n if self.budget_left is None else min(n, self.budget_left)
@@ -299,6 +314,7 @@ class Proposal:
 
     configs: tuple[Config, ...]
     gain: float | None = None
+    followed: frozenset[Config] = frozenset()  # of these: picked by what earlier runs say
 
 
 class Searcher(Protocol):

@@ -256,7 +256,8 @@ def _bounds(problem: Problem, state: State, choice: Choice) -> tuple[BoundReport
 
 def _busy(state: State) -> float | None:
     busy, taken = (sum(getattr(o, name) for o in state.searched()) for name in ("busy", "seconds"))
-    return busy / taken if busy and taken else None
+    # Where times are looked up, kernels may take longer than anybody waited: then it says nothing.
+    return busy / taken if 0 < busy <= taken else None
 
 
 def interval_text(w: WorkloadReport) -> str:

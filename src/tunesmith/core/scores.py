@@ -11,8 +11,9 @@ from tunesmith.core.outcome import Outcome
 from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
-from tunesmith.core.stats import geometric_mean, median
+from tunesmith.core.stats import median
 
+MOST = 30.0  # of a log speed-up, either way: a factor of 10**13
 LEAST_NOISE = 0.002  # no clock here is better than that
 USUAL_NOISE = 0.01  # as long as nobody knows
 SENTINELS = 3  # that tell the noise
@@ -49,7 +50,13 @@ def score(problem: Problem, found: dict[str, float]) -> float | None:
     if not found:
         return None
     weights = [w.weight for w in problem.workloads]
-    return math.log(geometric_mean([found.get(w.name, 1.0) for w in problem.workloads], weights))
+    logs = [_log(found.get(w.name, 1.0)) for w in problem.workloads]
+    return sum(weight * log for weight, log in zip(weights, logs, strict=True)) / sum(weights)
+
+
+def _log(speedup: float) -> float:
+    """Clipped: one absurd figure must not blind a model to all the others. Below zero there is none."""
+    return max(-MOST, min(MOST, math.log(speedup) if speedup else -math.inf))
 
 
 def scores(problem: Problem, state: State) -> tuple[Tried, ...]:
@@ -60,7 +67,7 @@ def scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     for outcome in state.searched():
         if outcome.trial.config is not None:
             found = yardstick.speedups(outcome)
-            at = tuple(math.log(found[name]) if name in found else None for name in names)
+            at = tuple(_log(found[name]) if name in found else None for name in names)
             tried.append(Tried(outcome.trial.config, score(problem, found), at))
     return tuple(tried)
 

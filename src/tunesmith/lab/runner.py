@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -147,7 +148,10 @@ class Runner:
     def _sensible(self, timed: object, race: Race) -> Timed | Verdict:
         if not isinstance(timed, Timed) or not _as_asked(timed, len(race.contenders)):
             return Verdict(Status.CRASHED, "the worker answered something else than was asked")
-        if min(map(min, timed.samples)) <= 0:
+        samples = [seconds for each in timed.samples for seconds in each]
+        if not all(map(math.isfinite, samples)):
+            return Verdict(Status.SUSPECT, "the device says that a launch took no finite time")
+        if min(samples) <= 0:
             return Verdict(Status.SUSPECT, "the device says that a launch took no time")
         self.busy += timed.busy
         return timed

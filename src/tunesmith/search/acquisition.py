@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tunesmith.search.gaussian_process import Posterior, Vector
+from tunesmith.core.model.gaussian_process import Posterior, Vector
 from tunesmith.search.targets import Targets
 
 

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core.focus import Region
+from tunesmith.core.model.encoding import Positions
 from tunesmith.core.ports import SearchView
-from tunesmith.core.space import Config, ConfigSet
-from tunesmith.search.encoding import Positions
+from tunesmith.core.space import Config, ConfigSet, Param
 
 LISTED = 20_000  # spaces up to this size are listed; of larger ones only what is drawn is ever made
 DRAWN = 1200
+NEXT = 64  # values of a parameter to either side that count as near
 
 Numbers = NDArray[np.int64]
 
@@ -26,6 +27,7 @@ class Field:
         self._space = view.space
         self.pool: Numbers | None = None  # None: too many to list
         self._places: Positions = np.zeros((0, len(view.space.params)), dtype=np.uint8)
+        self._has_many = any(len(param.values) > NEXT for param in view.space.params)
         opened = view.open
         self._part = opened if isinstance(opened, Region) and not opened.is_whole else None
         if view.pool is not None:
@@ -48,7 +50,7 @@ class Field:
         return numbers if self.pool is None else numbers[np.isin(numbers, self.pool)]
 
     def draw(self, rng: np.random.Generator, count: int, seen: set[int]) -> Numbers:
-        """Up to so many unseen ones, each once. Some whenever any are left."""
+        """Up to so many unseen ones, each once. Where they are listed, some whenever any are left."""
         if self.pool is None:
             drawn = np.unique(rng.integers(len(self._view.configs), size=count))
             return _without(drawn, seen)
@@ -56,21 +58,31 @@ class Field:
         return left if len(left) <= count else np.sort(rng.choice(left, count, replace=False))
 
     def around(self, config: Config, seen: set[int]) -> Numbers:
-        """The unseen ones that differ from this one in one parameter, by any value."""
+        """The unseen ones that differ from this one in one parameter: by any value, or where a parameter has
+        a great many by those listed next to its own."""
         number = self.number(config)
         if number is None:
             return np.zeros(0, dtype=np.int64)
         if self.pool is not None and self._part is None:
-            differing = (self._places != self.positions(np.array([number]))[0]).sum(axis=1)
-            return _without(self.pool[differing == 1], seen)
+            own = self.positions(np.array([number]))[0]
+            differing = (self._places != own).sum(axis=1) == 1
+            if self._has_many:
+                steps = np.abs(self._places.astype(np.int64) - own).max(axis=1)
+                differing &= steps <= NEXT
+            return _without(self.pool[differing], seen)
         near = [
             config.replace(param.name, value)
             for param in self._space.params
-            for value in param.values
-            if value != config[param.name]
+            for value in _next_to(param, config[param.name])
         ]
         numbers = [self.number(c) for c in near if self._part is None or self._part.is_beside(c)]
         return _without(np.array(sorted(i for i in numbers if i is not None), dtype=np.int64), seen)
+
+
+def _next_to(param: Param, value: int) -> list[int]:
+    at = param.position(value)
+    first = max(0, at - NEXT)
+    return [other for other in param.values[first : at + NEXT + 1] if other != value]
 
 
 @lru_cache(maxsize=2)

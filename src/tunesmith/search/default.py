@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tunesmith.core.model.encoding import Encoding, Matrix
+from tunesmith.core.model.gaussian_process import Trend, Vector
 from tunesmith.core.ports import Proposal, SearchView, Tried
 from tunesmith.core.space import Config
 from tunesmith.search.candidates import DRAWN, Field, Numbers
-from tunesmith.search.encoding import Encoding, Matrix
-from tunesmith.search.gaussian_process import Trend, Vector
 from tunesmith.search.models import Model, Outcomes, guided, most_telling, own
 from tunesmith.search.random import draw
 from tunesmith.search.targets import LEVEL
@@ -67,14 +67,15 @@ class _Asking:
         self.guide = Guide(view.space, view.priors) if self.encoding.params else None
         pending = (*view.in_flight, *first)
         numbered = [self.field.number(t.config) for t in view.tried]
-        places = [i for i, number in enumerate(numbered) if number is not None]
         numbers = [number for number in numbered if number is not None]
-        self.tried = [view.tried[i] for i in places]
+        self.tried = [t for t, number in zip(view.tried, numbered, strict=True) if number is not None]
         self.known = self.field.positions(np.array(numbers, dtype=np.int64))
         self.scores = _scores(self.tried, view.weights)
-        self.turn = len(view.tried) + len(pending)  # the number of the next evaluation
-        followed = np.array([self._follows(i) for i in places], dtype=bool)
-        self.own = np.flatnonzero(apart(followed, self.turn))
+        self.turn = view.turn + len(first)
+        # Whoever tried it: what did not follow is known to all, and counts towards the opening.
+        self.alone = sum(c not in view.followed for c in (*(t.config for t in view.tried), *pending))
+        hidden = np.array([t.config in view.followed for t in self.tried], dtype=bool)
+        self.own = np.flatnonzero(apart(hidden, self.turn))
         self.pending = [number for c in pending if (number := self.field.number(c)) is not None]
         closed = (self.field.number(config) for config in view.closed)
         self.seen = {*self.pending, *numbers, *(number for number in closed if number is not None)}
@@ -84,12 +85,12 @@ class _Asking:
 
     def proposal(self, n: int) -> Proposal:
         picks: list[int] = []
+        followed: set[Config] = set()
         gain: float | None = None
         right = ~np.isnan(self.scores[:, 0])
         while len(picks) < n and self.encoding.params:
             follows = self._follows(self.turn)
-            alone = sum(not self._follows(turn) for turn in range(self.turn))
-            opening = alone < self.choices.opening or right[self.own].sum() < 2
+            opening = self.alone < self.choices.opening or right[self.own].sum() < 2
             if follows and (opening or right.sum() < 2):
                 more = self._modelled(1)[0] if right.sum() >= 2 else self._followed()
             elif opening:
@@ -98,6 +99,11 @@ class _Asking:
                 more, gain = self._modelled(n - len(picks))
             if not more:
                 break
+            for turn, number in enumerate(more, start=self.turn):
+                if self._follows(turn):
+                    followed.add(self.view.configs[number])
+                else:
+                    self.alone += 1
             picks += more
             self.seen.update(more)
             self.pending += more
@@ -105,7 +111,7 @@ class _Asking:
         configs = [*self.first, *(self.view.configs[number] for number in picks)]
         if len(picks) < n:  # the draw found nothing new: little is left, or nothing varies
             configs += draw(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
-        return Proposal(tuple(configs), gain)
+        return Proposal(tuple(configs), gain, frozenset(followed))
 
     # -- the opening --------------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from tunesmith.core.model.encoding import Encoding, Matrix, Positions
+from tunesmith.core.model.gaussian_process import Posterior, Settings, Trend, Vector, fit
 from tunesmith.core.space import Space
 from tunesmith.search.acquisition import improvement
 from tunesmith.search.candidates import Numbers
-from tunesmith.search.encoding import Encoding, Matrix, Positions
-from tunesmith.search.gaussian_process import Posterior, Settings, Trend, Vector, fit
 from tunesmith.search.targets import Targets, targets
 from tunesmith.search.transfer import DOUBT, TRUST, Guide
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.search.encoding import Matrix
-from tunesmith.search.gaussian_process import Vector
+from tunesmith.core.model.encoding import Matrix
+from tunesmith.core.model.gaussian_process import Vector
 
 LEVEL = 0.5  # below this quantile differences are of no interest: how slow the slow ones are misleads a model
 LEAST = 0.02  # of a deviation, in log units: smaller ones are noise

@@ -16,29 +16,29 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.core.model.encoding import Encoding, Positions
+from tunesmith.core.model.gaussian_process import JITTER, Settings, Vector, covariance, fit
 from tunesmith.core.ports import Prior
 from tunesmith.core.space import Space
-from tunesmith.search.encoding import Encoding, Positions
-from tunesmith.search.gaussian_process import JITTER, Settings, Vector, covariance, fit
 from tunesmith.search.targets import targets
 
 ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
 FITTED = 120
-FOLLOWING = (1, 2, 3, 8, 12, 16)  # the evaluations that follow the earlier runs;
+FOLLOWING = (1, 2, 3, 8, 12, 16)  # the picks of a search that follow the earlier runs;
 APART_UNTIL = 48  # up to here the others do not know of what those have found
 TRUST = 0.8  # the weight expected of the trend,
 DOUBT = 0.4  # and its deviation
 AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agree
 
 
-def listens(evaluation: int) -> bool:
-    """Whether the evaluation with this number follows earlier runs. The first may be the default."""
-    return evaluation in FOLLOWING
+def listens(turn: int) -> bool:
+    """Whether a search's pick with this number follows earlier runs. The first may be the default."""
+    return turn in FOLLOWING
 
 
-def apart(followed: NDArray[np.bool_], evaluation: int) -> NDArray[np.bool_]:
-    """Which outcomes an evaluation that does not follow knows of, given which of them followed."""
-    return ~followed | (evaluation >= APART_UNTIL)
+def apart(followed: NDArray[np.bool_], turn: int) -> NDArray[np.bool_]:
+    """Which outcomes a pick that does not follow knows of, given which of them followed."""
+    return ~followed | (turn >= APART_UNTIL)
 
 
 class Guide:
@@ -92,7 +92,7 @@ def _model(space: Space, prior: Prior) -> _Model | None:
     if len(order) > ROWS:
         others = rng.choice(order[ROWS // 2 :], ROWS - ROWS // 2, replace=False)
         order = np.concatenate([order[: ROWS // 2], others])
-    positions = np.array(rows, dtype=np.uint16)[order]
+    positions = np.array(rows, dtype=np.uint32)[order]
     encoding = Encoding.of(space)
     made = targets(np.array(scores)[order][:, None])
     part = rng.permutation(len(order))[:FITTED]

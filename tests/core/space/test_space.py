@@ -72,17 +72,6 @@ def test_param_neighbours_follow_the_declared_order() -> None:
         ordered.neighbours(2)
 
 
-def test_space_neighbours() -> None:
-    config = SILU.config({"BLOCK": 64, "VEC": 2, "MODE": 1})
-    assert [str(other) for other in SILU.neighbours(config)] == [
-        "BLOCK=128 VEC=2 MODE=1",
-        "BLOCK=64 VEC=1 MODE=1",
-        "BLOCK=64 VEC=4 MODE=1",
-        "BLOCK=64 VEC=2 MODE=0",
-        "BLOCK=64 VEC=2 MODE=2",
-    ]
-
-
 def test_names_are_declared_once() -> None:
     with pytest.raises(BadInput, match="parameter A is declared twice"):
         Space((Param("A", (1,)), Param("A", (2,))))
@@ -319,15 +308,3 @@ def test_matrices_agree_with_single_access(
         for index, row, places in zip(some, everything[some].tolist(), configs.positions(some), strict=True):
             assert [value for _, value in configs[index].items] == row
             assert [p.values[place] for p, place in zip(space.params, places, strict=True)] == row
-
-
-@settings(deadline=None)
-@given(spaces(), st.data())
-def test_neighbours_differ_in_one_parameter(space: Space, data: st.DataObject) -> None:
-    config = space.config({param.name: data.draw(st.sampled_from(param.values)) for param in space.params})
-    neighbours = space.neighbours(config)
-    assert len(set(neighbours)) == len(neighbours)
-    for other in neighbours:
-        changed = [a for a, b in zip(config.items, other.items, strict=True) if a != b]
-        assert len(changed) == 1
-        assert config in space.neighbours(other)

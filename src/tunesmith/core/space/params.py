@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -66,7 +67,7 @@ class Param:
                     f"parameter {self.name} has the value {value!r}: values are integers up to 2**62",
                     hint="number the choices, 0 and 1 for off and on",
                 )
-        repeated = sorted({value for value in self.values if self.values.count(value) > 1})
+        repeated = sorted(value for value, times in Counter(self.values).items() if times > 1)
         if repeated:
             raise BadInput(
                 f"parameter {self.name} lists {', '.join(map(str, repeated))} more than once",

@@ -117,14 +117,6 @@ class Space:
         grown = tables(self.params, [rule for rule in live if rule.workloads], possible)
         return ConfigSet(self.params, grown, len(workloads), possible, self.candidate)
 
-    def neighbours(self, config: Config) -> tuple[Config, ...]:
-        """The configurations one step away in one parameter, legal or not."""
-        return tuple(
-            config.replace(param.name, value)
-            for param in self.params
-            for value in param.neighbours(config[param.name])
-        )
-
     def _cases(
         self, constraint: Constraint, workloads: Sequence[Values], device: Values
     ) -> list[tuple[Expr, int]]:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.core.space import Param, Space
-from tunesmith.search.encoding import Encoding
-from tunesmith.search.gaussian_process import (
+from tunesmith.core.model import gaussian_process
+from tunesmith.core.model.encoding import Encoding
+from tunesmith.core.model.gaussian_process import (
     JITTER,
     Pairs,
     Posterior,
@@ -16,6 +16,7 @@ from tunesmith.search.gaussian_process import (
     loss,
     usual,
 )
+from tunesmith.core.space import Param, Space
 
 SPACE = Space(
     (
@@ -102,3 +103,11 @@ def test_what_does_not_matter_gets_a_longer_length() -> None:
     lengths = fit(ENCODING, known, targets).lengths / usual(ENCODING).lengths
     of_a, of_b = lengths[ENCODING.owners == 0].min(), lengths[ENCODING.owners == 1].min()
     assert of_b > 1.5 * of_a
+
+
+def test_many_values_are_compared_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoding = Encoding.of(SPACE)
+    rows = np.stack([np.arange(6) % len(param.values) for param in SPACE.params], axis=1).astype(np.uint8)
+    few = covariance(encoding, usual(encoding), rows, rows[:4])
+    monkeypatch.setattr(gaussian_process, "FEW", 0)
+    assert np.allclose(covariance(encoding, usual(encoding), rows, rows[:4]), few)

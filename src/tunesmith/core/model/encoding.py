@@ -1,9 +1,10 @@
 """Configurations as numbers that a model can compare: what is alike on a GPU should lie close together.
 
 An ordered parameter is placed by the logarithm of its value, because tile and group sizes act by ratios (by
-position where it may be negative or has two values). Where values are not simply powers of two, how often 2
-divides them is a second feature: 96 and 112 are near in size, but only one is made of whole warps. A
-categorical parameter is one-hot: every two of its values are equally far apart.
+position where it may be negative, has two values, or has some too close for their logarithms to differ).
+Where values are not simply powers of two, how often 2 divides them is a second feature: 96 and 112 are near
+in size, but only one is made of whole warps. A categorical parameter is one-hot: every two of its values are
+equally far apart; nearly so where they are too many for that, and get directions at random.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from tunesmith.core.space import Param, Space
 
 Matrix = NDArray[np.float64]
 Positions = NDArray[np.unsignedinteger]
+
+
+ONE_HOT = 128  # values of a categorical parameter that get a column each
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Encoding:
                 owners.append(owner)
                 minor.append(rank > 0)
             tables.append(np.concatenate(parts, axis=1))
+        assert all(np.isfinite(table).all() for table in tables), "a feature that is no number"
         return Encoding(
             params, tuple(tables), np.array(groups, int), np.array(owners, int), np.array(minor, bool)
         )
@@ -64,15 +69,26 @@ def _features(param: Param) -> list[Matrix]:
     """The parts of a parameter's features, the main one first; each spans about 1."""
     values = np.array(param.values, dtype=np.float64)
     if param.categorical and len(values) > 2:
-        return [np.sqrt(0.5) * np.eye(len(values))]
+        return [np.sqrt(0.5) * _directions(len(values))]
     if len(values) == 2 or values.min() < 0:
         return [_spread(np.arange(len(values)))]
     logs = np.log2(values + (values.min() == 0))
+    if len(np.unique(logs)) < len(logs):
+        return [_spread(np.arange(len(values)))]
     twos = np.log2([value & -value for value in param.values]) if values.min() > 0 else logs
     parts = [_spread(logs)]
     if np.ptp(twos) > 0 and not np.allclose(twos - twos[0], logs - logs[0]):
         parts.append(_spread(twos))
     return parts
+
+
+def _directions(count: int) -> Matrix:
+    """Unit vectors at right angles, or nearly."""
+    if count <= ONE_HOT:
+        return np.eye(count)
+    drawn: Matrix = np.random.default_rng(0).standard_normal((count, ONE_HOT))
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    return drawn
 
 
 def _spread(numbers: NDArray[np.generic]) -> Matrix:

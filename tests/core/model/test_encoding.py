@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from tunesmith.core.model.encoding import Encoding
 from tunesmith.core.space import Param, Space
-from tunesmith.search.encoding import Encoding
 
 
 def features(param: Param) -> np.ndarray:
@@ -41,3 +42,18 @@ def test_a_parameter_of_one_value_has_no_feature() -> None:
     assert encoding.features(np.zeros((3, 3), dtype=np.uint8)).shape == (3, 3)
     assert encoding.owners.tolist() == [0, 1, 1]
     assert encoding.minor.tolist() == [False, False, True]
+
+
+def test_values_whose_logarithms_are_the_same_are_told_apart_by_position() -> None:
+    huge = Param("A", (2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3))
+    features = Encoding.of(Space((huge,))).features(np.arange(4, dtype=np.uint8)[:, None])
+    assert np.allclose(features[:, 0], [0, 1 / 3, 2 / 3, 1])
+
+
+def test_too_many_categories_for_a_column_each_are_nearly_equally_far_apart() -> None:
+    many = Encoding.of(Space((Param("K", tuple(range(70_000)), categorical=True),)))
+    assert many.tables[0].nbytes < 100e6
+    some = many.features(np.arange(0, 70_000, 1000, dtype=np.uint32)[:, None])
+    apart = np.sum((some[:, None] - some[None]) ** 2, axis=2)[~np.eye(len(some), dtype=bool)]
+    assert apart.mean() == pytest.approx(1, abs=0.02)
+    assert 0.5 < apart.min() < apart.max() < 1.5

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.search.encoding import Encoding, Matrix, Positions
+from tunesmith.core.model.encoding import Encoding, Matrix, Positions
 
 Vector = NDArray[np.float64]
 
@@ -23,6 +23,7 @@ NOISE = 0.05  # standard deviation, of targets with deviation 1
 ALONE = 0.5  # standard deviation of what the parameters do alone, beside 1 for the whole
 SPREADS = (1.0, 0.7, 0.5, 1.0)  # of the priors: logarithms of lengths, noise, the whole, alone
 JITTER = 1e-6
+FEW = 64  # values of a parameter that are all compared with each other, occurring or not
 STEPS = 25
 
 
@@ -84,10 +85,14 @@ def covariance(encoding: Encoding, settings: Settings, a: Positions, b: Position
     total *= settings.whole
     share = settings.alone / len(encoding.params)
     for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
-        # A parameter has few values: compare these, and look the configurations up.
-        values = table * scales[encoding.columns(owner)]
-        few = share * _matern_of(_squares(values, values) * _alone_scale(encoding))
-        total += few[a[:, param]].take(b[:, param], axis=1)
+        own, here, there = scales[encoding.columns(owner)], a[:, param], b[:, param]
+        if len(table) <= FEW:  # compare the values, and look the configurations up
+            values = table * own
+            few = share * _matern_of(_squares(values, values) * _alone_scale(encoding))
+            total += few[here].take(there, axis=1)
+        else:
+            squares = _squares(table[here] * own, table[there] * own)
+            total += share * _matern_of(squares * _alone_scale(encoding))
     return total
 
 
@@ -144,16 +149,10 @@ def loss(encoding: Encoding, logs: Vector, pairs: Pairs, targets: Matrix) -> tup
     return float(value), gradient
 
 
-def fit(
-    encoding: Encoding,
-    positions: Positions,
-    targets: Matrix,
-    steps: int = STEPS,
-    start: Settings | None = None,
-) -> Settings:
+def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Settings:
     """The most likely hyperparameters, or close to them."""
     pairs = Pairs(encoding, positions)
-    logs = (start or usual(encoding)).logs
+    logs = usual(encoding).logs
     best, best_logs = np.inf, logs
     reach, last = np.full(len(logs), 0.2), np.zeros(len(logs))
     for _ in range(steps):
