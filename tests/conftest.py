@@ -42,6 +42,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNESMITH_CACHE_DIR", str(tmp_path / "user-cache"))
-    for name in [n for n in os.environ if n.startswith("TUNESMITH_") and n != "TUNESMITH_CACHE_DIR"]:
+    for name in [n for n in os.environ if n.startswith("TUNESMITH_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("TUNESMITH_CACHE_DIR", str(tmp_path / "user-cache"))
+    monkeypatch.setenv("TUNESMITH_LIBRARY_DIR", str(tmp_path / "user-library"))

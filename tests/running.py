@@ -32,6 +32,7 @@ def environment(folder: Path) -> dict[str, str]:
     temporary.mkdir(exist_ok=True)
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TUNESMITH_")}
     own = {"TMPDIR": str(temporary), "TUNESMITH_CACHE_DIR": str(folder / "user-cache")}
+    own["TUNESMITH_LIBRARY_DIR"] = str(folder / "user-library")
     return {**clean, **own, "TUNESMITH_BUILDERS": "1"}  # fewer processes to start: runs here are short
 
 

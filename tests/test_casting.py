@@ -15,6 +15,8 @@ from tunesmith import casting
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.agents.planner import ModelPlanner
 from tunesmith.agents.prompting import own_prompt
+from tunesmith.agents.rewriting import KernelAuthor, RewritePlanner
+from tunesmith.agents.single import SinglePlanner, SingleWriter
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
@@ -74,6 +76,43 @@ def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Path) -> None:
     assert casting.prompts_for("author=mailbox", "").keys() == {"author"}
     with pytest.raises(BadInput, match="there is no folder"):
         casting.prompts_for("mailbox", str(tmp_path / "none"))
+
+
+def test_a_strategy_has_its_own_roles_and_words(tmp_path: Path) -> None:
+    (tmp_path / "author_rewrite.md").write_text("Write one.")
+    (tmp_path / "author.md").write_text("Write many.")
+    own = casting.prompts_for("mailbox", str(tmp_path), "rewrite")
+    assert own["author"] == "Write one."
+    assert own["planner"] == own_prompt("planner_rewrite")
+    assert own["tester"] == own_prompt("tester")
+    assert casting.prompts_for("mailbox", "", "single") == {"single": own_prompt("single")}
+    with pytest.raises(BadInput, match="there is no folder") as refused:
+        casting.prompts_for("mailbox", str(tmp_path / "none"), "single")
+    assert refused.value.hint == "it may hold single.md"
+
+
+@pytest.mark.parametrize(("spec", "extra"), [("mailbox", True), ("planner=mailbox,author=mailbox", False)])
+def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
+    prompts = casting.prompts_for(spec, "", "rewrite")
+    talk = casting.talking(
+        PROBLEM, TEMPLATES, state_of(), casting.Cast(spec, prompts, tmp_path, strategy="rewrite")
+    )
+    assert isinstance(talk.planner, RewritePlanner)
+    assert isinstance(talk.writer, KernelAuthor)
+    assert (talk.tester is not None, talk.planner.analyst is not None) == (extra, extra)
+    assert "it has parameters" in (talk.writer.faults(a_template(PROBLEM, TEMPLATE)) or "")
+
+
+@pytest.mark.parametrize("spec", ["mailbox", "single=mailbox"])
+def test_one_conversation_has_one_model(spec: str, tmp_path: Path) -> None:
+    prompts = casting.prompts_for(spec, "", "single")
+    talk = casting.talking(
+        PROBLEM, TEMPLATES, state_of(), casting.Cast(spec, prompts, tmp_path, strategy="single")
+    )
+    assert isinstance(talk.planner, SinglePlanner)
+    assert isinstance(talk.writer, SingleWriter)
+    assert list(talk.conversation.models) == ["single"]
+    assert talk.tester is None
 
 
 def test_moves_are_offered_with_what_they_do() -> None:

@@ -25,14 +25,17 @@ from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, KernelWr
 COMMANDS = (
     "init",
     "check",
-    "tune",
     "template",
     "explain",
+    "tune",
+    "retune",
     "resume",
     "report",
+    "compare",
     "profile",
     "devices",
     "doctor",
+    "library",
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.samples import DEVICE
 from tunesmith.config import RunConfig, resolve, worker_environment
 from tunesmith.core.errors import BadInput
-from tunesmith.runs import _settings as run_settings
+from tunesmith.starting import _settings as run_settings
 
 
 def resolved(
@@ -27,7 +27,9 @@ def resolved(
 
 def test_defaults(tmp_path: Path) -> None:
     config = resolved(tmp_path, environment={"HOME": "/home/me"})
-    assert config == RunConfig(cache_dir="/home/me/.cache/tunesmith")
+    library = "/home/me/.local/share/tunesmith/library"
+    assert config == RunConfig(cache_dir="/home/me/.cache/tunesmith", library_dir=library)
+    assert resolved(tmp_path, environment={"XDG_DATA_HOME": "/d"}).library_dir == "/d/tunesmith/library"
     assert config.cache_file == Path("/home/me/.cache/tunesmith/results.sqlite")
     assert config.evals is None
 
@@ -43,6 +45,7 @@ def test_defaults(tmp_path: Path) -> None:
         ("seed", "1", "2", 3),
         ("runs", '"a"', "b", "c"),
         ("cache_dir", '"/a"', "/b", "/c"),
+        ("library_dir", '"/a"', "/b", "/c"),
         ("builders", "1", "2", 3),
     ],
 )
@@ -93,11 +96,12 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
     runs = "läufe"
     cache_dir = "c"
     builders = 2
+    library = false
+    library_dir = "l"
     """
     config = resolved(tmp_path, text)
-    assert config == RunConfig(
-        "fake", "0", "random", 5, 60, 7, False, False, False, False, True, "läufe", "c", 2
-    )
+    first = ("fake", "0", "random", 5, 60, 7, False, False, False, False, True, "läufe", "c", 2)
+    assert config == RunConfig(*first, library=False, library_dir="l")
 
 
 def test_where_the_cache_lies(tmp_path: Path) -> None:

@@ -36,13 +36,12 @@ from tunesmith.core.state import State, apply
 from tunesmith.core.survey import Span, Spilling, SurveyReport
 from tunesmith.display import (
     Progress,
-    devices_table,
     report_summary,
     report_table,
     report_title,
-    size_text,
     table_text,
 )
+from tunesmith.tables import devices_table, size_text
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] :boom: \x07"
 HARMLESS = "red [bold]markup[/bold] :boom: \N{REPLACEMENT CHARACTER}"

@@ -25,9 +25,10 @@ from tests.samples import KERNEL as SOURCE
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Admitted, Asked, Measured, Primed, Settings, Started
+from tunesmith.core.known import ROWS
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.space import Config
-from tunesmith.earlier import ROWS, USED, priors
+from tunesmith.earlier import USED, priors
 from tunesmith.problems import PROBLEM_FILE
 from tunesmith.problems import TEMPLATE as TEMPLATE_NAME
 from tunesmith.store import RunFolder

@@ -119,7 +119,7 @@ class Climber:
             for value in param.neighbours(t.config[param.name])
             if (c := t.config.replace(param.name, value)) in view.open
         ]
-        found = dict.fromkeys(c for c in (*view.untried_default, *near) if c not in view.seen)
+        found = dict.fromkeys(c for c in (*view.untried_first, *near) if c not in view.seen)
         if view.pool is not None:
             found |= dict.fromkeys(c for c in view.pool if c not in view.seen)
         chosen = tuple(found)[: view.room(n)]
@@ -980,3 +980,16 @@ def test_the_noisier_the_measurements_the_sooner_it_is_enough() -> None:
     assert len(state.searched()) < 80
     assert state.stopped is not None
     assert state.stopped.reason == "more trials are expected to gain 2.00%, measurements here can see 18.23%"
+
+
+def test_a_given_kernel_without_parameters_is_measured_and_raced() -> None:
+    text = '// /// tunesmith\n// [launch]\n// grid = ["rows"]\n// block = ["64"]\n// ///\nint x;\n'
+    alone = a_template(PROBLEM, text)
+    lab = FakeLab(lambda _config, workload: ORIGINAL[workload] / 2)
+    lab.verdict = lab.cost
+    for ahead in (0, AHEAD):
+        run = Run(Settings(ahead=ahead), lab=replace(lab), template=alone)
+        state = run.go()
+        assert state.stopped == Stopped("it has no parameters: there is nothing to search")
+        assert [t.purpose for t in state.asked] == ["search", "sentinel", "finalist"]
+        assert delivered(state).general == Config(())

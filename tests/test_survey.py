@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from tests.kernel_runs import a_run, change, kernel
 from tests.samples import DEVICE, a_problem, a_template, started
 from tests.test_loop import FakeLab, MemoryJournal, MemoryTexts, Run, Watcher
 from tunesmith.core.candidates import Templates
@@ -23,6 +24,7 @@ from tunesmith.core.events import (
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
+from tunesmith.core.survey import planned
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
 from tunesmith.expert.planner import GivenTemplate
@@ -38,7 +40,7 @@ ABSENT = replace(DEVICE, absent=True)
 
 def found(config: Config | None) -> Surveyed:
     build = SurveyedBuild(("small", "wide"), str(config), "code")
-    bad = config is not None and config["VEC"] == 4
+    bad = config is not None and config.as_dict().get("VEC") == 4
     refused = tuple(Result(name, Status.OVER_LIMITS, detail="too much") for name in build.workloads)
     return Surveyed(config, (build,), refused if bad else ())
 
@@ -49,9 +51,10 @@ class FakeSurveyor:
     queue: deque[Config | None] = field(default_factory=deque)
     waiting: list[int] = field(default_factory=list)
     answered: list[Config | None] = field(default_factory=list)
+    template: Template | None = TEMPLATE  # None: any
 
     def submit(self, template: Template | None, config: Config | None) -> None:
-        assert template == TEMPLATE
+        assert self.template is None or template == self.template
         self.queue.append(config)
 
     def collect(self) -> Surveyed:
@@ -113,6 +116,18 @@ def test_a_survey_killed_anywhere_goes_on_as_if_it_had_not_been() -> None:
         _, resumed, _ = go(settings, journal.records, again)
         assert [r.event for r in resumed.records] == [r.event for r in whole.records]
         assert not {*surveyor.answered} & {*again.answered}, "nothing is built twice"
+
+
+@pytest.mark.parametrize("code", ["", "int main() { return 0; }"], ids=["device code", "host code"])
+def test_what_a_model_wrote_is_built_if_it_may_be(code: str) -> None:
+    settings = Settings(ahead=3, strategy="rewrite")
+    run = a_run({1: [change()], 2: [kernel(1).replace(";", f"; {code}")]}, {}, settings)
+    journal = MemoryJournal([Recorded(0, 0.0, replace(started(settings), device=ABSENT))])
+    templates, surveyor = Templates(PROBLEM, ABSENT, None, MemoryTexts()), FakeSurveyor(template=None)
+    talk = run.talk(templates)
+    state = Survey(PROBLEM, templates, settings, surveyor, Random(), talk, journal, Watcher()).run()
+    assert surveyor.answered == ([None] if code else [None, Config((), "1")])
+    assert planned(state) == 1
 
 
 def test_one_that_is_complete_does_nothing() -> None:

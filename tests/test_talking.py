@@ -177,6 +177,7 @@ def test_what_a_model_is_told() -> None:
         ("words, no file", "the reply has no fenced block"),
         ("```\n// /// tunesmith\n", "it was cut off"),
         (file("int main() {}"), "a template declares its parameters"),
+        (file(a_draft({}).replace("// [params]\n// [default]\n", "")), "nothing could be searched"),
         (file(a_draft({"VEC": [1, 2]}).replace("VEC}", "FAR}")), "VEC"),
         (file(a_draft(WIDE) + "#include </etc/passwd>\n"), "#include </etc/passwd> is not among"),
         (file(a_draft(WIDE) + "int main() { return 0; }\n"), "host code"),

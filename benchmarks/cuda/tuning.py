@@ -1,4 +1,4 @@
-"""Runs `tunesmith tune` as a user does, as a process of its own, and takes the time."""
+"""Runs `tunesmith tune` and `tunesmith retune` as a user does, as processes, and takes the time."""
 
 from __future__ import annotations
 
@@ -39,11 +39,27 @@ def tune(
     environment: Mapping[str, str] | None = None,
 ) -> Tuned:
     """A run that knows no earlier one, in a folder of its own; what an earlier call left there goes."""
+    words = ["tune", problem, "--template", template, "--no-prior", "--seed", seed]
+    return _ran([*map(str, words), *more], out, environment)
+
+
+def retune(
+    target: Path,
+    out: Path,
+    *,
+    seed: int,
+    more: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Tuned:
+    """A run's template, or a template file, searched again."""
+    return _ran(["retune", str(target), "--seed", str(seed), *more], out, environment)
+
+
+def _ran(words: Sequence[str], out: Path, environment: Mapping[str, str] | None) -> Tuned:
     if (out / "journal.jsonl").exists():
         shutil.rmtree(out)
-    words = ["tune", problem, "--template", template, "--seed", seed, "--out", out]
-    words += ["--no-cache", "--no-prior", "--json"]
-    command = [sys.executable, "-m", "tunesmith", *map(str, words), *more]
+    own = ["--out", str(out), "--no-cache", "--no-library", "--json"]
+    command = [sys.executable, "-m", "tunesmith", *words, *own]
     before = time.perf_counter()
     ended = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
@@ -51,5 +67,5 @@ def tune(
     wall = time.perf_counter() - before
     if ended.returncode != 0:
         why = ended.stderr[-4000:]
-        raise SystemExit(f"tunesmith tune {problem.name} ended with {ended.returncode}:\n{why}")
+        raise SystemExit(f"tunesmith {' '.join(words)} ended with {ended.returncode}:\n{why}")
     return Tuned(read_run(out), json.loads(ended.stdout), wall)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunesmith import config as settings
 from tunesmith.core.conversation import Conversation
-from tunesmith.core.dialogue import ROLES, Model, Role
+from tunesmith.core.dialogue import Model, Role
 from tunesmith.core.errors import BadInput, bug_text
 from tunesmith.core.offers import Catalogue
 from tunesmith.core.talking import Talking
 from tunesmith.roles import catalogue_of, roles, signature_fault
 from tunesmith.store import explained
+from tunesmith.strategies import concrete_talking, played, prompt_name, roles_of
 
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
+    from tunesmith.core.library import Kept
     from tunesmith.core.problem import Problem
     from tunesmith.core.state import State
     from tunesmith.models.names import Spec
@@ -38,46 +40,55 @@ class Cast:
     seconds: float = 600.0  # for one reply over a network
     note: Callable[[str], None] = lambda _text: None
     pause: Callable[[float], None] = time.sleep
+    strategy: str = "template"
+    kept: Kept | None = None  # a template of the library that the run begins from
 
 
-def prompts_for(spec: str, folder: str) -> dict[Role, str]:
+def prompts_for(spec: str, folder: str, strategy: str = "template") -> dict[Role, str]:
     """The words for each role that a model plays: the user's own where there is such a file, else ours."""
     from tunesmith.agents.prompting import own_prompt
 
-    own = Path(folder)
+    own, names = Path(folder), {role: prompt_name(role, strategy) for role in roles_of(strategy)}
     if folder and not own.is_dir():
         raise BadInput(
             f"--prompts names a folder, there is no folder {folder!r}",
-            hint=f"it may hold {', '.join(f'{role}.md' for role in ROLES)}",
+            hint=f"it may hold {', '.join(f'{name}.md' for name in names.values())}",
         )
     found: dict[Role, str] = {}
-    for role in _played(spec):
-        file = own / f"{role}.md"
+    for role in played(spec, strategy):
+        file = own / f"{names[role]}.md"
         try:
-            found[role] = file.read_text("utf-8") if folder and file.exists() else own_prompt(role)
+            found[role] = file.read_text("utf-8") if folder and file.exists() else own_prompt(names[role])
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"cannot be read: {error}", where=str(file)) from error
     return found
 
 
-def prepare(spec: str) -> None:
+def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
-    for one in dict.fromkeys(_played(spec).values()):
+    for one in dict.fromkeys(played(spec, strategy).values()):
         model = _model(one, Path())
         if hasattr(model, "prepare"):
             model.prepare()
 
 
 def talking(problem: Problem, templates: Templates, state: State, cast: Cast) -> Talking:
-    planner, author = roles(problem, templates)
-    played = _played(cast.spec)
-    if not played or templates.given is not None:
-        return Talking(problem, templates, planner, author)
-    from tunesmith.agents.analyst import ModelAnalyst
-    from tunesmith.agents.author import ModelAuthor
-    from tunesmith.agents.planner import ModelPlanner
-    from tunesmith.agents.tester import ModelTester
+    talk = _talking(problem, templates, state, cast)
+    if cast.kept is None:
+        return talk
+    from tunesmith.expert.kept import KeptAuthor, KeptFirst
 
+    kept = cast.kept
+    return replace(talk, planner=KeptFirst(kept, talk.planner), author=KeptAuthor(kept, talk.author))
+
+
+def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -> Talking:
+    planner, author = roles(problem, templates)
+    who = played(cast.spec, cast.strategy)
+    if not who or templates.given is not None:
+        return Talking(problem, templates, planner, author)
+    made = _models(who, cast, state)
+    conversation = Conversation(made, cast.pause, cast.note)
     device = state.device
 
     @cache
@@ -87,10 +98,15 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Cast) ->
         except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
             return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
-    made = _models(played, cast, state)
-    conversation = Conversation(made, cast.pause, cast.note)
+    if cast.strategy != "template":
+        return concrete_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue)
+    from tunesmith.agents.analyst import ModelAnalyst
+    from tunesmith.agents.author import ModelAuthor
+    from tunesmith.agents.planner import ModelPlanner
+    from tunesmith.agents.tester import ModelTester
+
     writer = None
-    if "author" in played:
+    if "author" in who:
         writer = ModelAuthor(
             problem,
             templates,
@@ -99,11 +115,11 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Cast) ->
             made["author"].name,
             lambda template: signature_fault(problem, template),
         )
-    if "planner" in played:
-        analyst = ModelAnalyst(problem, cast.prompts["analyst"]) if "analyst" in played else None
+    if "planner" in who:
+        analyst = ModelAnalyst(problem, cast.prompts["analyst"]) if "analyst" in who else None
         prompt = cast.prompts["planner"]
         planner = ModelPlanner(problem, templates, catalogue, planner, prompt, writer is not None, analyst)
-    tester = ModelTester(problem, cast.prompts["tester"]) if "tester" in played else None
+    tester = ModelTester(problem, cast.prompts["tester"]) if "tester" in who else None
     return Talking(problem, templates, planner, author, writer, tester, conversation)
 
 
@@ -116,28 +132,19 @@ def record(folder: Path, state: State) -> None:
             keep(folder, state.started, state.dialogue)
 
 
-def _played(spec: str) -> dict[Role, Spec]:
-    """Roles that a model plays."""
-    if not spec:
-        return {}
-    from tunesmith.models.names import EXPERT, parse_models
-
-    return {role: one for role, one in parse_models(spec).items() if one.kind != EXPERT}
-
-
-def _models(played: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, Model]:
+def _models(who: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, Model]:
     """One for each that is named, whatever roles it plays."""
     from tunesmith.models.recording import Player
 
     made: dict[Spec, Model] = {}
-    for spec in played.values():
+    for spec in who.values():
         if spec in made:
             continue
         model = _model(spec, cast.folder, cast.wait, cast.note, cast.seconds)
         if isinstance(model, Player):
             model.skip(state.dialogue)
         made[spec] = model
-    return {role: made[spec] for role, spec in played.items()}
+    return {role: made[spec] for role, spec in who.items()}
 
 
 def _model(

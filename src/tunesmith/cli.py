@@ -14,7 +14,12 @@ from typing import Annotated
 import typer
 
 from tunesmith import __version__
+from tunesmith.cli_compare import compare
+from tunesmith.cli_library import library_app
+from tunesmith.cli_options import Backend, DeviceName, OneTemplate, ProblemFile, Seed
+from tunesmith.cli_runs import report, resume, retune, tune
 from tunesmith.console import (
+    AsJson,
     fail,
     handled,
     print_json,
@@ -24,12 +29,9 @@ from tunesmith.console import (
     resolved,
     say,
     show_lines,
-    show_report,
-    show_result,
-    show_several,
     write,
 )
-from tunesmith.core.errors import BadInput, DeviceMissing
+from tunesmith.core.errors import DeviceMissing
 from tunesmith.core.untrusted import plain
 
 PATIENCE = 3.0  # seconds a clean-up may take before another Ctrl-C interrupts that too
@@ -42,25 +44,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Backend = Annotated[
-    str | None, typer.Option(help="cuda, opencl, fake or replay:FILE; by default the language's own.")
-]
-DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; see `devices`.")]
-TemplateFile = Annotated[
-    Path | None, typer.Option("--template", help="The template to search; by default the expert writes one.")
-]
-OneTemplate = Annotated[Path | None, typer.Option("--template", help="A template of the kernel.")]
-ProblemFile = Annotated[
-    Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")
-]
-RunFolder = Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")]
-Wait = Annotated[
-    bool | None, typer.Option("--wait/--no-wait", help="For replies to a mailbox; else stop, exit 4.")
-]
-Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
 
 
 @app.command()
@@ -113,85 +96,6 @@ def check(
         if done.feasible is not None:
             lines.append(count)
         say(as_json, {**known, "cases": done.cases, "right": True}, lines)
-
-
-@app.command()
-def tune(
-    problem: ProblemFile,
-    template: TemplateFile = None,
-    backend: Backend = None,
-    device: DeviceName = None,
-    search: Annotated[str | None, typer.Option(help="default, exhaustive, random, evolution or tpe.")] = None,
-    evals: Annotated[int | None, typer.Option(min=1, help="Configurations to try at most.")] = None,
-    time: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")] = None,
-    seed: Seed = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
-    cache: Annotated[
-        bool | None, typer.Option("--cache/--no-cache", help="Use timings of earlier runs.")
-    ] = None,
-    prune: Annotated[
-        bool | None, typer.Option("--prune/--no-prune", help="Leave out what its build condemns.")
-    ] = None,
-    steer: Annotated[
-        bool | None, typer.Option("--steer/--no-steer", help="Look first where the diagnosis points.")
-    ] = None,
-    counters: Annotated[
-        bool | None,
-        typer.Option("--counters/--no-counters", help="Diagnose with hardware counters: takes seconds."),
-    ] = None,
-    prior: Annotated[
-        bool | None, typer.Option("--prior/--no-prior", help="Begin from what earlier runs found.")
-    ] = None,
-    prior_run: Annotated[
-        list[Path] | None, typer.Option(help="Begin from this run; several may be named.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Who plays the roles: openai:NAME[@URL], anthropic:NAME, mailbox[:DIR], "
-            "recorded:DIR or expert; or planner=…,author=…."
-        ),
-    ] = None,
-    wait: Wait = None,
-    prompts: Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")] = None,
-    record: Record = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")] = None,
-    money: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make templates of the kernel, search them on the device and deliver the verified winners."""
-    with handled(as_json):
-        from tunesmith import runs
-
-        if prior_run and prior is False:
-            raise BadInput(
-                f"--no-prior ignores earlier runs, and --prior-run {prior_run[0]} names one to begin from",
-                hint="leave out one of the two",
-            )
-        config = resolved(
-            backend=backend,
-            device=device,
-            search=search,
-            evals=evals,
-            time=time,
-            seed=seed,
-            cache=cache,
-            prune=prune,
-            prior=prior,
-            steer=steer,
-            counters=counters,
-            model=model,
-            wait=wait,
-            prompts=prompts,
-            record=record,
-            rounds=rounds,
-            tokens=tokens,
-            money=money,
-        )
-        with progress(as_json) as listener:
-            finished = runs.start(problem, template, config, out, listener, prior_run or ())
-        show_result(finished, as_json)
 
 
 @app.command()
@@ -251,43 +155,9 @@ def explain(
             print_line(f"  {name} does not apply: {why}")
 
 
-@app.command()
-def resume(
-    run: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN...", help="The runs; by default the newest.")
-    ] = None,
-    wait: Wait = None,
-    record: Record = None,
-    as_json: AsJson = False,
-) -> None:
-    """Go on with runs that were interrupted, exactly where they were."""
-    with handled(as_json):
-        from tunesmith import runs
-
-        config = resolved(wait=wait, record=record)
-        if not run or len(run) == 1:
-            with progress(as_json) as listener:
-                finished = runs.resume(run[0] if run else None, config, listener)
-            show_result(finished, as_json)
-            return
-        with progress(as_json) as listener:
-            ended = [(folder, runs.resume_one(folder, config, listener)) for folder in run]
-        show_several(ended, as_json)
-
-
-@app.command()
-def report(
-    run: RunFolder = None,
-    format_: Annotated[str, typer.Option("--format", help="text, md or json.")] = "text",
-    as_json: AsJson = False,
-) -> None:
-    """Show the report of a run, finished or not."""
-    with handled(as_json):
-        from tunesmith import runs
-
-        if format_ not in ("text", "md", "json"):
-            raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
-        show_report(runs.report(run, resolved()), "json" if as_json else format_)
+for _command in (tune, retune, resume, report, compare):
+    app.command()(_command)
+app.add_typer(library_app, name="library")
 
 
 @app.command()
@@ -350,7 +220,7 @@ def devices(backend: Backend = None, as_json: AsJson = False) -> None:
     with handled(as_json):
         from tunesmith import runs
         from tunesmith.core.codec import encode
-        from tunesmith.display import devices_table
+        from tunesmith.tables import devices_table
 
         found, troubles = runs.devices(backend)
         if as_json:

@@ -32,6 +32,8 @@ class RunConfig:
     runs: str = "tunesmith-runs"
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device
+    strategy: str = "template"  # or rewrite, or single
+    linear: bool = False  # rewrite: each round goes on from the last kernel, not from the best
     model: str = ""  # who plays the roles: SPEC, or role=SPEC,...; empty: the expert
     wait: bool = True  # for replies that are written by hand
     prompts: str = ""  # a folder with prompts in place of ours
@@ -40,6 +42,8 @@ class RunConfig:
     rounds: int | None = None
     tokens: int | None = None
     money: float | None = None  # dollars
+    library: bool = True  # winning templates are kept, and offered when their kernel comes again
+    library_dir: str = ""
 
     @property
     def cache_file(self) -> Path:
@@ -58,7 +62,10 @@ def resolve(
     """Flags win over the environment, that over `tunesmith.toml` in the current folder, then defaults."""
     environment = os.environ if environment is None else environment
     home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", ".")) / ".cache")
-    config = RunConfig(cache_dir=str(Path(home) / "tunesmith"))
+    data = environment.get("XDG_DATA_HOME") or str(Path(environment.get("HOME", ".")) / ".local" / "share")
+    config = RunConfig(
+        cache_dir=str(Path(home) / "tunesmith"), library_dir=str(Path(data) / "tunesmith" / "library")
+    )
     config = replace(config, **_from_file((folder or Path.cwd()) / FILE))
     for name in _TYPES:
         text = environment.get(f"TUNESMITH_{name.upper()}")

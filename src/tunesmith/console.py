@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -15,6 +15,7 @@ from tunesmith.config import RunConfig, debugging, resolve
 from tunesmith.core.errors import BadInput, TunesmithError, bug_text
 from tunesmith.core.untrusted import escaped_json, plain
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 URGENCY = (1, 2, 3, 4, 5)  # of several runs: a fault first, then a reply that is missing, then a device
 
 
@@ -86,7 +87,7 @@ def show_several(ended: list[tuple[Path, Any]], as_json: bool) -> None:
                 show_report(found, "text")
         if trouble is not None:
             troubles.append((folder, trouble))
-    code = next((c for c in URGENCY if c in {t.exit_code for _, t in troubles}), 0)
+    code = most_urgent(trouble.exit_code for _, trouble in troubles)
     if as_json:
         from tunesmith.core.codec import encode
 
@@ -97,6 +98,33 @@ def show_several(ended: list[tuple[Path, Any]], as_json: bool) -> None:
             print_line(f"hint: {trouble.hint}", stderr=True)
     if code:
         raise typer.Exit(code)
+
+
+def show_comparison(found: Any, as_json: bool) -> None:
+    """What all runs say together; the exit code is that of the most urgent trouble."""
+    from tunesmith import comparison
+    from tunesmith.tables import comparison_table
+
+    if as_json:
+        print_json(comparison.rendered_json(found))
+    else:
+        print_table(comparison_table(found.comparison))
+        counted = sum(run.counts for run in found.comparison.runs)
+        print_line(f"runs that count  {counted} of {len(found.comparison.runs)}")
+        print_line(f"report           {found.folder / 'compare.md'}")
+    for folder, trouble in found.troubles:
+        print_line(f"error: {folder}: {trouble}", stderr=True)
+        if trouble.hint and isinstance(trouble, BadInput):  # the others go on with the comparison, see below
+            print_line(f"hint: {trouble.hint}", stderr=True)
+    code = most_urgent(trouble.exit_code for _, trouble in found.troubles)
+    if code:
+        print_line(f"hint: go on with: {found.go_on}", stderr=True)
+        raise typer.Exit(code)
+
+
+def most_urgent(codes: Iterable[int]) -> int:
+    found = set(codes)
+    return next((code for code in URGENCY if code in found), 0)
 
 
 def _ended(folder: Path, found: Any) -> dict[str, Any]:
@@ -117,6 +145,8 @@ def show_report(finished: Any, form: str) -> None:
             print_table(table)
         for line in report_summary(finished.report, str(finished.folder)):
             print_line(line)
+        for line in finished.library:
+            print_line(f"library          {line}")
     elif form == "json":
         print_json(runs.rendered(finished, form))
     else:

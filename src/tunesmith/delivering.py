@@ -9,10 +9,11 @@ from tunesmith.core.choose import verified_choice
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report, build_report, delivered_templates
 from tunesmith.core.so_far import so_far, so_far_name
-from tunesmith.core.state import State
+from tunesmith.core.state import State, fold
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
-from tunesmith.store import OBJECTS, RunFolder
+from tunesmith.problems import reload
+from tunesmith.store import OBJECTS, FolderTexts, RunFolder
 
 
 def deliver(folder: RunFolder, problem: Problem, templates: Templates, state: State) -> Report:
@@ -28,6 +29,15 @@ def deliver(folder: RunFolder, problem: Problem, templates: Templates, state: St
     folder.write("report.md", report_markdown(report_).encode())
     folder.write("report.json", report_json(report_))
     return report_
+
+
+def as_it_stands(folder: RunFolder) -> Report:
+    """The report of a run, finished or not, from its journal; nothing is written."""
+    state = fold(folder.journal().read())
+    problem, template = reload(folder, state.started)
+    templates = Templates(problem, state.device, template, FolderTexts(folder))
+    built = build_report(problem, state, file_names(problem, templates, state), templates=templates)
+    return with_place(folder, problem, built)
 
 
 def file_names(problem: Problem, templates: Templates, state: State) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from tunesmith.core.device import Device
 from tunesmith.core.events import (
     Admitted,
     Attached,
@@ -39,6 +38,7 @@ from tunesmith.core.report import RULES, Failure, Report, best_so_far, config_te
 from tunesmith.core.so_far import so_far_text
 from tunesmith.core.spending import spent_text
 from tunesmith.core.state import State
+from tunesmith.core.strategy import is_concrete, noun
 from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import plain
@@ -77,6 +77,10 @@ class Progress:
     def note(self, text: str) -> None:
         self._show(text)
 
+    def section(self, text: str) -> None:
+        """What all that follows is about."""
+        self._say(text)
+
     def event(self, record: Recorded, state: State) -> None:
         match record.event:
             case Surveyed() if state.device.absent:
@@ -100,15 +104,21 @@ class Progress:
                     where = "goes on as before"
                 self._say(f"the search {where}: {reason}")
             case Decided("finish", reason):
-                self._say(f"search ended: {reason}")
+                self._say(f"{'no further kernel' if is_concrete(state) else 'search ended'}: {reason}")
             case Drafted(candidate, moves=moves, author=author):
-                by = f"by {author}" if author else ", ".join(moves)
-                self._say(f"template {candidate} is written: {by}")
+                by = f"by {author}" if author else ", ".join(moves) or "no moves"
+                self._say(f"{noun(state.settings)} {candidate} is written: {by}")
             case Declined(reason):
-                self._say(f"no template: {_first_line(reason)}")
+                self._say(f"no {noun(state.settings)}: {_first_line(reason)}")
             case Rejected(candidate, reason, again=again):
                 then = "; asking for another" if again else ""
-                self._say(f"template {candidate} is turned away: {_first_line(reason)}{then}")
+                word = noun(state.settings)
+                self._say(f"{word} {candidate} is turned away: {_first_line(reason)}{then}")
+            case Admitted(candidate=candidate) if is_concrete(state):
+                self._say(f"kernel {candidate} is right")
+            case Searched(candidate) if is_concrete(state):
+                best = best_so_far(state)
+                self._say(f"kernel {candidate} is measured; best roughly {best or 1.0:.2f}× so far")
             case Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
                 without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
                 self._say(f"template {candidate} is right, {feasible} configurations{without}")
@@ -144,7 +154,8 @@ class Progress:
         feasible = state.admitted.feasible if state.admitted else 0
         total = feasible if limit is None else min(limit, feasible)
         if state.draft is not None:
-            return f"checking template {state.draft.id}, {len(state.gated(state.draft.id))} configurations"
+            word = noun(state.settings)
+            return f"checking {word} {state.draft.id}, {len(state.gated(state.draft.id))} configurations"
         leader = best_so_far(state)
         best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
         trouble = f", {failed} failed" if failed else ""
@@ -231,7 +242,15 @@ def report_summary(report: Report, folder: str) -> list[str]:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
     if report.finished:
         lines.append(f"general config   {config_text(report.general, report.general_template)}")
-    lines += [f"{f'round {r.number}':<16} {_what(r)}: {_first_line(r.verdict)}" for r in report.rounds]
+    if report.origin:
+        lines.append(f"retuned from     {report.origin}, in {report.seconds:.1f} s")
+    if report.strategy != "template":
+        lines.append(f"strategy         {report.strategy}, nobody searched")
+    lines += [
+        f"{f'round {r.number}':<16} {_what(r, report)}: {_first_line(r.verdict)}" for r in report.rounds
+    ]
+    if report.chain is not None:
+        lines.append(f"chain            {_first_line(report.chain.words)}")
     if report.talk is not None:
         tokens, dollars = report.talk.tokens, report.talk.dollars
         cost = "unknown" if dollars is None else f"${dollars:.2f}"
@@ -246,7 +265,7 @@ def report_summary(report: Report, folder: str) -> list[str]:
         why = _first_line(first.detail)
         lines.append(f"nothing worked   {config_text(first.config)}: {first.status}, {why}")
     lines += [
-        f"template         {shlex.quote(f'{folder}/{name}')}" for name in report.templates if report.rounds
+        f"{report.noun:<16} {shlex.quote(f'{folder}/{name}')}" for name in report.templates if report.rounds
     ]
     lines += _standing(report, folder)
     if report.tuned:
@@ -259,8 +278,11 @@ def report_summary(report: Report, folder: str) -> list[str]:
     return lines
 
 
-def _what(r: RoundReport) -> str:
-    return f"by {r.author}" if r.author else ", ".join(r.moves) or "no moves"
+def _what(r: RoundReport, report: Report) -> str:
+    if r.library:
+        return f"{r.library} of the library"
+    none = "no moves" if report.noun == "template" else "a kernel"
+    return f"by {r.author}" if r.author else ", ".join(r.moves) or none
 
 
 def _first_line(text: str) -> str:
@@ -301,31 +323,5 @@ def _standing(report: Report, folder: str) -> list[str]:
         return []
     lines = [f"so far           {so_far_text(report.so_far)}"]
     if report.so_far.file:
-        lines.append(f"template so far  {shlex.quote(f'{folder}/{report.so_far.file}')}")
+        lines.append(f"{report.noun + ' so far':<16} {shlex.quote(f'{folder}/{report.so_far.file}')}")
     return lines
-
-
-def devices_table(devices: list[Device]) -> Table:
-    table = Table()
-    for name in ("backend", "id", "device", "platform", "driver", "kind", "units", "memory", "cache"):
-        table.add_column(name)
-    for d in devices:
-        table.add_row(
-            d.backend,
-            d.id,
-            Text(plain(d.name)),
-            Text(plain(d.platform)),
-            Text(plain(d.driver)),
-            d.kind,
-            str(d.limits.sms),
-            size_text(d.limits.memory),
-            size_text(d.limits.llc),
-        )
-    return table
-
-
-def size_text(nbytes: int) -> str:
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if nbytes >= 1 << shift:
-            return f"{nbytes / (1 << shift):.3g} {unit}"
-    return f"{nbytes} B"

@@ -6,19 +6,18 @@ over, and the searcher finds out soon whether it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tunesmith.core.candidates import rows_for
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.events import Primed
+from tunesmith.core.known import best_of, rows_of, thinned
 from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores
-from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
 from tunesmith.problems import reload
@@ -27,7 +26,6 @@ from tunesmith.store import JOURNAL, RunFolder
 LOOKED_AT = 40  # of the runs here, the newest
 USED = 3
 NOTHING = "it has measured no configuration that this template has"
-ROWS = 400  # of one run: its best half, and of the rest every so many
 
 
 def priors(
@@ -37,17 +35,19 @@ def priors(
     template: Template | None,
     device: Device,
     note: Callable[[str], None] = lambda _text: None,
+    first: bool = False,
 ) -> tuple[Primed, ...]:
     """What the runs `named` have found, or with none the newest ones below `root` that fit; of the same
     device first. Runs nobody named that cannot be read are passed over with a note. Where templates are still
-    to be written, every run of the problem fits: which of them tells something, the loop will see."""
+    to be written, every run of the problem fits: which of them tells something, the loop will see.
+    `first`: what they found best is tried before anything else."""
     if named:
-        return tuple(_named(path, problem, template) for path in named)
+        return tuple(_named(path, problem, template, first) for path in named)
     found: list[tuple[bool, Primed]] = []
     for path in _newest(root):
         try:
-            state, own = _read(path)
-            primed = _primed(path.name, state, own, problem, template)
+            state, own = read_run(path)
+            primed = _primed(path.name, state, own, problem, template, first)
         except TunesmithError as error:
             note(f"the earlier run {path.name} is passed over: {error}")
             continue
@@ -69,9 +69,9 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def _named(path: Path, problem: Problem, template: Template | None) -> Primed:
-    state, own = _read(path)
-    primed = _primed(path.resolve().name, state, own, problem, template)
+def _named(path: Path, problem: Problem, template: Template | None, first: bool) -> Primed:
+    state, own = read_run(path)
+    primed = _primed(path.resolve().name, state, own, problem, template, first)
     if isinstance(primed, str):
         about = template.path if template is not None else problem.name
         raise BadInput(
@@ -82,7 +82,7 @@ def _named(path: Path, problem: Problem, template: Template | None) -> Primed:
     return primed
 
 
-def _read(path: Path) -> tuple[State, Problem]:
+def read_run(path: Path) -> tuple[State, Problem]:
     """Whatever is wrong with a run that someone else wrote is bad input, and no fault of ours."""
     folder = RunFolder.open(path)
     try:
@@ -97,15 +97,18 @@ def _read(path: Path) -> tuple[State, Problem]:
 
 
 def _primed(
-    name: str, state: State, other: Problem, problem: Problem, template: Template | None
+    name: str, state: State, other: Problem, problem: Problem, template: Template | None, first: bool
 ) -> Primed | str:
     """The run's scores for this template, or for the best of its own; or why there are none."""
     if other.name != problem.name:
         return f"its problem is {other.name}, not {problem.name}"
     tried = sound_scores(other, state)
-    fitting = [t for t in tried if template is None or _names(t) == {p.name for p in template.space.params}]
+    searched = [t for t in tried if t.config.items]  # a kernel without parameters tells a search nothing
+    fitting = [
+        t for t in searched if template is None or _names(t) == {p.name for p in template.space.params}
+    ]
     if tried and not fitting and template is not None:
-        listed = ", ".join(tried[0].config.as_dict())
+        listed = ", ".join(tried[0].config.as_dict()) or "none"
         return f"its parameters are {listed}, not {', '.join(p.name for p in template.space.params)}"
     known = best_scores(tuple(fitting))
     if not known:
@@ -113,24 +116,21 @@ def _primed(
     best = max(
         known, key=lambda own: known[own]
     )  # of several templates one: their scores have little in common
-    own = [t for t in fitting if t.config.candidate == best]
-    rows = [(replace(t.config, candidate=""), t.score) for t in own]
+    return primed_by(name, state, other, best, template, first) or NOTHING
+
+
+def primed_by(
+    name: str, state: State, problem: Problem, candidate: str, template: Template | None, first: bool
+) -> Primed | None:
+    """What a run found of one of its templates, as far as `template` has its parameters and values."""
+    rows = rows_of(problem, state, candidate)
     if template is not None:
         rows = rows_for(template, rows)
     if not any(score is not None for _, score in rows):
-        return NOTHING
-    return Primed(f"{name} on {state.device.name}", tuple(_thinned(rows)))
+        return None
+    best = best_of(problem, state, candidate) if first else ()
+    return Primed(f"{name} on {state.device.name}", tuple(thinned(rows)), best)
 
 
 def _names(tried: Tried) -> set[str]:
     return set(tried.config.as_dict())
-
-
-def _thinned(rows: Sequence[tuple[Config, float | None]]) -> Iterator[tuple[Config, float | None]]:
-    if len(rows) <= ROWS:
-        yield from rows
-        return
-    ranked = sorted(rows, key=lambda row: (row[1] is None, -(row[1] or 0.0)))
-    yield from ranked[: ROWS // 2]
-    rest = ranked[ROWS // 2 :]
-    yield from rest[:: -(-len(rest) // (ROWS // 2))]

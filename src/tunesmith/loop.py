@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tunesmith.core import choose, gate
 from tunesmith.core.budget import exhausted_budget, exhausted_share
 from tunesmith.core.candidates import Templates
-from tunesmith.core.drafting import of_this_round
+from tunesmith.core.drafting import asked_to_write, of_this_round
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import (
     Admitted,
@@ -43,6 +43,7 @@ from tunesmith.core.state import Candidate, State, apply, fold
 from tunesmith.core.steering import Steerable
 from tunesmith.core.steering_rounds import of_search, to_look_at
 from tunesmith.core.steering_steps import ToProfile, next_step
+from tunesmith.core.strategy import noun
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
 
@@ -69,7 +70,10 @@ class Loop:
         self._issued: set[int] = set()
         self._at_lab: set[str] = set()
         if self.settings.steer and self.lab.no_profiles and self._state.stopped is None:
-            self.listener.note(f"the search is not steered: {self.lab.no_profiles}")
+            what = (
+                "the search is not steered" if self.settings.strategy == "template" else "nothing is profiled"
+            )
+            self.listener.note(f"{what}: {self.lab.no_profiles}")
         self._issue()
         while self._state.stopped is None:
             self._step()
@@ -85,9 +89,9 @@ class Loop:
             found = self.talk.cases(state)
             self._append(self.lab.extend(found) if isinstance(found, Extended) else found)
         elif self.templates.given is not None and state.admitted is None:
-            given = self.templates.given
-            own = Candidate("", given.digest)
-            self._append(Admitted(given.digest, len(self.templates.configs(own)), given.space.combinations))
+            self._admit_given(Candidate("", self.templates.given.digest))
+        elif beside := [c for c in self.templates.beside if c not in {k.id for k in state.candidates}]:
+            self._admit_given(Candidate(beside[0], self.templates.beside[beside[0]]))
         elif state.under_way is None:
             self._decide()
         elif state.under_way.decision == "refactor":
@@ -96,6 +100,11 @@ class Loop:
             self._search()
         else:
             self._finish()
+
+    def _admit_given(self, own: Candidate) -> None:
+        """Nobody drafted it, so there is no author to send it back to, and no gate."""
+        space, count = self.templates.of(own).space, len(self.templates.configs(own))
+        self._append(Admitted(own.template, count, space.combinations, own.id))
 
     def _decide(self) -> None:
         """Where templates are written, what is known of the best so far tells what is written next."""
@@ -121,7 +130,7 @@ class Loop:
     def _gate(self, draft: Candidate) -> None:
         for other in self._state.candidates:
             if other.drafted and other.id != draft.id and other.drafted.template == draft.template:
-                why = f"it is the same text as template {other.id}"
+                why = f"it is the same text as {noun(self.settings)} {other.id}"
                 self._append(Rejected(draft.id, why, same_as=other.id))
                 return
         may_mend, is_model = self._may_mend(draft), bool(draft.drafted and draft.drafted.author)
@@ -152,7 +161,7 @@ class Loop:
         """Replies that were no template count too."""
         if draft.drafted is None or not draft.drafted.author:
             return len(of_this_round(self._state)) <= REPAIRS
-        replies = [e for e in self._state.this_turn("author") if e.reply is not None]
+        replies = [e for e in asked_to_write(self._state) if e.reply is not None]
         return len(replies) <= self.settings.repairs
 
     def _admitted(self, draft: Candidate, passed: gate.Passed) -> Admitted:
@@ -169,6 +178,9 @@ class Loop:
     def _search(self) -> None:
         """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
         state = self._state
+        if self._of_one().template.is_concrete:
+            self._search_one()
+            return
         is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
         search, cut = self._of_one(), exhausted_share(state)
         reason = exhausted_budget(state) or cut or search.nothing_to_gain()
@@ -192,6 +204,18 @@ class Loop:
             assert reason is not None
             self._append(Searched(search.candidate.id, reason, reason == cut))
             self.lab.drop_builds()
+
+    def _search_one(self) -> None:
+        """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
+        state, search = self._state, self._of_one()
+        if state.in_flight:
+            self._append(Measured(self.lab.collect()))
+        elif not search.tried():
+            self._ask([(search.template.default, self._workloads)], "short", "search")
+        elif search.sentinel_missing():
+            self._ask([(None, self._workloads)], "short", "sentinel")
+        else:
+            self._append(Searched(search.candidate.id, "it has no parameters: there is nothing to search"))
 
     def _of_one(self) -> OneSearch:
         return OneSearch(self.problem, self._state, self.templates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from tunesmith.core.events import Started
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.read_headers import FindHeader, HeaderFile, user_headers
 from tunesmith.core.files.template_file import parse_template
+from tunesmith.core.files.workloads_file import with_workloads
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.template import Template
 from tunesmith.expert.reading.signature import missing_entry, signature_faults
@@ -20,6 +21,10 @@ from tunesmith.store import RunFolder, explained
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
 HEADER, TEMPLATE, TEMPLATE_HEADER = "header:", "template:", "template-header:"
+WORKLOADS = "workloads:"  # in place of the problem's own
+# Further templates, one of the library, and the words for a role.
+BESIDE, KEPT, PROMPT = "beside:", "library:", "prompt:"
+_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
 
 
 @dataclass(frozen=True)
@@ -136,12 +141,16 @@ def _refuse_cuda_words(launches: tuple[Launch, ...], language: str, where: str) 
 
 def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
     """Store every text that was read; name -> digest."""
-    texts = dict(files.texts)
-    texts |= {HEADER + spelling: text for spelling, text in problem.kernel.headers}
+    texts = all_texts(problem, files)
     if template is not None:
         texts[TEMPLATE + template.path] = template.source
         texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
     return {name: folder.put(text.encode()) for name, text in texts.items()}
+
+
+def all_texts(problem: Problem, files: Files) -> dict[str, str]:
+    """All that a problem needs to be read again."""
+    return files.texts | {HEADER + spelling: text for spelling, text in problem.kernel.headers}
 
 
 def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template | None]:
@@ -149,22 +158,69 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     files since."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
-    texts = {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
-    problem = parse_problem(
-        texts[PROBLEM_FILE],
-        path=PROBLEM_FILE,
-        read=lambda name: texts[name],
-        find_header=_kept(texts, HEADER),
-    )
+    texts = texts_of(folder, started)
+    problem = problem_of(texts)
     if not started.template:
         return problem, None
     name = started.template.removeprefix(TEMPLATE)
-    find_header = _kept(texts, TEMPLATE_HEADER)
-    template = parse_template(texts[started.template], path=name, problem=problem, find_header=find_header)
-    return problem, template
+    return problem, template_of(texts[started.template], name, problem, texts)
 
 
-def _kept(texts: dict[str, str], prefix: str) -> FindHeader:
+def texts_of(folder: RunFolder, started: Started) -> dict[str, str]:
+    return {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
+
+
+def problem_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """What of a run's texts is the problem's own."""
+    return {name: text for name, text in texts.items() if not name.startswith(_OTHERS)}
+
+
+def problem_of(texts: Mapping[str, str]) -> Problem:
+    def read(name: str) -> str:
+        if name not in texts:
+            raise BadInput(
+                f"the file {name!r} is not among those that were kept", hint="name the problem's own"
+            )
+        return texts[name]
+
+    problem = parse_problem(
+        read(PROBLEM_FILE), path=PROBLEM_FILE, read=read, find_header=_kept(texts, HEADER)
+    )
+    for name, text in texts.items():
+        if name.startswith(WORKLOADS):
+            problem = with_workloads(problem, text, path=name.removeprefix(WORKLOADS))
+    return problem
+
+
+def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]) -> Template:
+    """A template that was kept, with its own headers among the texts."""
+    return parse_template(text, path=name, problem=problem, find_header=_kept(texts, TEMPLATE_HEADER))
+
+
+def files_of(texts: Mapping[str, str]) -> Files:
+    """The problem's files once more, for another run; its headers go with its kernel."""
+    files = Files(Path())
+    own = problem_texts(texts)
+    files.texts = {name: text for name, text in own.items() if not name.startswith(HEADER)}
+    return files
+
+
+def restore(folder: RunFolder, kept: Sequence[tuple[str, str]]) -> tuple[Problem, Files]:
+    """A problem as it was kept, with its files: as good as read from where the user has them."""
+    texts = {name: folder.get(digest).decode() for name, digest in kept}
+    return problem_of(texts), files_of(texts)
+
+
+def change_workloads(problem: Problem, files: Files, path: Path) -> Problem:
+    """Sizes from a file in place of those the problem has."""
+    text = read_text(path, "correct the name; it counts from the current folder")
+    changed = with_workloads(problem, text, path=str(path))
+    files.texts = {name: kept for name, kept in files.texts.items() if not name.startswith(WORKLOADS)}
+    files.texts[WORKLOADS + path.name] = text
+    return changed
+
+
+def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
     def find(spelling: str, _includer: str | None, _folders: Sequence[str]) -> HeaderFile | None:
         text = texts.get(prefix + spelling)
         return None if text is None else HeaderFile(spelling, text)

@@ -69,7 +69,7 @@ def catalogue_of(problem: Problem, device: Device) -> Catalogue:
 def signature_fault(problem: Problem, template: Template) -> str | None:
     """Why callers could not call a template as they call the original. A workspace may come after their
     arguments."""
-    from tunesmith.expert.reading.signature import signature_faults
+    from tunesmith.expert.reading.signature import missing_entry, signature_faults
 
     extra = {argument.name for argument in template.workspace}
     if len(problem.launches) == len(template.launches) == 1:
@@ -85,5 +85,7 @@ def signature_fault(problem: Problem, template: Template) -> str | None:
         launches=template.launches,
         arguments=(*problem.arguments, *template.workspace),
     )
+    if (no_entry := missing_entry(as_problem)) is not None:
+        return no_entry
     found = signature_faults(as_problem)
     return f"callers could not call it any more: {found[0]}" if found else None

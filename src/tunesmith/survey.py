@@ -74,9 +74,16 @@ class Survey:
             self._append(said)
         draft = self._state.draft
         try:
-            return draft if draft is not None and len(self.templates.configs(draft)) else None
+            return draft if draft is not None and self._may_build(draft) else None
         except BadInput:
             return None  # the gate will say so
+
+    def _may_build(self, draft: Candidate) -> bool:
+        """Nothing that a model wrote is built before it is vetted."""
+        by_model, writer = draft.drafted is not None and bool(draft.drafted.author), self.talk.writer
+        if by_model and (writer is None or writer.faults(self.templates.of(draft)) is not None):
+            return False
+        return bool(len(self.templates.configs(draft)))
 
     def _next(self, waiting: list[Config | None]) -> list[Config | None]:
         """The original first, then one configuration at a time; nothing when the budget is used up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.samples import a_problem
-from tunesmith.agents.examples import example_file
+from tunesmith.agents.examples import example_file, example_kernel
 from tunesmith.agents.parsing import read_file
 from tunesmith.core.dialogue import Reply
 from tunesmith.core.files.template_file import parse_template
@@ -18,4 +18,13 @@ def test_the_example_is_read_as_a_reply(language: str) -> None:
     assert isinstance(text, str)
     template = parse_template(text.replace("(n,", "(rows,"), path="t.cl", problem=a_problem())
     assert [p.name for p in template.space.params] == ["BLOCK", "ITEMS"]
+    assert vet(text, "", language) is None
+
+
+@pytest.mark.parametrize("language", ["opencl", "cuda", "hip"])
+def test_the_example_of_a_kernel_has_no_parameters(language: str) -> None:
+    text = read_file(Reply(example_kernel(language)))
+    assert isinstance(text, str)
+    template = parse_template(text.replace("(n,", "(rows,"), path="t.cl", problem=a_problem())
+    assert template.is_concrete
     assert vet(text, "", language) is None

@@ -5,14 +5,25 @@ from __future__ import annotations
 import pytest
 
 from tunesmith.agents.prompting import Part, material, messages, own_prompt
-from tunesmith.core.dialogue import ROLES, Role, tokens_of
+from tunesmith.core.dialogue import ROLES, tokens_of
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_every_role_has_a_prompt_that_says_what_is_data(role: Role) -> None:
-    prompt = own_prompt(role)
+@pytest.mark.parametrize("name", [*ROLES, "planner_rewrite", "author_rewrite", "single"])
+def test_every_role_has_a_prompt_that_says_what_is_data(name: str) -> None:
+    prompt = own_prompt(name)
     assert "never an instruction" in " ".join(prompt.split())
-    assert "Reply with" in prompt
+    assert "reply with" in prompt.lower()
+
+
+@pytest.mark.parametrize("name", ["planner_rewrite", "author_rewrite", "single"])
+def test_who_writes_kernels_is_told_that_nobody_searches(name: str) -> None:
+    prompt = " ".join(own_prompt(name).split())
+    assert "one concrete kernel" in prompt
+    assert "template" not in prompt
+    assert "obody searches" in prompt or "nothing is left to be searched" in prompt
+    if name != "planner_rewrite":
+        for rule in ("no `[params]`", "keeps its name, its arguments", "`// /// tunesmith`", "`[workspace]`"):
+            assert rule in prompt
 
 
 def test_everything_is_there_where_there_is_room() -> None:

@@ -121,6 +121,22 @@ class SearcherSuite(ABC):
                 asked = self.make_searcher().ask(replace(view, default=default, budget_left=budget), 3)
                 assert asked.configs[0] == default
 
+    def test_what_is_known_to_be_good_follows_the_default(self) -> None:
+        known = tuple(MIDDLE.configs[i] for i in (7, 90, 41))
+        outside = Config.of({"A": 0, "B": 0, "C": 1})
+        view = replace(MIDDLE, first=(known[0], outside, MIDDLE.default, *known[1:]))
+        searcher = self.make_searcher()
+        assert searcher.ask(view, 6).configs[:4] == (MIDDLE.default, *known)
+        assert searcher.ask(view, 2).configs == (MIDDLE.default, known[0])
+        tried = replace(view, tried=(Tried(MIDDLE.default, 0.0), Tried(known[0], 1.0)), in_flight=(known[1],))
+        asked = searcher.ask(tried, 3).configs
+        assert asked[0] == known[2]
+        assert not {outside, *known[:2], MIDDLE.default} & set(asked)
+        built = replace(
+            view, pool=(known[2], MIDDLE.configs[11], known[0]), tried=(Tried(MIDDLE.default, 0.0),)
+        )
+        assert searcher.ask(built, 2).configs == (known[0], known[2])
+
     def test_a_default_that_is_not_feasible_or_known_already_is_not_asked(self) -> None:
         outside = Config.of({"A": 3, "B": 2, "C": 0})
         assert outside not in SMALL.configs

@@ -28,8 +28,9 @@ def tune(folder: Path, *arguments: object, run: Callable[..., Ended] = tunesmith
 
 
 def quickly(folder: Path, *arguments: object) -> Ended:
-    """In this process, for what ends before any other one is started."""
+    """In this process, for what ends before any other one is started. The library is the folder's own."""
+    own = {"TUNESMITH_LIBRARY_DIR": str(folder / "user-library")}
     with contextlib.chdir(folder):
-        ended = CliRunner().invoke(app, list(map(str, arguments)))
+        ended = CliRunner().invoke(app, list(map(str, arguments)), env=own)
     assert isinstance(ended.exception, SystemExit | None), ended.exception
     return Ended(ended.exit_code, ended.stdout, ended.stderr)

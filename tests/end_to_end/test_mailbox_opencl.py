@@ -29,7 +29,7 @@ from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
 from tunesmith.models.names import EXPERT, parse_models
 from tunesmith.models.recording import read_about
-from tunesmith.runs import PROMPT
+from tunesmith.problems import PROMPT
 from tunesmith.store import FolderTexts, RunFolder
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))

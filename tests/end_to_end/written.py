@@ -44,6 +44,13 @@ def scripted(kind: str, name: str, text: str = "", why: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
+def concrete(time: int, fault: int = 0) -> str:
+    """A kernel without parameters; the original takes 20000."""
+    header = '// /// tunesmith\n// [launch]\n// grid = ["ceildiv(n, 64)"]\n// block = ["64"]\n// ///\n'
+    code = tiny.FAKE_KERNEL.replace('"20000"', f'"{time}"').replace("// op", f'// fault = "{fault}"\n// op')
+    return header + code
+
+
 WIDE = draft("200 * (60 + BLOCK // VEC)", BLOCK=[64, 32, 128], VEC=[1, 2, 4])
 # VEC=8 computes the wrong thing; KEEP with the largest block does too.
 KEEP = draft(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tunesmith.core.errors import BadInput
-from tunesmith.models.names import Spec, parse_models, parse_spec
+from tunesmith.models.names import Spec, alone, parse_models, parse_spec, placed
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,32 @@ def test_what_is_no_name_is_refused(text: str, said: str) -> None:
     with pytest.raises(BadInput, match=re.escape(said)) as refused:
         parse_models(text)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("openai:m@http://h/v1?a=b", "openai:m@http://h/v1?a=b"),
+        ("mailbox", "mailbox"),
+        ("mailbox:box/", "mailbox:box/p/single-1"),
+        ("planner=recorded:old,author=anthropic:m", "planner=recorded:old/p/single-1,author=anthropic:m"),
+        ("tester=expert,author=mailbox:b", "tester=expert,author=mailbox:b/p/single-1"),
+    ],
+)
+def test_folders_of_a_run_lie_below_the_one_that_is_named(text: str, found: str) -> None:
+    assert placed(text, "p/single-1") == found
+    parse_models(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "one"),
+    [
+        ("mailbox:box", "mailbox:box"),
+        ("planner=openai:a,author=openai:a", "openai:a"),
+        ("planner=openai:a,author=expert", "openai:a"),
+        ("planner=openai:a,author=openai:b", "planner=openai:a,author=openai:b"),
+        ("openai:a@http://host/v1?key=b", "openai:a@http://host/v1?key=b"),
+    ],
+)
+def test_one_model_in_all_roles(text: str, one: str) -> None:
+    assert alone(text) == one

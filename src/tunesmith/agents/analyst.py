@@ -27,7 +27,10 @@ class ModelAnalyst:
         """Once in a turn, before the planner is asked."""
         if state.this_turn("analyst") or state.baseline is None:
             return None
-        parts = [
+        return of_role("analyst", self.prompt, self._parts(state), "json", ANALYSIS)
+
+    def _parts(self, state: State) -> list[Part]:
+        return [
             *material.kernel_parts(self.problem),
             material.problem_part(self.problem, state.device),
             material.device_part(state.device, state),
@@ -35,7 +38,6 @@ class ModelAnalyst:
             measured.diagnosis_part(self.problem, state),
             *measured.history_parts(self.problem, state),
         ]
-        return of_role("analyst", self.prompt, parts, "json", ANALYSIS)
 
     def part(self, state: State) -> Part:
         """What the planner is told of it; where it cannot be used, why."""

@@ -10,12 +10,17 @@ from tunesmith.core.dialogue import Expects, Message, Question, Reply, Request, 
 
 QUOTED = 60_000  # characters of its own reply that a model is shown again
 WANTED = {"json": "Send one JSON object.", "file": "Send the whole file again, mended, in one fenced block."}
+WANTED["turn"] = WANTED["file"]
 
 
 def of_role(role: Role, prompt: str, parts: Sequence[Part], expects: Expects, example: str = "") -> Question:
     """The example stands in the material: not every model is shown anything else."""
-    shown = [Part("A reply of the right shape", fenced(example))] if example else []
+    shown = [shape_part(example)] if example else []
     return Question(role, messages(prompt, [*parts, *shown]), expects, example)
+
+
+def shape_part(example: str) -> Part:
+    return Part("A reply of the right shape", fenced(example))
 
 
 def again(first: Request, reply: Reply, words: str) -> Question:

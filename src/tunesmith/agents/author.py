@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from tunesmith.agents import material, measured
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.examples import example_file
-from tunesmith.agents.parsing import read_file
+from tunesmith.agents.parsing import Fault, read_file
 from tunesmith.agents.prompting import Part
 from tunesmith.core.budget import share_of
 from tunesmith.core.candidates import Templates
-from tunesmith.core.dialogue import Question
+from tunesmith.core.dialogue import Question, Reply
 from tunesmith.core.drafting import of_this_round
 from tunesmith.core.events import Decided
 from tunesmith.core.offers import Catalogue
@@ -45,7 +45,7 @@ class ModelAuthor:
         last = said[-1]
         if last.reply is None:
             return Declined(f"the author did not answer: {last.failed}")
-        text = read_file(last.reply)
+        text = self._read(last.reply)
         if isinstance(text, str):
             return Written(text, decision.moves, author=self.name)
         if sum(e.reply is not None for e in turn) > state.settings.repairs:
@@ -53,6 +53,12 @@ class ModelAuthor:
         return again(turn[0].request, last.reply, text.reason)
 
     def faults(self, template: Template) -> str | None:
+        if template.is_concrete:
+            return "it has no parameters, so nothing could be searched: declare at least one under [params]"
+        return self._unsafe(template)
+
+    def _unsafe(self, template: Template) -> str | None:
+        """Why it may not be built, or callers could not call it."""
         found = vet(template.source, self.problem.kernel.text, self.problem.kernel.language)
         return found or self.signature(template)
 
@@ -67,8 +73,14 @@ class ModelAuthor:
             self.prompt,
             self._parts(state, decision),
             "file",
-            example_file(self.problem.kernel.language),
+            self._example(),
         )
+
+    def _read(self, reply: Reply) -> str | Fault:
+        return read_file(reply)
+
+    def _example(self) -> str:
+        return example_file(self.problem.kernel.language)
 
     def _parts(self, state: State, decision: Decided) -> list[Part]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)

@@ -50,6 +50,20 @@ extern "C" __global__ void scale(float* out, const float* x, int n) {
 }
 """,
 }
+_CONCRETE = """\
+// /// tunesmith
+// [launch]
+// grid  = ["ceildiv(n, 512)"]
+// block = ["256"]
+// ///
+#define BLOCK 256
+#define ITEMS 2
+"""
+
+
+def example_kernel(language: str) -> str:
+    """One without parameters, as a reply."""
+    return f"```\n{_CONCRETE}{_BODIES['opencl' if language == 'opencl' else 'cuda']}```\n"
 
 
 def example_file(language: str) -> str:

@@ -30,13 +30,11 @@ def times_part(problem: Problem, state: State) -> Part:
     best = best_config(problem, state)
     if best is not None:
         scored = best_scores(sound_scores(problem, state))
-        lines.append(
-            f"- the best so far: template {best.candidate} at {best}, {ratio(scored[best.candidate]):.2f}×"
-        )
+        lines.append(f"- the best so far: {_where(best)}, {ratio(scored[best.candidate]):.2f}×")
         lines += _at_workloads(problem, state)
-        lines += _resources(f"{best}", _built(state, best))
+        lines += _resources(str(best) if best.items else best.label, _built(state, best))
         lines += _by_value(problem, state, best)
-        lines += _failed(state, best.candidate)
+        lines += _failed(state, best.candidate) if best.items else []
     return Part("Measured", "\n".join(lines) or NOTHING)
 
 
@@ -84,7 +82,9 @@ def candidates_part(problem: Problem, state: State) -> Part:
     lines = []
     for c in state.candidates:
         gain = f"{ratio(scored[c.id]):.2f}×" if c.id in scored else "nothing measured"
-        by = "by an author" if c.drafted and c.drafted.author else f"moves {', '.join(c.moves) or 'none'}"
+        # Whatever the model is called: what a recording was asked is asked again when it is played.
+        is_model = c.drafted is not None and bool(c.drafted.author)
+        by = "by a model" if is_model else f"moves {', '.join(c.moves) or 'none'}"
         lines.append(
             f"- template {c.id or 'given'} from {c.parent or 'the original'}, {by}: {c.status}, {gain}"
         )
@@ -104,9 +104,12 @@ def _at_workloads(problem: Problem, state: State) -> list[str]:
         scored = [(found, t.config) for t in tried if (found := score_at(t, place)) is not None]
         if scored:
             score, config = max(scored, key=lambda pair: pair[0])
-            where = f"template {config.candidate} at {config}"
-            lines.append(f"- {workload.name}: {ratio(score):.2f}× at best, with {where}")
+            lines.append(f"- {workload.name}: {ratio(score):.2f}× at best, with {_where(config)}")
     return lines
+
+
+def _where(config: Config) -> str:
+    return f"template {config.candidate} at {config}" if config.items else config.label
 
 
 def _resources(what: str, used: Resources | None) -> list[str]:

@@ -67,6 +67,23 @@ def _too_long(reply: Reply) -> Fault | None:
     return None
 
 
+def without_files(text: str, instead: str) -> str:
+    """What is said around fenced blocks, each of them replaced."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if fence:
+            if found and found["fence"].startswith(fence) and not found["info"].strip():
+                fence = ""
+        elif found:
+            fence = found["fence"]
+            lines.append(instead)
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
 def _blocks(text: str) -> tuple[list[str], bool]:
     """The fenced blocks, and whether the last one was never closed."""
     blocks: list[str] = []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from tunesmith.core.dialogue import Message, Role, tokens_of
+from tunesmith.core.dialogue import Message, tokens_of
 
 MATERIAL = 24_000  # tokens that a request may spend on material
 
@@ -28,8 +28,9 @@ class Part:
     summary: str | None = ""
 
 
-def own_prompt(role: Role) -> str:
-    return resources.files("tunesmith.agents").joinpath(f"prompts/{role}.md").read_text(encoding="utf-8")
+def own_prompt(name: str) -> str:
+    """By the name of its file: a role, or a role in another strategy."""
+    return resources.files("tunesmith.agents").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
 def messages(prompt: str, parts: Sequence[Part], budget: int = MATERIAL) -> tuple[Message, ...]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tunesmith.core.state import State
+from tunesmith.core.strategy import is_concrete
 
 
 def evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:
-    """What searches have asked for, of one candidate or of all. What the gate tries is extra."""
+    """What searches have asked for, of one candidate or of all. What the gate tries is extra, unless kernels
+    are all there is to try."""
+    counted = ("search", "gate") if is_concrete(state) else ("search",)
     return sum(
-        trial.purpose == "search"
+        trial.purpose in counted
         and trial.effort != "build"
         and (candidate is None or (trial.config is not None and trial.config.candidate == candidate))
         for trial in state.asked[since:]
@@ -22,6 +25,16 @@ def evals_left(state: State) -> int | None:
     if evals is not None:
         left.append(evals - evaluations(state))
     return max(0, min(left)) if left else None
+
+
+def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
+    """Evaluations and seconds for the next of several searches that count the same."""
+    settings, evals, seconds = state.settings, None, None
+    if settings.evals is not None:
+        evals = max(1, (settings.evals - evaluations(state)) // parts)
+    if settings.seconds is not None:
+        seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at)) / parts
+    return evals, seconds
 
 
 LEAST_SHARE = 40  # evaluations of a search, if the budget has them

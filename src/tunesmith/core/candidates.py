@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tunesmith.core.device import Device
 from tunesmith.core.files.template_file import parse_template
@@ -19,8 +19,17 @@ TemplateOf = Callable[[Config], Template]
 class Templates:
     """Reads a draft when it is asked for; a text that is no template is the reader's BadInput."""
 
-    def __init__(self, problem: Problem, device: Device, given: Template | None, texts: Texts) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        device: Device,
+        given: Template | None,
+        texts: Texts,
+        beside: Mapping[str, str] | None = None,
+    ) -> None:
+        """`beside` are given too: name -> digest of the text."""
         self.given = given
+        self.beside = dict(beside or {})
         self._problem = problem
         self._device = device
         self._texts = texts

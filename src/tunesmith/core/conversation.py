@@ -47,7 +47,8 @@ class Conversation:
             ) from error
         if isinstance(found, Pending):
             raise WaitingForModel(
-                f"the reply to request {request.number} is missing: it is to be written to {found.where}"
+                f"the reply to request {request.number} is missing: it is to be written to {found.where}",
+                awaits=found.where,
             )
         if isinstance(found, Reply):
             return Replied(request.number, _clean(found))

@@ -7,10 +7,11 @@ from typing import Literal, Protocol
 
 from tunesmith.core.digest import digest_of
 
-Role = Literal["planner", "author", "tester", "analyst"]
+Role = Literal["planner", "author", "tester", "analyst", "single"]
 ROLES: tuple[Role, ...] = ("planner", "author", "tester", "analyst")
+SINGLE: Role = "single"  # plays all of them, in one conversation
 Speaker = Literal["system", "user", "assistant"]
-Expects = Literal["json", "file"]
+Expects = Literal["json", "file", "turn"]
 
 LONGEST = 256 << 10  # characters of a reply that are looked at: no template and no plan is longer
 _PER_TOKEN = 3.5  # characters, in a mixture of code and words
@@ -30,7 +31,7 @@ class Request:
     number: int  # within the run, from 1
     role: Role
     messages: tuple[Message, ...]
-    expects: Expects  # one JSON object, or one fenced block that is a whole file
+    expects: Expects  # one JSON object, one fenced block that is a whole file, or words and either
     example: str = ""  # of a reply that would be understood
     most_tokens: int = 16384
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tunesmith.core.candidates import Templates
-from tunesmith.core.dialogue import Question
+from tunesmith.core.dialogue import SINGLE, Exchange, Question
 from tunesmith.core.errors import TunesmithError, bug_text
 from tunesmith.core.events import Decided, Declined, Drafted
 from tunesmith.core.ports import Author, Refactoring, Writer, Written
@@ -53,6 +53,11 @@ def _task(state: State, decision: Decided) -> Refactoring:
         tuple(dict.fromkeys(v for c in before if c.rejected for v in c.rejected.without)),
         last.reason if last else "",
     )
+
+
+def asked_to_write(state: State) -> tuple[Exchange, ...]:
+    """What has been said with the model that writes what is under way, whichever role that is."""
+    return state.this_turn("author") + state.this_turn(SINGLE)
 
 
 def of_this_round(state: State) -> list[Candidate]:

@@ -41,7 +41,15 @@ class KernelWrong(TunesmithError):
 
 
 class WaitingForModel(TunesmithError):
+    """`awaits`: the file that the reply is to be written to, where it is a file."""
+
     exit_code = 4
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, where: str | None = None, awaits: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint, where=where)
+        self.awaits = awaits
 
 
 class DeviceMissing(TunesmithError):

@@ -12,6 +12,10 @@ from tunesmith.core.outcome import Outcome, Result, Status, Trial
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.space import Config
 
+# How a kernel is made faster: by templates that are searched, by kernels that roles write, or that one
+# conversation writes.
+Strategy = Literal["template", "rewrite", "single"]
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -33,6 +37,9 @@ class Settings:
     rounds: int | None = None  # refactorings at most
     tokens: int | None = None  # sent and received by models
     dollars: float | None = None  # that models may cost
+    strategy: Strategy = "template"
+    linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
+    library: bool = False  # whether winning templates are kept; journals from before there was one do not say
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class Started:
     versions: tuple[tuple[str, str], ...]
     compiler: str = ""  # name and version, where the backend has several: one for both sides
     priors: int = 0  # so many `Primed` follow
+    origin: str = ""  # what it searches again: a run, a template; empty: it begins from the kernel
 
 
 @dataclass(frozen=True)
@@ -223,6 +231,7 @@ class Primed:
 
     name: str
     rows: tuple[tuple[Config, float | None], ...]
+    first: tuple[Config, ...] = ()  # its best, to be tried before the search has its say
 
 
 @dataclass(frozen=True)

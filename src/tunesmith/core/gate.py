@@ -67,7 +67,8 @@ def examine(
     if start not in tried:
         return Checks((start,))
     if why := fault(tried[start]):
-        return Faulty(f"at {_named(start, default)} it is {_words(why)}", (tried[start].trial.id,))
+        where = f"at {_named(start, default)} it" if params else "it"
+        return Faulty(f"{where} is {_words(why)}", (tried[start].trial.id,))
     if untried := [config for config in field.planned() if config not in tried]:
         return Checks(tuple(untried))
     blamed: list[tuple[Combination, Outcome]] = []

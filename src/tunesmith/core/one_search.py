@@ -97,7 +97,19 @@ class OneSearch:
                 if found.config is not None and found.config.candidate == own
             },
             focus=state.focus,
+            first=tuple(
+                config for p in state.primed for config, _ in rows_for(template, [(c, None) for c in p.first])
+            ),
         )
+
+    def sentinel_missing(self) -> bool:
+        """Whether the original has not been timed since this kernel was, if it is the only one to time: what
+        models need to think about the next one is long enough for a clock to drift."""
+        own = [
+            t.id for t in self.state.asked if t.config is not None and t.config.candidate == self.candidate.id
+        ]
+        after = [t.id for t in self.state.asked if t.purpose == "sentinel"]
+        return max(own, default=-1) > max(after, default=-1)
 
     def nothing_left(self) -> str:
         if self._known() >= len(self.configs):

@@ -269,6 +269,7 @@ class SearchView:
     )  # of what is built, by the compiler
     focus: Focus | None = None  # where to look first
     side: Side | None = None  # of the focus, of which alone it may ask; None: of both
+    first: tuple[Config, ...] = ()  # known to be good elsewhere
 
     @property
     def seen(self) -> frozenset[Config]:
@@ -284,9 +285,11 @@ class SearchView:
         return tuple(c for c in self.pool if self.focus.holds(c) == (self.side == "inside"))
 
     @property
-    def untried_default(self) -> tuple[Config, ...]:
-        """The default, to be asked for first: the author's own guess shows early whether anything works."""
-        return (self.default,) if self.default in self.open and self.default not in self.seen else ()
+    def untried_first(self) -> tuple[Config, ...]:
+        """The default, to be asked for first: the author's own guess shows early whether anything works. Then
+        what is known to be good elsewhere."""
+        asked, seen, open_ = dict.fromkeys((self.default, *self.first)), self.seen, self.open
+        return tuple(config for config in asked if config not in seen and config in open_)
 
     @property
     def turn(self) -> int:
@@ -330,6 +333,9 @@ class Planner(Protocol):
     """A question is answered by a model; then the planner is asked again: the reply is in the state."""
 
     def decide(self, state: State) -> Decided | Question: ...
+
+
+KEPT_MARK = "library:"  # begins the name of a kept template, among the moves of a decision
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from tunesmith.core.space import Config
 from tunesmith.core.spending import Spent, spent
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
+from tunesmith.core.strategy import is_concrete
 from tunesmith.core.survey import SurveyReport, survey_report
-from tunesmith.core.told import RoundReport, told
+from tunesmith.core.told import ChainEnd, RoundReport, chain_end, told
 
 # What people call the rules of `pruning`.
 RULES = {
@@ -131,7 +132,16 @@ class Report:
     models: str = ""  # who played the roles; empty: the expert
     talk: Spent | None = None  # what was asked of models; None: nothing
     added: Extended | None = None  # cases that a tester added
+    origin: str = ""  # what was searched again: a run, a template
+    known_first: int = 0  # configurations that earlier runs found good, tried before the search had its say
     so_far: SoFar | None = None  # of a run that is not finished
+    strategy: str = "template"
+    chain: ChainEnd | None = None  # linear: what the last kernel gave, whichever is delivered
+
+    @property
+    def noun(self) -> str:
+        """What was written in its rounds."""
+        return "template" if self.strategy == "template" else "kernel"
 
 
 def build_report(
@@ -159,7 +169,7 @@ def build_report(
         driver=state.device.driver,
         finished=state.stopped is not None,
         reason=state.stopped.reason if state.stopped else "not finished",
-        judged_by=_judged_by(state),
+        judged_by=judged_by(state),
         workloads=workloads,
         geometric_mean=mean,
         general=choice.general.as_dict() if choice.general else None,
@@ -194,7 +204,7 @@ def build_report(
         ),
         history=history_of(problem, state),
         explanations=explanations(problem, template_of, state, choice)
-        if template_of and choice.picks
+        if template_of and choice.picks and not is_concrete(state)
         else (),
         rounds=told(problem, state, templates),
         templates={name: own for own, name in delivered_templates(problem, state, choice).items()}
@@ -204,7 +214,11 @@ def build_report(
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
         added=state.extended,
+        origin=started.origin,
+        known_first=sum(len(primed.first) for primed in state.primed),
         so_far=so_far(problem, state),
+        strategy=started.settings.strategy,
+        chain=chain_end(problem, state),
     )
 
 
@@ -219,13 +233,15 @@ def delivered_templates(problem: Problem, state: State, choice: Choice) -> dict[
         won = dict.fromkeys(known[:1])
     suffix = PurePosixPath(draft_name(problem, "")).suffix
     return {
-        own: f"template{suffix}" if place == 0 else draft_name(problem, own) for place, own in enumerate(won)
+        own: f"template{suffix}" if place == 0 else draft_name(problem, own or "given")
+        for place, own in enumerate(won)
     }
 
 
 def _template(state: State, config: Config | None) -> str:
     """Whose it is, where that needs to be said."""
     several = sum(c.drafted is not None for c in state.candidates) > 1
+    several = several or any(c.id and c.drafted is None for c in state.candidates)  # several were given
     return config.candidate if several and config is not None else ""
 
 
@@ -268,6 +284,8 @@ def config_text(config: dict[str, int] | None, template: str = "") -> str:
     if config is None:
         return "original"
     values = " ".join(f"{k}={v}" for k, v in config.items())
+    if not values:
+        return f"kernel {template}" if template else "as written"
     return f"{values} of template {template}" if template else values
 
 
@@ -293,7 +311,7 @@ def _workload(problem: Problem, state: State, choice: Choice, index: int) -> Wor
     )
 
 
-def _judged_by(state: State) -> str:
+def judged_by(state: State) -> str:
     if state.baseline is None:
         return "not judged yet"
     by_reference = state.baseline.judged_by == "reference"

@@ -12,6 +12,7 @@ from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores
 from tunesmith.core.state import Candidate, State
 from tunesmith.core.steering_rounds import best_config
+from tunesmith.core.strategy import noun
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class SoFar:
     speedup: float | None = None  # in the geometric mean; None: nothing was measured
     config: dict[str, int] | None = None
     file: str = ""  # where it is, in the run's folder
+    noun: str = "template"  # or kernel, where concrete ones are written
 
 
 def so_far(problem: Problem, state: State) -> SoFar | None:
@@ -45,6 +47,7 @@ def so_far(problem: Problem, state: State) -> SoFar | None:
         _by(best),
         ratio(scored[best.id]) if best.id in scored else None,
         config.as_dict() if config is not None and is_it else None,
+        noun=noun(state.settings),
     )
 
 
@@ -55,11 +58,11 @@ def so_far_name(problem: Problem) -> str:
 
 def so_far_text(found: SoFar) -> str:
     if found.status == "drafted":
-        return f"template {found.template} by {found.by} is written; it is checked where the device is"
+        return f"{found.noun} {found.template} by {found.by} is written; it is checked where the device is"
     reached = f"{found.speedup:.2f}×" if found.speedup is not None else "nothing measured"
     values = " ".join(f"{name}={value}" for name, value in (found.config or {}).items())
     at = f" at {values}" if values else ""
-    return f"template {found.template} by {found.by}: {reached}{at}, by short measurements, not verified"
+    return f"{found.noun} {found.template} by {found.by}: {reached}{at}, by short measurements, not verified"
 
 
 def _by(candidate: Candidate) -> str:

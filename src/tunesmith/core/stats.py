@@ -45,3 +45,33 @@ def median_interval(samples: Sequence[float], seed: int, resamples: int = 2000) 
     draws = np.median(data[rng.integers(0, len(data), (resamples, len(data)))], axis=1)
     low, high = np.quantile(draws, [0.025, 0.975])
     return Interval(point, float(low), float(high))
+
+
+def mean_interval(groups: Sequence[Sequence[float]]) -> Interval | None:
+    """Mean of the groups' means with its 95 % interval by Student's distribution, each group with a variance
+    of its own (Welch and Satterthwaite); None where a group has fewer than two values."""
+    if not groups or any(len(group) < 2 for group in groups):
+        return None
+    means = [sum(group) / len(group) for group in groups]
+    parts = [
+        sum((value - mean) ** 2 for value in group) / (len(group) - 1) / len(group) / len(groups) ** 2
+        for group, mean in zip(groups, means, strict=True)
+    ]
+    point, variance = sum(means) / len(means), sum(parts)
+    if not variance:
+        return Interval(point, point, point)
+    freedom = variance**2 / sum(p**2 / (len(g) - 1) for p, g in zip(parts, groups, strict=True))
+    half = _student(freedom) * math.sqrt(variance)
+    return Interval(point, point - half, point + half)
+
+
+def _student(freedom: float) -> float:
+    """The 97.5 % quantile of Student's distribution expanded in 1/freedom; good to 0.1 % from 4 on."""
+    z = 1.959964
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))

@@ -10,6 +10,7 @@ from tunesmith.core.racing import sound_scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.steering_steps import ToProfile, missing
+from tunesmith.core.strategy import is_chain, last_right
 
 
 def of_search(state: State, candidate: str) -> State:
@@ -34,15 +35,23 @@ def of_search(state: State, candidate: str) -> State:
 
 
 def to_look_at(problem: Problem, state: State) -> ToProfile | None:
-    """What has to be profiled before it is decided what comes next: the best so far, or else the original."""
-    return missing(problem, state, best_config(problem, state))
+    """What has to be profiled before it is decided what comes next: what is in view, or else the original."""
+    return missing(problem, state, in_view(problem, state))
 
 
 def diagnoses(problem: Problem, state: State) -> dict[str, Diagnosis]:
-    """Of the best kernel so far, by workload, as far as they are known; before that of the original."""
-    best = best_config(problem, state)
-    own = [p for p in state.profiled if p.config == best] or [p for p in state.profiled if p.config is None]
+    """Of the kernel in view, by workload, as far as they are known; before that of the original."""
+    seen = in_view(problem, state)
+    own = [p for p in state.profiled if p.config == seen] or [p for p in state.profiled if p.config is None]
     return {p.workload: p.diagnosis for p in own if p.diagnosis is not None}
+
+
+def in_view(problem: Problem, state: State) -> Config | None:
+    """The kernel by which the next round is decided: the best so far, in a chain its last that is right."""
+    if not is_chain(state):
+        return best_config(problem, state)
+    last = last_right(state)
+    return Config((), last.id) if last is not None else None
 
 
 def best_config(problem: Problem, state: State) -> Config | None:

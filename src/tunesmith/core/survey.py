@@ -15,6 +15,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import median
+from tunesmith.core.strategy import is_concrete
 from tunesmith.core.template import Template, ToBuild, builds_of
 
 # What is told of builds, by the names of `Resources`, and what people call it.
@@ -140,6 +141,8 @@ def planned(state: State) -> int:
     """How many configurations a survey looks at: the feasible ones, as far as the budget goes."""
     evals = state.started.settings.evals if state.started else None
     if state.admitted is None and any(c.drafted for c in state.candidates):
+        if is_concrete(state):
+            return 1
         return evals or 0  # what a draft has nobody counts before it has passed the gate
     feasible = state.admitted.feasible if state.admitted else 0
     return feasible if evals is None else min(feasible, evals)

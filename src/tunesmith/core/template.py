@@ -70,6 +70,11 @@ class Template:
     def digest(self) -> str:
         return digest_of(self.source)
 
+    @property
+    def is_concrete(self) -> bool:
+        """Whether it is one kernel as it stands: no parameters, so nothing to search."""
+        return not self.space.params
+
     def of_candidate(self, candidate: str) -> Template:
         """The same, with all its configurations marked as this candidate's."""
         own = replace(self.default, candidate=candidate)

@@ -9,11 +9,13 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.changes import changes
 from tunesmith.core.gate import rule_text
 from tunesmith.core.history import ratio
+from tunesmith.core.ports import KEPT_MARK
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
-from tunesmith.core.rounds import Round, rounds
+from tunesmith.core.rounds import Round, best_scores, rounds
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
+from tunesmith.core.strategy import last_written, noun
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,39 @@ class RoundReport:
     author: str = ""  # the model that wrote it; empty: the expert
     default: float | None = None  # the template's speed-up before it was searched: what refactoring gave
     changes: tuple[str, ...] = ()  # against the text it goes on from, as a diff
+    library: str = ""  # the library's name for its template
+    gain: float | None = None  # its best over the best before it; below 1: it lost
+
+
+@dataclass(frozen=True)
+class ChainEnd:
+    """The last kernel of a chain, which need not be the best."""
+
+    kernel: str  # its number
+    speedup: float | None  # by short measurements; None: it is broken
+    why: str = ""  # it is broken
+
+    @property
+    def words(self) -> str:
+        gave = f"{self.speedup:.2f}×" if self.speedup is not None else f"nothing, it is broken: {self.why}"
+        return f"The last of the chain, kernel {self.kernel}, gave {gave}"
+
+
+def chain_end(problem: Problem, state: State) -> ChainEnd | None:
+    """What the published chain would have delivered; None: nothing is chained, or nothing was written."""
+    last = last_written(state)
+    if not state.settings.linear or last is None:
+        return None
+    scored = best_scores(sound_scores(problem, state))
+    if last.id in scored:
+        return ChainEnd(last.id, ratio(scored[last.id]))
+    return ChainEnd(last.id, None, last.rejected.reason if last.rejected else "it has not been measured")
 
 
 def told(problem: Problem, state: State, templates: Templates | None = None) -> tuple[RoundReport, ...]:
     """Without templates nothing is said of their texts."""
-    found = [(one, _round(one)) for one in rounds(problem, state)]
+    word = noun(state.settings)
+    found = [(one, _round(one, word)) for one in rounds(problem, state)]
     if templates is None:
         return tuple(report for _, report in found)
     scored = {t.config: t.score for t in sound_scores(problem, state)}
@@ -69,18 +99,19 @@ def _with_text(
         return report
     base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
     before = templates.text(base) if base else problem.kernel.text
-    name = f"template {base.id}" if base else problem.kernel.path
+    word = noun(state.settings)
+    name = f"{word} {base.id}" if base else problem.kernel.path
     score = None
     if one.candidate is not None:
         score = scored.get(templates.of(one.candidate).default)
     return replace(
         report,
         default=None if score is None else ratio(score),
-        changes=changes(before, templates.text(last), name, f"template {last.id}"),
+        changes=changes(before, templates.text(last), name, f"{word} {last.id}"),
     )
 
 
-def _round(one: Round) -> RoundReport:
+def _round(one: Round, word: str) -> RoundReport:
     last = one.drafts[-1] if one.drafts else None
     refused = dict(last.drafted.refused) if last is not None and last.drafted is not None else {}
     return RoundReport(
@@ -94,10 +125,12 @@ def _round(one: Round) -> RoundReport:
         speedup=None if one.best is None else ratio(one.best),
         best=ratio(max(one.before, one.best or 0.0)),
         kept=one.pays,
-        verdict=_verdict(one),
+        verdict=_verdict(one, word),
         what=one.decision.what,
         expected=one.decision.expected,
         author=last.drafted.author if last is not None and last.drafted is not None else "",
+        library=next((m.removeprefix(KEPT_MARK) for m in one.decision.moves if m.startswith(KEPT_MARK)), ""),
+        gain=None if one.best is None else ratio(one.best - one.before),
     )
 
 
@@ -114,10 +147,10 @@ def _draft(draft: Candidate) -> DraftReport:
     )
 
 
-def _verdict(one: Round) -> str:
+def _verdict(one: Round, word: str) -> str:
     last = one.drafts[-1] if one.drafts else None
     if one.declined:
-        return f"no template: {one.declined}"
+        return f"no {word}: {one.declined}"
     if last is None:
         return "not written yet"
     if last.rejected is not None:

@@ -8,9 +8,10 @@ from tunesmith.core.codec import encode
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.report import RULES, Report, config_text, interval_text
 from tunesmith.core.so_far import so_far_text
+from tunesmith.core.strategy import strategy_words
 from tunesmith.core.survey import LABELS, SurveyReport
 from tunesmith.core.told import RoundReport
-from tunesmith.core.untrusted import plain
+from tunesmith.deliver.markdown import cell as _cell
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import times
 
@@ -20,7 +21,6 @@ _HOW_TO_READ = (
     "value alone changed. *Model*: estimated from all that was measured, with two deviations to either side. "
     "*At best*: the best tried with this value, where others are changed too."
 )
-_HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
 
 
 def report_json(report: Report) -> bytes:
@@ -34,6 +34,11 @@ def report_markdown(report: Report, story: str = "") -> str:
         lines += [f"For {_cell(report.device)}, which is not here{built}.", "", *_survey(report.survey)]
         return "\n".join(lines + _appendix(report)) + "\n"
     lines += [f"{_cell(report.device)} ({_cell(report.driver)}){built}, {report.judged_by}.", ""]
+    if report.origin:
+        lines += [
+            f"Retuned from {_cell(report.origin)}: nothing was written, its template was searched again.",
+            "",
+        ]
     lines += ["| workload | sizes | before | after | speed-up | 95 % interval | configuration |"]
     lines += ["|---|---|---:|---:|---:|---|---|"]
     for w in report.workloads:
@@ -60,6 +65,8 @@ def report_markdown(report: Report, story: str = "") -> str:
     if report.so_far is not None:
         where = f", in `{report.so_far.file}`" if report.so_far.file else ""
         lines.append(f"So far: {_cell(so_far_text(report.so_far))}{where}.")
+    if report.known_first:
+        lines.append(f"Up to {report.known_first} configurations that were good there were tried first.")
     if report.pruned:
         lines += [
             "",
@@ -81,33 +88,47 @@ def report_markdown(report: Report, story: str = "") -> str:
 
 def _rounds(report: Report) -> list[str]:
     """The story: what was tried, what it gave, why it was kept or dropped, and what does not apply."""
-    lines = ["", "## How it came about", ""]
-    lines += ["| round | moves | from | tried | its best | best so far | verdict |"]
-    lines += ["|---:|---|---|---:|---:|---:|---|"]
+    lines = [
+        "",
+        "## How it came about",
+        "",
+        *([strategy_words(report.strategy), ""] if report.noun == "kernel" else []),
+    ]
+    lines += ["| round | moves | from | tried | its best | gain | best so far | verdict |"]
+    lines += ["|---:|---|---|---:|---:|---:|---:|---|"]
     for r in report.rounds:
         own = "" if r.speedup is None else f"{r.speedup:.2f}×"
-        base = f"template {r.base}" if r.base else "the original"
+        gain = "" if r.gain is None else f"{r.gain:.2f}×"
+        base = f"{report.noun} {r.base}" if r.base else "the original"
         how = ", ".join(r.moves) or (f"by {r.author}" if r.author else "")
+        how = f"{r.library} of the library" if r.library else how
         moves, verdict = _cell(how), _cell(r.verdict)
-        lines.append(
-            f"| {r.number} | {moves} | {base} | {r.evaluations} | {own} | {r.best:.2f}× | {verdict} |"
-        )
-    lines += ["", "Speed-ups here are by the short measurements of the search."]
+        figures = f"{r.evaluations} | {own} | {gain} | {r.best:.2f}×"
+        lines.append(f"| {r.number} | {moves} | {base} | {figures} | {verdict} |")
+    lines += [
+        "",
+        "Speed-ups here are by the short measurements of the search; a gain is over the best before it.",
+    ]
+    if report.chain is not None:
+        lines += ["", f"{_cell(report.chain.words)}. Delivered is what is best."]
     for r in report.rounds:
-        lines += ["", f"**Round {r.number}.** {_cell(r.reason)}.", *_plan(r), *_drafts(r), *_changes(r)]
+        lines += ["", f"**Round {r.number}.** {_cell(r.reason)}.", *_plan(r, report.noun)]
+        lines += [*_drafts(r, report.noun), *_changes(r)]
     lines += _talk(report)
-    files = [f"`{name}`" + (f" (template {own})" if own else "") for name, own in report.templates.items()]
+    files = [
+        f"`{name}`" + (f" ({report.noun} {own})" if own else "") for name, own in report.templates.items()
+    ]
     return [*lines, "", f"Delivered: {', '.join(files)}."] if files else lines
 
 
-def _plan(r: RoundReport) -> list[str]:
+def _plan(r: RoundReport, noun: str) -> list[str]:
     """What was asked for and hoped for, and which part of the gain each stage has."""
     lines = [f"What to change: {_cell(r.what)}"] if r.what else []
     if r.expected is not None:
         lines.append(f"Hoped for: {r.expected:.2f}×.")
     if r.author:
         lines.append(f"Written by {_cell(r.author)}.")
-    if r.default is not None and r.speedup is not None:
+    if r.default is not None and r.speedup is not None and noun == "template":
         searched = r.speedup / r.default if r.default else 0.0
         lines.append(f"By refactoring alone {r.default:.2f}×, by search {searched:.2f}× on top of that.")
     return ["", " ".join(lines)] if lines else []
@@ -138,12 +159,15 @@ def _talk(report: Report) -> list[str]:
     return [*lines, "", f"Models ({_cell(report.models)}): {asked}, {tokens}, cost {dollars}."]
 
 
-def _drafts(r: RoundReport) -> list[str]:
+def _drafts(r: RoundReport, noun: str) -> list[str]:
     lines: list[str] = []
     for draft in r.drafts:
         count = "" if draft.feasible is None else f", {draft.feasible} feasible configurations"
         why = f": {_cell(draft.why)}" if draft.why else ""
-        lines.append(f"- template {draft.template} {draft.status}{count}{why}")
+        status = f"{draft.status}{count}{why}"
+        if noun == "kernel" and draft.status == "searched":
+            status = "is right"
+        lines.append(f"- {noun} {draft.template} {status}")
         lines += [f"  - excluded, because the gate found it wrong: {rule}" for rule in draft.forbidden]
         lines += [f"  - {_cell(note)}" for note in draft.notes]
     lines += [f"- {_cell(move)} does not apply: {_cell(why)}" for move, why in r.refused.items()]
@@ -191,7 +215,9 @@ def _effects_name(explanation: Explanation) -> str:
 
 def _what_mattered(report: Report) -> list[str]:
     lines = ["", "## What mattered", ""]
-    if not report.explanations:
+    if report.noun == "kernel":
+        lines += ["The kernels have no parameters, so there is nothing to compare."]
+    elif not report.explanations:
         lines += ["The original stays, so there is no winner to explain."]
     for explanation in report.explanations:
         lines += [*_explained(explanation), ""]
@@ -278,8 +304,3 @@ def _appendix(report: Report) -> list[str]:
 def _name(text: str) -> str:
     """An identifier as it is, anything else made harmless."""
     return text if text.isascii() and text.isidentifier() else _cell(text)
-
-
-def _cell(text: str) -> str:
-    """What compilers, kernels and drivers say is not ours: one line, nothing Markdown or HTML acts upon."""
-    return "".join(_HARMLESS.get(letter, letter) for letter in " ".join(plain(text).split())[:300])

@@ -8,6 +8,8 @@ WANTED = {
     "json": "one JSON object and nothing else. A fence of three backticks around it is fine.",
     "file": "one whole file between two fences of three backticks. Words before and after it are read by "
     "nobody; code outside of the fences is lost.",
+    "turn": "a few sentences, then one whole file between two fences of three backticks; or, to stop, one "
+    'JSON object instead of the file: {"decision": "stop", "why": "..."}.',
 }
 
 

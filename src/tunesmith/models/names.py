@@ -64,3 +64,25 @@ def parse_models(text: str) -> Mapping[Role, Spec]:
             )
         found[role] = parse_spec(spec)
     return found
+
+
+def alone(text: str) -> str:
+    """The one model that plays whatever roles are named; where they are several, the text as it is."""
+    if "=" not in text.split("@", 1)[0]:
+        return text
+    named = {part.partition("=")[2].strip() for part in text.split(",")} - {EXPERT}
+    return named.pop() if len(named) == 1 else text
+
+
+def placed(text: str, below: str) -> str:
+    """The same models with their folders one of their own below the one named, where they have one."""
+    if "=" not in text.split("@", 1)[0]:
+        return _placed(text, below)
+    parts = (part.partition("=") for part in text.split(","))
+    return ",".join(f"{role}={_placed(spec, below)}" for role, _, spec in parts)
+
+
+def _placed(text: str, below: str) -> str:
+    spec = parse_spec(text)
+    has_folder = spec.kind in ("mailbox", "recorded") and spec.rest
+    return f"{spec.kind}:{spec.rest.rstrip('/')}/{below}" if has_folder else text

@@ -50,7 +50,7 @@ class Default:
 
     def ask(self, view: SearchView, n: int) -> Proposal:
         n = view.room(n)
-        first = view.untried_default[:n]
+        first = view.untried_first[:n]
         if n <= len(first):
             return Proposal(first)
         return _Asking(view, first, self._choices).proposal(n - len(first))

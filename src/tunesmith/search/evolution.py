@@ -20,7 +20,7 @@ class Evolution:
     def ask(self, view: SearchView, n: int) -> Proposal:
         rng = np.random.default_rng(view.seed)
         n = view.room(n)
-        found = list(view.untried_default[:n])
+        found = list(view.untried_first[:n])
         seen = {*view.seen, *found}
         scored = [(t.score, t.config) for t in view.tried if t.score is not None]
         parents = [config for _, config in sorted(scored, key=lambda pair: -pair[0])[:PARENTS]]

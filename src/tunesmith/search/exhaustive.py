@@ -11,7 +11,7 @@ class Exhaustive:
     name = "exhaustive"
 
     def ask(self, view: SearchView, n: int) -> Proposal:
-        first = view.untried_default
+        first = view.untried_first
         seen = view.seen.union(first)
         rest = (config for config in view.open if config not in seen)
         return Proposal(tuple(islice(chain(first, rest), view.room(n))))

@@ -21,7 +21,7 @@ class Focused:
         if view.focus is None:
             return self._searcher.ask(view, n)
         n = view.room(n)
-        picks: list[Config] = list(view.untried_default[:n])
+        picks: list[Config] = list(view.untried_first[:n])
         turns = range(len(view.seen) + len(picks), len(view.seen) + n)
         outside = sum(turn % OUTSIDE_EVERY == OUTSIDE_EVERY - 1 for turn in turns)
         gains: list[float | None] = []

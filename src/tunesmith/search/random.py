@@ -14,7 +14,7 @@ class Random:
     name = "random"
 
     def ask(self, view: SearchView, n: int) -> Proposal:
-        first = view.untried_default[: view.room(n)]
+        first = view.untried_first[: view.room(n)]
         rng = np.random.default_rng(view.seed)
         return Proposal((*first, *draw(view, view.room(n) - len(first), rng, {*view.seen, *first})))
 

@@ -22,7 +22,7 @@ class Tpe:
         everything, where the space is small): fewest parameters changed, then the smallest steps."""
         optuna = _optuna()
         n = view.room(n)
-        found = list(view.untried_default[:n])
+        found = list(view.untried_first[:n])
         params = [param for param in view.space.params if len(param.values) > 1]
         field = Field(view)
         rng = np.random.default_rng(view.seed)

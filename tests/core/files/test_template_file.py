@@ -387,6 +387,24 @@ def test_a_missing_section(section: str, after: str, says: str) -> None:
     assert says in str(error)
 
 
+def test_a_file_that_says_nothing_of_parameters_is_one_kernel() -> None:
+    text = '// /// tunesmith\n// [launch]\n// grid = ["rows"]\n// block = ["64"]\n// ///\nint x;\n'
+    template = parse(text)
+    assert template.is_concrete
+    assert template.default == Config(())
+    assert template.space.combinations == 1
+    configs = template.space.configs([w.as_dict() for w in PROBLEM.workloads])
+    assert list(configs) == [Config(())]
+    assert Config(()) in configs
+    assert "tuned by Tunesmith: as written" in template.render(PROBLEM, Config(())).source
+    for table in ("default", "prefer", "answers"):
+        assert "params is missing" in str(refusal(text.replace("// [launch]", f"// [{table}]\n// [launch]")))
+    missing = 'none = "rows < 0"'
+    assert "breaks require" in str(
+        refusal(text.replace("// [launch]", f"// [require]\n// {missing}\n// [launch]"))
+    )
+
+
 def test_no_parameters_is_a_fault() -> None:
     start, end = TEXT.index("// BLOCK  ="), TEXT.index("// [default]")
     assert f"template.cl:{line_of(TEXT, '[params]')}: [params]: there are no parameters" in str(

@@ -98,7 +98,10 @@ def _read_one_of(table: Table, name: str) -> SizeRule | None:
     return SizeRule(name, min(values), max(values), 1, tuple(values)) if values else None
 
 
-def read_workloads(root: Table, contract: Contract, names: Collection[str] | None) -> tuple[Workload, ...]:
+def read_workloads(
+    root: Table, contract: Contract, names: Collection[str] | None, sizes: Sequence[str] | None = None
+) -> tuple[Workload, ...]:
+    """`sizes` are the contract's, where it stands in another file."""
     hint = "say where it must be fast, e.g. decode = { tokens = 16, d = 4096 } under [workloads]"
     if not root.needs("workloads", hint=hint):
         return ()
@@ -109,7 +112,7 @@ def read_workloads(root: Table, contract: Contract, names: Collection[str] | Non
         table.fault(None, "there are no workloads", hint)
     found: list[Workload] = []
     strangers: set[str] = set()
-    sizes = list(_contract_names(root))
+    sizes = list(_contract_names(root)) if sizes is None else sizes
     for name in table.data:
         inner = table.table(name, f"workload {show(name)}")
         if inner is None:

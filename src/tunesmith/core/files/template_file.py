@@ -23,6 +23,8 @@ from tunesmith.core.template import Template
 MOST_BYTES = 1_000_000
 _ROOT = ("params", "default", "require", "prefer", "answers", "launch", "build", "defines", "workspace")
 
+_ABOUT_PARAMS = ("params", "default", "prefer", "answers")
+
 
 def parse_template(
     text: str, *, path: str, problem: Problem, find_header: FindHeader = no_headers
@@ -107,6 +109,9 @@ class _Names:
 
 
 def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
+    """None at all: the file is one kernel as it stands, and says nothing of choices."""
+    if not any(key in root for key in _ABOUT_PARAMS):
+        return ()
     example = "e.g. BLOCK = [64, 128, 256]"
     root.needs("params", hint=f"declare at least one under [params], {example}")
     table = root.table("params", "[params]")
@@ -177,6 +182,8 @@ def _read_constraints(root: Table, names: _Names) -> tuple[Constraint, ...]:
 
 
 def _read_default(root: Table, params: Sequence[Param]) -> Config:
+    if not any(key in root for key in _ABOUT_PARAMS):
+        return Config(())
     declared = root.names("params")
     hint = "give the values with which the template does what the kernel does today"
     table = root.table("default", "[default]")

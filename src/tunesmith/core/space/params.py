@@ -30,11 +30,13 @@ class Config:
         raise KeyError(name)
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self.items)
+        return " ".join(f"{name}={value}" for name, value in self.items) or "as written"
 
     @property
     def label(self) -> str:
         """The values, and whose they are where a run may have several templates."""
+        if self.candidate and not self.items:
+            return f"kernel {self.candidate}"
         return f"{self} of template {self.candidate}" if self.candidate else str(self)
 
     def as_dict(self) -> dict[str, int]:

@@ -1,0 +1,206 @@
+"""One conversation that plays every role: it is told what the lab found, and replies with the next kernel.
+
+Each request is the whole conversation so far. Where it grows too long, old turns are shortened, the oldest
+first; the kernel as it is, the last reply and the best kernel stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import msgspec
+
+from tunesmith.agents import kernels
+from tunesmith.agents.asking import QUOTED, WANTED, shape_part
+from tunesmith.agents.examples import example_kernel
+from tunesmith.agents.material import fenced, shortened
+from tunesmith.agents.parsing import MARK, Fault, read_json, without_files
+from tunesmith.agents.prompting import Part, messages
+from tunesmith.agents.prompting import material as joined
+from tunesmith.agents.rewriting import to_measure
+from tunesmith.core.candidates import Templates
+from tunesmith.core.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
+from tunesmith.core.drafting import of_this_round
+from tunesmith.core.events import Decided
+from tunesmith.core.offers import Catalogue
+from tunesmith.core.ports import Declined, Written
+from tunesmith.core.problem import Problem
+from tunesmith.core.rounds import leader
+from tunesmith.core.spending import rounds_begun
+from tunesmith.core.state import Candidate, State
+from tunesmith.core.steering_rounds import in_view
+from tunesmith.core.strategy import last_written
+from tunesmith.core.template import Template
+from tunesmith.core.told import told
+from tunesmith.core.vetting import vet
+
+CONVERSATION = 40_000  # tokens that a request may have, if shortening old turns can reach it
+OLD_WORDS = 600  # characters that are left of an old turn
+NOTED = 400  # of the words around a kernel, for the report
+_LEFT_OUT = "(the file that was here is left out)"
+
+
+class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    decision: Literal["stop"]
+    why: Annotated[str, msgspec.Meta(max_length=4000)] = "nothing worth its price is left"
+
+
+def read_turn(reply: Reply) -> str | Stop | Fault:
+    """A whole kernel, or the word that there will be no other."""
+    if MARK not in reply.text:
+        stop = read_json(reply, Stop)
+        if isinstance(stop, Stop):
+            return stop
+    return kernels.read_kernel(reply)
+
+
+@dataclass(frozen=True)
+class SinglePlanner:
+    """Decides nothing but whether the conversation goes on."""
+
+    problem: Problem
+
+    def decide(self, state: State) -> Decided:
+        if (found := to_measure(state)) is not None:
+            return found
+        last = last_said(state)
+        if last is not None and last.reply is None:
+            return Decided("finish", f"the model did not answer: {last.failed}")
+        said = read_turn(last.reply) if last is not None and last.reply is not None else None
+        if isinstance(said, Stop):
+            return Decided("finish", said.why)
+        best = leader(self.problem, state)
+        why = "the conversation begins" if last is None else "the conversation goes on"
+        return Decided("refactor", why, (), best.id if best else "")
+
+
+@dataclass(frozen=True)
+class SingleWriter:
+    """`signature` tells whether callers can call a kernel as they call the original."""
+
+    problem: Problem
+    templates: Templates
+    catalogue: Callable[[], Catalogue]  # for what the expert reads in the kernel
+    prompt: str
+    name: str  # of the model
+    signature: Callable[[Template], str | None]
+
+    def write(self, state: State, decision: Decided) -> Written | Declined | Question:
+        turn = state.this_turn(SINGLE)
+        said = [e for e in turn if e.drafts == state.drafts]
+        if not said:
+            return self._next(state, bool(turn))
+        last = said[-1]
+        if last.reply is None:
+            return Declined(f"the model did not answer: {last.failed}")
+        found = read_turn(last.reply)
+        if isinstance(found, Stop):
+            return Declined(f"the model stops: {found.why}")
+        if isinstance(found, str):
+            noted = words_around(last.reply.text)
+            return Written(found, decision.moves, notes=(noted,) if noted else (), author=self.name)
+        if sum(e.reply is not None for e in turn) > state.settings.repairs:
+            return Declined(f"the model's reply cannot be used: {found.reason}")
+        return self._go_on(state, _unusable(found.reason))
+
+    def faults(self, template: Template) -> str | None:
+        found = vet(template.source, self.problem.kernel.text, self.problem.kernel.language)
+        return kernels.has_parameters(template) or found or self.signature(template)
+
+    def _next(self, state: State, is_repair: bool) -> Question:
+        """The first message, what the lab says of the last kernel, or why it has to be mended."""
+        before = of_this_round(state)
+        rejected = before[-1].rejected if before else None
+        if is_repair and rejected is not None:
+            return self._go_on(state, _unusable(shortened(rejected.reason, kernels.LONGEST_REASON)))
+        if last_said(state) is None:
+            return self._question(messages(self.prompt, self._first(state)))
+        return self._go_on(state, joined(self._news(state)))
+
+    def _first(self, state: State) -> list[Part]:
+        """Everything a planner and an author would be told."""
+        return [
+            *kernels.told_parts(self.problem, state, self.catalogue()),
+            kernels.tested_part(self.problem, state),
+            Part("Your turn", _turn_words(state)),
+            shape_part(self._example()),
+        ]
+
+    def _news(self, state: State) -> list[Part]:
+        """What came of the round before this one."""
+        last = told(self.problem, state)[-2]
+        own = last.drafts[-1].template if last.drafts else ""
+        lines = [f"Result: {shortened(last.verdict, kernels.LONGEST_REASON)}"]
+        if own and last.speedup is not None:
+            lines = [f"Kernel {own} is right.", *kernels.measured_lines(self.problem, state, own), *lines]
+        seen = in_view(self.problem, state)
+        is_seen = seen is not None and seen.candidate == own
+        return [
+            Part(f"The laboratory on {f'kernel {own}' if own else 'your reply'}", "\n".join(lines)),
+            *([kernels.diagnosis_part(self.problem, state)] if is_seen else []),
+            Part("Your turn", f"So far {kernels.best_line(self.problem, state)}. {_turn_words(state)}"),
+        ]
+
+    def _go_on(self, state: State, words: str) -> Question:
+        """All that was said, the last reply, and what is said to it."""
+        last = last_said(state)
+        assert last is not None, "the conversation has begun"
+        assert last.reply is not None, "without a reply it does not go on"
+        said = (*last.request.messages, Message("assistant", self._quoted(state, last, last.reply)))
+        whole = fitted((*said, Message("user", words)))
+        best = leader(self.problem, state)
+        if best is None or _shows(whole, self.templates.text(best)):
+            return self._question(whole)
+        return self._question(fitted((*said, Message("user", f"{words}\n\n{self._shown(best)}"))))
+
+    def _quoted(self, state: State, last: Exchange, reply: Reply) -> str:
+        """The last reply; of one beyond measure its kernel, if that is right, or its beginning and end."""
+        own = last_written(state)
+        is_right = own is not None and own.admitted is not None and last.drafts < state.drafts
+        if own is not None and is_right and len(reply.text) > QUOTED:
+            return f"{words_around(reply.text)}\n\n{fenced(self.templates.text(own))}"
+        return shortened(reply.text, QUOTED) or "(nothing)"
+
+    def _shown(self, best: Candidate) -> str:
+        return f"## Kernel {best.id}, the best that is right\n\n{fenced(self.templates.text(best))}"
+
+    def _question(self, said: tuple[Message, ...]) -> Question:
+        return Question(SINGLE, said, "turn", self._example())
+
+    def _example(self) -> str:
+        return example_kernel(self.problem.kernel.language)
+
+
+def last_said(state: State) -> Exchange | None:
+    return next((e for e in reversed(state.dialogue) if e.request.role == SINGLE), None)
+
+
+def words_around(text: str) -> str:
+    """What a reply says beside its file, on one line."""
+    return shortened(" ".join(without_files(text, "").split()), NOTED).replace("\n", " ")
+
+
+def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message, ...]:
+    """As much of a conversation as there is room for. Its first two messages and its last two stay whole."""
+    kept = list(said)
+    for at in range(2, len(kept) - 2):
+        if sum(tokens_of(m.text) for m in kept) <= budget:
+            break
+        kept[at] = Message(kept[at].speaker, shortened(without_files(kept[at].text, _LEFT_OUT), OLD_WORDS))
+    return tuple(kept)
+
+
+def _shows(said: Sequence[Message], text: str) -> bool:
+    return any(text.strip() in message.text for message in said)
+
+
+def _unusable(words: str) -> str:
+    return f"That cannot be used. In the words of whoever found out:\n\n{words}\n\n{WANTED['turn']}"
+
+
+def _turn_words(state: State) -> str:
+    most = state.settings.rounds
+    of = f" of {most} at most" if most is not None else ""
+    return f"This is round {rounds_begun(state)}{of}. Send a kernel, whole, or stop."

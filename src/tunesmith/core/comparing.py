@@ -1,0 +1,324 @@
+"""Comparing strategies: what is compared with what, in which order, and what one run of it has to tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tunesmith.core.budget import exhausted_budget
+from tunesmith.core.candidates import Templates
+from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.dialogue import SINGLE
+from tunesmith.core.errors import BadInput
+from tunesmith.core.problem import Problem
+from tunesmith.core.report import judged_by
+from tunesmith.core.spending import no_more_rounds, spent, tokens_used
+from tunesmith.core.state import State
+from tunesmith.core.stats import geometric_mean
+from tunesmith.core.told import RoundReport, told
+
+FORMAT = 1  # counts changes of how a plan is written
+EVALS = 400  # of a run, where neither evaluations nor seconds are given
+ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One side of a comparison: a strategy, and what of the budget it has no use for."""
+
+    name: str
+    strategy: str
+    says: str
+    unused: str = ""
+    talks: bool = True  # to a model
+    linear: bool = False
+
+
+_NO_SEARCH = "nothing is searched: each kernel that is written is one evaluation"
+ARMS = {
+    arm.name: arm
+    for arm in (
+        Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
+        Arm("rewrite", "rewrite", "a model plans and rewrites the kernel, from the best so far", _NO_SEARCH),
+        Arm(
+            "rewrite-linear",
+            "rewrite",
+            "a model rewrites the kernel, each time from the last one",
+            _NO_SEARCH,
+            linear=True,
+        ),
+        Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
+        Arm(
+            "expert",
+            "template",
+            "the built-in expert plans and writes templates, a searcher tunes them",
+            "no model is asked: no tokens, no money",
+            talks=False,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What each run of each arm may spend at most; None: no limit."""
+
+    evals: int | None
+    seconds: float | None
+    rounds: int
+    tokens: int | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True)
+class PlannedProblem:
+    folder: str  # for its runs: its name, made distinct
+    name: str
+    digest: str
+    files: tuple[tuple[str, str], ...]  # as the problem spells them -> digest of the copy that is kept
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A comparison as it was begun; never changed."""
+
+    problems: tuple[PlannedProblem, ...]
+    arms: tuple[str, ...]
+    repeats: int
+    seed: int
+    budget: Allowance
+    model: str = ""
+    backend: str = ""  # empty: by the kernel's language
+    device: str = ""  # empty: any
+    search: str = "default"
+    prune: bool = True
+    steer: bool = True
+    counters: bool = False
+    prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is kept
+    versions: tuple[tuple[str, str], ...] = ()
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a comparison."""
+
+    problem: str  # its folder
+    arm: str
+    repeat: int  # from 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.arm}-{self.repeat}"
+
+    @property
+    def place(self) -> str:
+        """Below the folder of runs, of mailboxes, of recordings."""
+        return f"{self.problem}/{self.name}"
+
+
+def parse_arms(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    known = f"known are {', '.join(ARMS)}"
+    for name in names:
+        if name not in ARMS:
+            raise BadInput(f"unknown strategy {name!r}; {known}", hint="e.g. --strategies template,expert")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(f"the strategy {twice[0]} is named twice", hint="name each once; see --repeats")
+    if not names:
+        raise BadInput(f"--strategies names none; {known}", hint="e.g. --strategies template,expert")
+    return names
+
+
+def folder_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Distinct, in their order: the second of a name gets a number that no other one has."""
+    found: list[str] = []
+    for name in names:
+        number, own = 2, name
+        while own in found or (own != name and own in names):
+            own, number = f"{name}-{number}", number + 1
+        found.append(own)
+    return tuple(found)
+
+
+def schedule(plan: Plan) -> tuple[Planned, ...]:
+    """Repeat by repeat, so that drift hits all arms alike, and another arm first each time."""
+    count = len(plan.arms)
+    return tuple(
+        Planned(problem.folder, plan.arms[(place + repeat - 1) % count], repeat)
+        for repeat in range(1, plan.repeats + 1)
+        for problem in plan.problems
+        for place in range(count)
+    )
+
+
+def differences(plan: Plan, wanted: Plan) -> tuple[str, ...]:
+    """In which respects a plan is not the one that is wanted, in words: what it has."""
+    found: list[str] = []
+    if [p.digest for p in plan.problems] != [p.digest for p in wanted.problems]:
+        found.append(f"problems {', '.join(p.folder for p in plan.problems)} as they were then")
+    names = ("arms", "repeats", "seed", "model", "backend", "device", "search", "prune", "steer", "counters")
+    for name in names:
+        own, other = getattr(plan, name), getattr(wanted, name)
+        if own != other:
+            found.append(f"{name} {','.join(own) if isinstance(own, tuple) else own or 'not given'}")
+    for name in ("evals", "seconds", "rounds", "tokens", "dollars"):
+        limit = getattr(plan.budget, name)
+        if limit != getattr(wanted.budget, name):
+            found.append(f"{name} {'without limit' if limit is None else limit}")
+    if plan.prompts != wanted.prompts:
+        found.append("other prompts")
+    return tuple(found)
+
+
+# -- one run ------------------------------------------------------------------------------------------------
+
+RunStatus = Literal["finished", "failed", "waiting", "no device", "stopped", "not begun"]
+
+
+@dataclass(frozen=True)
+class WorkloadGain:
+    name: str
+    speedup: float  # verified; 1 where the original stays
+    low: float
+    high: float
+    stays: bool
+
+
+@dataclass(frozen=True)
+class OriginalTime:
+    workload: str
+    sizes: str
+    seconds: float  # of one launch, before anything else is timed
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What the journal of a run tells, finished or not. None: nobody said."""
+
+    speedup: float | None  # verified, weighted geometric mean over the workloads; None before the end
+    success: bool  # verified to be faster than the original at some workload: its interval is above 1.01
+    early: bool  # it stopped before any budget was used up
+    reason: str  # why it stopped
+    judged_by: str
+    originals: tuple[OriginalTime, ...]
+    workloads: tuple[WorkloadGain, ...]
+    rounds: tuple[float, ...]  # the best so far after each, by short measurements
+    refactoring: float | None  # speed-up of the winning template before it is searched
+    search: float | None  # on top of that
+    evaluations: int  # by searches and gates, what was wrong or turned away included
+    searched: int  # of these by searches: what the budget counts, but for concrete kernels, where it is all
+    requests: int
+    unanswered: int
+    repairs: int  # times an author was asked again within a round
+    tokens: int | None
+    tokens_by_length: int  # as told, and estimated where nobody told
+    dollars: float | None
+    device_seconds: float  # in which an evaluation had the device: baseline, trials, races, verification
+    kernel_seconds: float | None  # of these in kernels, as far as trials say
+    seconds: float  # in which somebody worked on the run; none in which it was left waiting
+    device: str
+    driver: str
+    compiler: str
+    backend: str
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    planned: Planned
+    status: RunStatus
+    reason: str = ""  # why it is not finished
+    facts: RunFacts | None = None  # None: it has no journal
+
+    @property
+    def counts(self) -> bool:
+        return self.status in ("finished", "failed")
+
+    @property
+    def speedup(self) -> float | None:
+        """A run that failed leaves the user with the original."""
+        if self.status == "failed":
+            return 1.0
+        return self.facts.speedup if self.facts is not None and self.status == "finished" else None
+
+    @property
+    def success(self) -> bool:
+        return self.status == "finished" and self.facts is not None and self.facts.success
+
+
+def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
+    assert state.started is not None, "the run has not begun"
+    choice = verified_choice(problem, state) if state.stopped is not None else Choice(None, ())
+    gains = tuple(
+        WorkloadGain(p.workload, p.speedup.value, p.speedup.low, p.speedup.high, p.config is None)
+        for p in choice.picks
+    )
+    mean = None
+    if gains:
+        mean = geometric_mean([g.speedup for g in gains], [w.weight for w in problem.workloads])
+    rounds = told(problem, state, templates)
+    refactoring, search = _attribution(choice, rounds)
+    outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
+    outcomes += [state.baseline.outcome] if state.baseline else []
+    kernels = sum(o.busy for o in outcomes)
+    cost, silent = spent(state), not state.dialogue  # where no model was asked, nothing was spent on one
+    return RunFacts(
+        speedup=mean,
+        success=any(not g.stays for g in gains),
+        early=state.stopped is not None and not (exhausted_budget(state) or no_more_rounds(state)),
+        reason=state.stopped.reason if state.stopped else "",
+        judged_by=judged_by(state),
+        originals=_originals(problem, state),
+        workloads=gains,
+        rounds=tuple(r.best for r in rounds),
+        refactoring=refactoring,
+        search=search,
+        evaluations=sum(o.trial.purpose in ("search", "gate") for o in state.outcomes),
+        searched=sum(o.trial.purpose == "search" for o in state.outcomes),
+        requests=cost.requests,
+        unanswered=sum(bool(e.failed) for e in state.dialogue),
+        repairs=_repairs(state),
+        tokens=0 if silent else cost.tokens,
+        tokens_by_length=tokens_used(state),
+        dollars=0.0 if silent else cost.dollars,
+        device_seconds=round(sum(o.seconds for o in outcomes), 3),
+        kernel_seconds=round(kernels, 6) if kernels else None,
+        seconds=state.elapsed,
+        device=state.device.name,
+        driver=state.device.driver,
+        compiler=state.compiler,
+        backend=state.started.backend,
+        versions=state.started.versions,
+    )
+
+
+def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
+    found: list[OriginalTime] = []
+    for workload in problem.workloads:
+        result = state.baseline.outcome.result(workload.name) if state.baseline else None
+        if result is not None and result.timing is not None:
+            sizes = " ".join(f"{name}={value}" for name, value in workload.as_dict().items())
+            found.append(OriginalTime(workload.name, sizes, result.timing.seconds))
+    return tuple(found)
+
+
+def _attribution(choice: Choice, rounds: Sequence[RoundReport]) -> tuple[float | None, float | None]:
+    """Of the general winner, else of the first: what its template gave as it was written, and the rest."""
+    if not choice.configs():
+        return None, None
+    own = choice.configs()[0].candidate
+    won = next((r for r in rounds if any(d.template == own for d in r.drafts)), None)
+    if won is None or not won.default or won.speedup is None:
+        return None, None
+    return won.default, won.speedup / won.default
+
+
+def _repairs(state: State) -> int:
+    """Replies that were no template count as well as drafts that were turned away."""
+    asked = Counter(e.turn for e in state.dialogue if e.request.role in ("author", SINGLE))
+    drafts = Counter(c.round + 1 for c in state.candidates if c.drafted is not None)
+    return sum(max(asked[turn], drafts[turn]) - 1 for turn in asked.keys() | drafts.keys())

@@ -1,0 +1,183 @@
+"""What a comparison does and does not show, in sentences that follow from its facts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tunesmith.core.compared import ENOUGH, Comparison, Pair
+from tunesmith.core.comparing import ARMS
+
+CHANCE = 0.05  # a separation that chance brings more often than this shows little
+
+
+def limits(found: Comparison) -> tuple[str, ...]:
+    """Most important first."""
+    return (
+        *_finished(found),
+        _scope(found),
+        _repeats(found),
+        *_pairs(found),
+        *_failures(found),
+        *_early(found),
+        *_unanswered(found),
+        *_expense(found),
+        *_places(found),
+    )
+
+
+def devices(found: Comparison) -> tuple[str, ...]:
+    """In words: name, driver and compiler."""
+    every = dict.fromkeys((f.device, f.driver, f.compiler) for r in found.runs if (f := r.facts))
+    return tuple(
+        f"{name} ({driver})" + (f", built with {compiler}" if compiler else "")
+        for name, driver, compiler in every
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    *most, last = list(names) or ["none"]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _finished(found: Comparison) -> tuple[str, ...]:
+    if not found.unfinished:
+        return ()
+    kinds = Counter(run.status for run in found.unfinished)
+    why = ", ".join(f"{count} {status}" for status, count in kinds.items())
+    return (
+        f"{len(found.unfinished)} of {len(found.runs)} runs are not finished ({why}): they do not count, and "
+        "all figures may still change.",
+    )
+
+
+def _scope(found: Comparison) -> str:
+    names = [p.folder for p in found.plan.problems]
+    what = f"{len(names)} problem{'' if len(names) == 1 else 's'} ({listed(names)})"
+    by = ", and with the model named above" if any(ARMS[a].talks for a in found.plan.arms) else ""
+    return (
+        f"The figures are about {what} at their workloads, on the device named above{by}. They say nothing "
+        "about other kernels, sizes, devices or models."
+    )
+
+
+def _repeats(found: Comparison) -> str:
+    count = found.plan.repeats
+    if count == 1:
+        return (
+            "Each arm ran once at each problem. How much a result varies from run to run is not known, so "
+            "any difference between arms may be chance."
+        )
+    if count < ENOUGH:
+        return (
+            f"Each arm has {count} repeats at each problem: too few for an interval of the mean, which would "
+            f"take {ENOUGH}. The worst of {count} runs is not the worst there can be."
+        )
+    return (
+        f"Each arm has {count} repeats at each problem. Intervals are for the mean of log speed-ups over "
+        "such repeats, by Student's distribution; they do not cover what all repeats have in common, such as "
+        "this device and this day."
+    )
+
+
+def _pairs(found: Comparison) -> tuple[str, ...]:
+    if found.plan.repeats == 1:
+        return ()
+    by_arms: dict[tuple[str, str], list[Pair]] = {}
+    for pair in found.pairs:
+        by_arms.setdefault((pair.first, pair.second), []).append(pair)
+    lines = [_of_two(first, second, pairs) for (first, second), pairs in by_arms.items()]
+    apart = [pair for pair in found.pairs if pair.ahead]
+    if apart and len(found.pairs) > 1:
+        expected = sum(pair.chance for pair in found.pairs)
+        lines.append(
+            f"{len(found.pairs)} pairs were looked at, {len(apart)} are apart; were all arms alike, "
+            f"about {expected:.2g} would be."
+        )
+    return tuple(lines)
+
+
+def _of_two(first: str, second: str, pairs: Sequence[Pair]) -> str:
+    parts: list[str] = []
+    for ahead, other in ((first, second), (second, first)):
+        if won := [pair for pair in pairs if pair.ahead == ahead]:
+            chance = max(pair.chance for pair in won)
+            little = ", which shows little" if chance > CHANCE else ""
+            parts.append(
+                f"every run of {ahead} is faster than every run of {other} at "
+                f"{listed(pair.problem for pair in won)} (by chance alone this happens to {chance:.0%} of "
+                f"pairs that are alike{little})"
+            )
+    if over := [pair.problem for pair in pairs if not pair.ahead]:
+        parts.append(f"their ranges overlap at {listed(over)}, where the repeats do not tell them apart")
+    return f"{first} and {second}: {'; '.join(parts)}."
+
+
+def _failures(found: Comparison) -> tuple[str, ...]:
+    lines: list[str] = []
+    for arm in found.plan.arms:
+        runs = found.of(arm)
+        failed = [run for run in runs if run.status == "failed"]
+        if failed:
+            where = f"{len(failed)} of {len(runs)} runs"
+            lines.append(f"{arm}: {where} failed and count as 1.00×, for reasons given below.")
+    return tuple(lines)
+
+
+def _early(found: Comparison) -> tuple[str, ...]:
+    told: list[str] = []
+    for arm in found.plan.arms:
+        runs = found.of(arm)
+        early = sum(r.status == "finished" and r.facts is not None and r.facts.early for r in runs)
+        if early:
+            told.append(f"{arm} in {early} of {len(runs)} runs")
+    if not told:
+        return ()
+    return (
+        f"Stopped before any budget was used up: {listed(told)}. It was not the budget that ended these.",
+    )
+
+
+def _unanswered(found: Comparison) -> tuple[str, ...]:
+    lines: list[str] = []
+    for arm in found.plan.arms:
+        counts = [run.facts.unanswered for run in found.of(arm) if run.facts is not None]
+        if any(counts):
+            hit = sum(count > 0 for count in counts)
+            lines.append(
+                f"{arm}: in {hit} of {len(counts)} runs requests were given up without a reply "
+                f"({sum(counts)} in all); there the expert stood in for the model, or the round was lost."
+            )
+    return tuple(lines)
+
+
+def _expense(found: Comparison) -> tuple[str, ...]:
+    costs = {cell.arm: cell.costs for cell in found.overall if cell.costs is not None}
+    lines: list[str] = []
+    if len(costs) > 1:
+        least, most = (pick(costs, key=lambda arm: costs[arm].evaluations) for pick in (min, max))
+        if costs[most].evaluations > costs[least].evaluations:
+            lines.append(
+                "The budget is the same for all arms, what they spent of it is not: evaluations of a run, in "
+                f"the mean, from {costs[least].evaluations:.0f} ({least}) to {costs[most].evaluations:.0f} "
+                f"({most})."
+            )
+    unknown = [arm for arm, cost in costs.items() if cost.tokens is None]
+    if unknown:
+        lines.append(
+            f"How many tokens {listed(unknown)} took is not known, since not every reply came with the "
+            "number; estimates by length are marked as such."
+        )
+    return tuple(lines)
+
+
+def _places(found: Comparison) -> tuple[str, ...]:
+    lines: list[str] = []
+    facts = [run.facts for run in found.runs if run.facts is not None]
+    if len(devices(found)) > 1:
+        lines.append(f"The runs were not all made on the same device: {listed(devices(found))}.")
+    if len({f.versions for f in facts}) > 1:
+        lines.append("The runs were not all made with the same versions; each run's report names its own.")
+    if any(f.backend == "fake" for f in facts):
+        lines.append("The device is simulated: times are computed, and nothing here is about a real one.")
+    return tuple(lines)

@@ -1,0 +1,225 @@
+"""What outlives a run: a winning template with the kernel it is of, what it gave, and what is known of it.
+
+A kernel is known by its text and by its signature. Of the text, line ends and blanks behind lines do not
+count; nothing else is judged, since whoever changes a kernel may have changed what it computes. The signature
+is what a caller sees: with another type or argument it is another kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.core.candidates import Templates
+from tunesmith.core.choose import verified_choice
+from tunesmith.core.digest import digest_of
+from tunesmith.core.files.template_guard import guarded
+from tunesmith.core.known import best_of, rows_of, thinned
+from tunesmith.core.ports import KEPT_MARK
+from tunesmith.core.problem import Argument, Problem
+from tunesmith.core.report import delivered_templates
+from tunesmith.core.space import Config
+from tunesmith.core.state import State
+from tunesmith.core.stats import geometric_mean
+
+FORMAT = 1  # counts changes of what an entry means
+KEPT_ROWS = 200
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder, no dot in front
+
+
+@dataclass(frozen=True)
+class Served:
+    """What an entry's template gave at one workload, by the verification."""
+
+    workload: str
+    sizes: tuple[tuple[str, int], ...]
+    weight: float
+    speedup: float
+    interval: tuple[float, float]
+    config: Config
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    format: int
+    kernel: str  # digest of its text
+    signature: str
+    problem: str
+    language: str
+    device: str
+    driver: str
+    compiler: str
+    template: str  # the text
+    path: str  # the template's own name
+    headers: tuple[tuple[str, str], ...]  # its own, beside the problem's
+    moves: tuple[str, ...]
+    author: str  # the model that wrote it; empty: the expert, or the user
+    speedup: float  # weighted geometric mean over what it served
+    served: tuple[Served, ...]
+    best: tuple[Config, ...]  # to be tried first elsewhere
+    rows: tuple[tuple[Config, float | None], ...]  # log speed-ups
+    files: tuple[tuple[str, str], ...]  # the problem's, so that it can be searched again without them
+    date: str
+    origin: str  # the run it comes from
+
+    @property
+    def about(self) -> str:
+        return f"{self.speedup:.2f}× on {self.device}, {self.date[:10]}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An entry as a list shows it."""
+
+    name: str
+    problem: str
+    signature: str
+    kernel: str
+    device: str
+    speedup: float
+    workloads: tuple[str, ...]
+    date: str
+    origin: str
+
+
+def summary(entry: Entry) -> Summary:
+    return Summary(
+        entry.name,
+        entry.problem,
+        entry.signature,
+        entry.kernel,
+        entry.device,
+        entry.speedup,
+        tuple(served.workload for served in entry.served),
+        entry.date,
+        entry.origin,
+    )
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A template that a run begins from, whoever plans the rest."""
+
+    name: str
+    text: str
+    path: str
+    moves: tuple[str, ...]
+    about: str
+
+    @staticmethod
+    def of(entry: Entry) -> Kept:
+        return Kept(entry.name, entry.template, entry.path, entry.moves, entry.about)
+
+    @property
+    def mark(self) -> str:
+        """Stands among the moves of a decision; no move has such a name."""
+        return f"{KEPT_MARK}{self.name}"
+
+    def without(self, values: Sequence[tuple[str, int]]) -> str:
+        """The text, with values forbidden that proved wrong here."""
+        return guarded(self.text, [(value,) for value in values], self.path) if values else self.text
+
+
+def kernel_digest(problem: Problem) -> str:
+    """Of everything that is compiled: the source, the user's own headers, and macros that are set for it."""
+    kernel = problem.kernel
+    headers = [part for name, text in kernel.headers for part in (name, _normal(text))]
+    return digest_of(_normal(kernel.text), repr(kernel.defines), *headers)
+
+
+def signature_of(problem: Problem) -> str:
+    arguments = ", ".join(map(_argument, problem.arguments))
+    sizes = ", ".join(problem.size_names)
+    return f"{problem.kernel.language} {problem.kernel.entry}({arguments}) over {sizes}"
+
+
+def matches(entry: Entry, problem: Problem) -> bool:
+    return entry.kernel == kernel_digest(problem) and entry.signature == signature_of(problem)
+
+
+def ranked(entries: Sequence[Entry], problem: Problem, device: str = "") -> list[Entry]:
+    """Those of the same device first, then by how many of the problem's sizes they know, then by what they
+    gave: speed-ups at other sizes say little."""
+    wanted = {w.sizes for w in problem.workloads}
+
+    def place(entry: Entry) -> tuple[bool, int, float, str]:
+        known = sum(served.sizes in wanted for served in entry.served)
+        return entry.device != device, -known, -entry.speedup, entry.name
+
+    return sorted(entries, key=place)
+
+
+def with_past(entry: Entry, others: Sequence[Entry]) -> Entry:
+    """Who wrote a template, and with which moves, is known where it was written; a run that only searched it
+    again does not know."""
+    known = [e for e in others if e.template == entry.template and (e.moves or e.author)]
+    if entry.moves or entry.author or not known:
+        return entry
+    return replace(entry, moves=known[0].moves, author=known[0].author)
+
+
+def entries_of(
+    problem: Problem, state: State, templates: Templates, files: Mapping[str, str], date: str, origin: str
+) -> list[Entry]:
+    """One for each template that won anywhere; none where the original stays."""
+    if state.stopped is None:
+        return []
+    choice = verified_choice(problem, state)
+    names = delivered_templates(problem, state, choice)
+    found: list[Entry] = []
+    for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
+        served = tuple(
+            Served(w.name, w.sizes, w.weight, p.speedup.value, (p.speedup.low, p.speedup.high), nameless)
+            for w, p in zip(problem.workloads, choice.picks, strict=True)
+            if p.config is not None and p.config.candidate == candidate
+            for nameless in [replace(p.config, candidate="")]
+        )
+        if not served:
+            continue
+        own = state.candidate(candidate)
+        template = templates.of(own)
+        if template.is_concrete:
+            continue  # a kernel that has nothing to be searched again
+        entry = Entry(
+            name="",
+            format=FORMAT,
+            kernel=kernel_digest(problem),
+            signature=signature_of(problem),
+            problem=problem.name,
+            language=problem.kernel.language,
+            device=state.device.name,
+            driver=state.device.driver,
+            compiler=state.compiler,
+            template=template.source,
+            path=names[candidate],
+            headers=template.headers,
+            moves=own.moves,
+            author=own.drafted.author if own.drafted else "",
+            speedup=geometric_mean([s.speedup for s in served], [s.weight for s in served]),
+            served=served,
+            best=best_of(problem, state, candidate),
+            rows=tuple(thinned(rows_of(problem, state, candidate), KEPT_ROWS)),
+            files=tuple(sorted(files.items())),
+            date=date,
+            origin=origin,
+        )
+        found.append(replace(entry, name=_name(entry)))
+    return found
+
+
+def _name(entry: Entry) -> str:
+    """The same template of the same kernel at the same sizes on the same device has one name."""
+    sizes = repr([(s.workload, s.sizes) for s in entry.served])
+    key = digest_of(entry.kernel, entry.signature, entry.device, entry.template, sizes)
+    return f"{re.sub(r'^[^A-Za-z0-9]+', '', entry.problem)[:100] or 'kernel'}-{key[:8]}"
+
+
+def _normal(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+
+def _argument(argument: Argument) -> str:
+    shape = f"[{', '.join(e.text for e in argument.shape)}]" if argument.shape else ""
+    return f"{argument.name}: {argument.role} {argument.type}{shape}"

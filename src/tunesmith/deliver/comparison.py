@@ -1,0 +1,278 @@
+"""A comparison as the user keeps it: JSON for programs, Markdown for people who were not there."""
+
+from __future__ import annotations
+
+from tunesmith.core.codec import encode
+from tunesmith.core.compared import ENOUGH, FREEDOM, Cell, Comparison, Costs
+from tunesmith.core.comparing import ARMS, Allowance, Plan, RunResult
+from tunesmith.core.comparison_words import devices, limits, listed
+from tunesmith.deliver.comparison_plots import rounds_svg, speedups_svg
+from tunesmith.deliver.markdown import cell as safe
+
+UNKNOWN = "unknown"
+MARKDOWN, DATA, PLOTS, RUNS = "compare.md", "compare-data.json", "plots", "runs"
+_SPEEDUPS, _ROUNDS = "speed-ups.svg", "gain-per-round.svg"
+_TERMS = {
+    "Speed-up": "of a run: the original's time over the winner's, by the verification (rebuilt in a fresh "
+    "process, timed in alternation with the original), as the weighted geometric mean over the problem's "
+    "workloads, with 1.00× where the original stays.",
+    "Mean": "geometric, over repeats; over all problems: of their means.",
+    "Spread": "least to most of the runs at a problem; and the standard deviation of log speed-ups within "
+    f"problems, as a factor (×/÷), where there are {FREEDOM} degrees of freedom for it (repeats − 1, added "
+    "up over the problems).",
+    "Interval": f"95 % for the mean, given from {ENOUGH} repeats of every problem on.",
+    "Success": "at one workload or more the interval of the verified speed-up lies above 1.01. A run that "
+    "failed is no success and counts as 1.00×; one that is not finished does not count.",
+    "Evaluations": "configurations or kernels that searches and gates tried, those that were wrong included.",
+    "By searches": "of these, what the budget of evaluations counts: what a gate tries is extra.",
+    "Repairs": "times an author was asked again within a round.",
+    "GPU-seconds": "in which an evaluation had the device (baseline, trials, races, verification), builds it "
+    "waited for included; without profiling.",
+    "In kernels": "of these, as far as trials say.",
+    "Seconds": "in which somebody worked on the run; not those in which it was left waiting for a reply or "
+    "for a device.",
+}
+
+
+def comparison_json(found: Comparison) -> bytes:
+    return encode({"comparison": found, "limits": limits(found)}) + b"\n"
+
+
+def comparison_plots(found: Comparison) -> dict[str, bytes]:
+    return {_SPEEDUPS: speedups_svg(found), _ROUNDS: rounds_svg(found)}
+
+
+def comparison_markdown(found: Comparison) -> str:
+    lines = [f"# Comparison: {listed(found.plan.arms)}", "", *_what(found)]
+    lines += ["", "## Result", "", *_results(found), "", f"![Speed-ups of all runs]({PLOTS}/{_SPEEDUPS})"]
+    lines += ["", "## What this does and does not show", ""]
+    lines += [f"- {safe_long(text)}" for text in limits(found)]
+    lines += ["", "## What it cost", "", *_expenses(found)]
+    lines += ["", "## Gain per round", "", *_rounds(found), "", f"![Gain per round]({PLOTS}/{_ROUNDS})"]
+    lines += ["", "## Where the gain comes from", "", *_attribution(found)]
+    lines += ["", "## Every run", "", *_runs(found)]
+    lines += ["", "## What the words mean", "", *(f"- **{word}**: {text}" for word, text in _TERMS.items())]
+    lines += ["", "## Digests and versions", ""]
+    lines += [f"- problem {p.folder}: `{p.digest}`" for p in found.plan.problems]
+    lines += [f"- {name}: `{value}`" for name, value in found.plan.versions]
+    return "\n".join(lines) + "\n"
+
+
+def safe_long(text: str) -> str:
+    """Our own sentences, with names in them that are not ours: nothing of them is cut off."""
+    return " ".join(safe(word) for word in text.split())
+
+
+# -- parts --------------------------------------------------------------------------------------------------
+
+
+def _what(found: Comparison) -> list[str]:
+    plan = found.plan
+    lines = ["| arm | what it is | of the budget it does not use |", "|---|---|---|"]
+    lines += [f"| {a} | {ARMS[a].says} | {ARMS[a].unused} |" for a in plan.arms]
+    count = len(plan.problems)
+    names = listed(p.folder for p in plan.problems)
+    done = sum(run.counts for run in found.runs)
+    where = "; ".join(safe(device) for device in devices(found)) or "no device so far"
+    lines += ["", f"At {count} problem{'' if count == 1 else 's'}: {names}. On {where}."]
+    if any(ARMS[a].talks for a in plan.arms):
+        lines.append(f"The model: {safe(plan.model)}.")
+    lines += [
+        "Against the original kernel of each problem, built and launched as its problem file says.",
+        f"Every run of every arm may spend the same: {budget_text(plan.budget)}.",
+        f"{_repeats(plan)}. No run knows of another: there is no cache of timings, and earlier runs are "
+        f"ignored. {done} of {len(found.runs)} runs count.",
+        "",
+        *_problems(found),
+    ]
+    return lines
+
+
+def _repeats(plan: Plan) -> str:
+    if plan.repeats == 1:
+        return f"One run of each arm at each problem, with the seed {plan.seed}"
+    turns = ", with another arm first each time" if len(plan.arms) > 1 else ""
+    last = plan.seed + plan.repeats - 1
+    return f"{plan.repeats} repeats, with the seeds {plan.seed} to {last}, one after the other{turns}"
+
+
+def _problems(found: Comparison) -> list[str]:
+    """Where kernels must be fast, and what the originals take there."""
+    lines = ["| problem | judged | workload | sizes | the original takes |", "|---|---|---|---|---:|"]
+    for problem in found.plan.problems:
+        facts = [r.facts for r in found.runs if r.facts is not None and r.planned.problem == problem.folder]
+        facts = [f for f in facts if f.originals]
+        for place, original in enumerate(facts[0].originals if facts else ()):
+            took = [f.originals[place].seconds * 1e6 for f in facts]
+            reach = f"{min(took):.1f} to {max(took):.1f} µs" if len(took) > 1 else f"{took[0]:.1f} µs"
+            cells = [problem.folder, facts[0].judged_by, original.workload, original.sizes, reach]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def budget_text(budget: Allowance) -> str:
+    parts = [f"{budget.rounds} round{'' if budget.rounds == 1 else 's'}"]
+    parts += [f"{budget.evals} evaluations"] if budget.evals is not None else []
+    parts += [f"{budget.seconds:g} seconds of search"] if budget.seconds is not None else []
+    parts += [f"{budget.tokens} tokens"] if budget.tokens is not None else []
+    parts += [f"${budget.dollars:g}"] if budget.dollars is not None else []
+    free = [
+        name
+        for name, value in (
+            ("evaluations", budget.evals),
+            ("time", budget.seconds),
+            ("tokens", budget.tokens),
+            ("money", budget.dollars),
+        )
+        if value is None
+    ]
+    return ", ".join(parts) + (f"; no limit on {listed(free)}" if free else "")
+
+
+def _named(found: Comparison, cell: Cell) -> str:
+    if cell.problem:
+        return cell.problem
+    return f"**all {len(found.common)}**" if len(found.common) > 1 else "**all**"
+
+
+def _shown(found: Comparison) -> tuple[Cell, ...]:
+    """Over all problems only where there are several."""
+    return (*found.cells, *(found.overall if len(found.plan.problems) > 1 and found.common else ()))
+
+
+def _results(found: Comparison) -> list[str]:
+    lines = ["| problem | arm | runs | mean | spread | 95 % interval of the mean | worst | success |"]
+    lines += ["|---|---|---:|---:|---|---|---:|---:|"]
+    for cell in _shown(found):
+        runs = f"{cell.counted}" if cell.counted == cell.planned else f"{cell.counted} of {cell.planned}"
+        cells = [_named(found, cell), cell.arm, runs, ratio_text(cell.mean), spread_text(cell)]
+        cells += [interval_text(cell), ratio_text(cell.least), f"{cell.successes} of {cell.counted}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    left_out = [p.folder for p in found.plan.problems if p.folder not in found.common]
+    if left_out and len(found.plan.problems) > 1:
+        why = "some arm has no run that counts there"
+        lines += ["", f"Not in the rows over all problems, because {why}: {', '.join(left_out)}."]
+    return lines
+
+
+def ratio_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}×"
+
+
+def spread_text(cell: Cell) -> str:
+    if cell.least is None or cell.most is None or cell.counted < 2:
+        return "one run" if cell.counted == 1 else ""
+    reach = f"{cell.least:.2f} to {cell.most:.2f}" if cell.problem else ""  # of one thing
+    deviation = f"×/÷ {cell.deviation:.3f}" if cell.deviation is not None else ""
+    return ", ".join(filter(None, [reach, deviation])) or "too few repeats"
+
+
+def interval_text(cell: Cell) -> str:
+    if cell.interval is None:
+        return "too few repeats" if cell.counted else ""
+    return f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}"
+
+
+def _expenses(found: Comparison) -> list[str]:
+    head = [
+        "evaluations",
+        "by searches",
+        "requests",
+        "repairs",
+        "tokens",
+        "cost",
+        "GPU-seconds",
+        "in kernels",
+        "seconds",
+    ]
+    lines = ["For one run, in the mean over those that count.", ""]
+    lines += [f"| problem | arm | {' | '.join(head)} |", f"|---|---|{'---:|' * len(head)}"]
+    for cell in _shown(found):
+        if cell.costs is not None:
+            lines.append(f"| {_named(found, cell)} | {cell.arm} | {' | '.join(_spent(cell.costs))} |")
+    return lines
+
+
+def _spent(costs: Costs) -> list[str]:
+    kernels = UNKNOWN if costs.kernel_seconds is None else f"{costs.kernel_seconds:.3g}"
+    return [
+        f"{costs.evaluations:.0f}",
+        f"{costs.searched:.0f}",
+        f"{costs.requests:.1f}",
+        f"{costs.repairs:.1f}",
+        tokens_text(costs),
+        dollars_text(costs),
+        f"{costs.device_seconds:.1f}",
+        kernels,
+        f"{costs.seconds:.1f}",
+    ]
+
+
+def tokens_text(costs: Costs) -> str:
+    if not costs.requests:
+        return "none"
+    if costs.tokens is not None:
+        return f"{costs.tokens:.0f}"
+    return f"{UNKNOWN}, about {costs.tokens_by_length:.0f} by length" if costs.tokens_by_length else UNKNOWN
+
+
+def dollars_text(costs: Costs) -> str:
+    if not costs.requests:
+        return "none"
+    return UNKNOWN if costs.dollars is None else f"${costs.dollars:.4f}"
+
+
+def _rounds(found: Comparison) -> list[str]:
+    most = max((len(cell.rounds) for cell in _shown(found)), default=0)
+    if not most:
+        return ["No run has had a round yet."]
+    lines = [
+        "The best so far after each round, by the short measurements of the search (geometric mean over "
+        "runs; one that has ended keeps what it had). Verified figures are those above.",
+        "",
+        f"| problem | arm | {' | '.join(map(str, range(1, most + 1)))} |",
+        f"|---|---|{'---:|' * most}",
+    ]
+    for cell in _shown(found):
+        if cell.counted:
+            last = cell.rounds[-1] if cell.rounds else 1.0
+            every = [*cell.rounds, *[last] * (most - len(cell.rounds))]
+            own = " | ".join(ratio_text(value) for value in every)
+            lines.append(f"| {_named(found, cell)} | {cell.arm} | {own} |")
+    return lines
+
+
+def _attribution(found: Comparison) -> list[str]:
+    lines = [
+        "Of the runs that won: what the winner's template gave before anything was searched, and what the "
+        "search gave on top of that; by short measurements, geometric means. Below 1 for refactoring: as it "
+        "was written the template was slower than the original.",
+        "",
+        "| problem | arm | runs | refactoring | search |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for cell in _shown(found):
+        own = [str(cell.attributed), ratio_text(cell.refactoring), ratio_text(cell.search)]
+        lines.append(f"| {_named(found, cell)} | {cell.arm} | {' | '.join(own)} |")
+    return lines
+
+
+def _runs(found: Comparison) -> list[str]:
+    lines = ["| run | status | speed-up | evaluations | rounds | requests | seconds | why it ended |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|---|"]
+    places = [(p.folder, arm) for p in found.plan.problems for arm in found.plan.arms]
+
+    def order(run: RunResult) -> tuple[int, int]:
+        return places.index((run.planned.problem, run.planned.arm)), run.planned.repeat
+
+    return [*lines, *(f"| {' | '.join(_one(run))} |" for run in sorted(found.runs, key=order))]
+
+
+def _one(run: RunResult) -> list[str]:
+    place, facts = run.planned.place, run.facts
+    name = f"[{place}]({RUNS}/{place}/report.md)" if run.status == "finished" else place
+    cells = [name, run.status, ratio_text(run.speedup)]
+    if facts is None:
+        return [*cells, "", "", "", "", safe(run.reason)]
+    cells += [str(facts.evaluations), str(len(facts.rounds)), str(facts.requests), f"{facts.seconds:.1f}"]
+    return [*cells, safe(run.reason or facts.reason)]

@@ -1,0 +1,124 @@
+"""The pictures of a comparison: every run as a dot beside its arm's mean, and the gain per round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunesmith.core.compared import Cell, Comparison
+from tunesmith.core.comparing import RunResult
+from tunesmith.deliver.svg import (
+    GRID,
+    INK,
+    MUTED,
+    PALETTE,
+    PAPER,
+    RULE,
+    Drawing,
+    Linear,
+    Log,
+    Scale,
+    cut,
+    spread_out,
+    times,
+    x_axis,
+    y_axis,
+)
+
+WIDTH, LEFT, RIGHT, TOP = 940.0, 320.0, 800.0, 88.0
+ROW, BETWEEN = 24.0, 14.0  # an arm, and the gap between problems
+NARROW = 4.0  # ratios further apart than this are drawn by their logarithms
+
+
+def speedups_svg(found: Comparison) -> bytes:
+    """A strip for each arm at each problem: its runs as dots, their mean as a bar across."""
+    problems = [p.folder for p in found.plan.problems]
+    strip = ROW * len(found.plan.arms) + BETWEEN
+    bottom = TOP + strip * len(problems)
+    title = "Verified speed-up over the original, run by run"
+    below = f"{found.plan.repeats} repeats; a bar is the geometric mean, a hollow dot a run that failed"
+    drawing = Drawing(WIDTH, bottom + 56, title, below)
+    drawing.heading(24, title, below)
+    speedups = [run.speedup for run in found.runs if run.counts and run.speedup is not None]
+    x, y = _scale([1.0, *speedups], LEFT, RIGHT, 0.06), Linear(0, 1, bottom, TOP)
+    x_axis(drawing, x, y, "speed-up over the original", "×", 7)
+    drawing.line(x.at(1), TOP, x.at(1), bottom, MUTED, 1, "5 4")
+    drawing.text(RIGHT + 10, TOP - 8, "mean, successes", 11, MUTED)
+    for place, problem in enumerate(problems):
+        top = TOP + strip * place
+        if place:
+            drawing.line(24, top, RIGHT, top, GRID)
+        middle = top + strip / 2
+        drawing.text(24, middle + 4, cut(problem, 172, 12), 12, bold=True)
+        for row, cell in enumerate(c for c in found.cells if c.problem == problem):
+            own = top + BETWEEN / 2 + ROW * (row + 0.5)
+            _strip(drawing, cell, found.of(cell.arm, problem), x, own, _colour(found, cell.arm))
+    if not speedups:
+        drawing.text((LEFT + RIGHT) / 2, (TOP + bottom) / 2, "no run counts yet", 14, MUTED, "middle")
+    return drawing.render()
+
+
+def _strip(drawing: Drawing, cell: Cell, runs: Sequence[RunResult], x: Scale, y: float, colour: str) -> None:
+    drawing.text(LEFT - 10, y + 4, cut(cell.arm, 108, 12), 12, colour, "end")
+    if cell.least is not None and cell.most is not None and cell.least < cell.most:
+        drawing.line(x.at(cell.least), y, x.at(cell.most), y, RULE, 1.2)
+    for run in runs:
+        if run.speedup is not None:
+            tip = f"{run.planned.place}: {times(run.speedup)}, {run.status}"
+            failed = run.status == "failed"
+            fill, stroke = (PAPER, colour) if failed else (colour, "")
+            drawing.circle(x.at(run.speedup), y, 4, fill, stroke, tip, 1 if failed else 0.7)
+    if cell.mean is not None:
+        drawing.line(x.at(cell.mean), y - 8, x.at(cell.mean), y + 8, INK, 2)
+        drawing.text(RIGHT + 10, y + 4, f"{times(cell.mean)}, {cell.successes}/{cell.counted}", 11, MUTED)
+
+
+def rounds_svg(found: Comparison) -> bytes:
+    """A line for each arm over all problems, thin ones for each problem."""
+    several = len(found.common) > 1
+    title = "Best speed-up so far after each round"
+    below = "short measurements of the search; geometric mean over runs" + (
+        ", thin lines: one problem" if several else ""
+    )
+    drawing = Drawing(WIDTH, 440, title, below)
+    drawing.heading(24, title, below)
+    common = [cell for cell in found.cells if cell.problem in found.common]
+    shown = [*common, *(found.overall if several else ())]
+    most = max((len(cell.rounds) for cell in shown), default=0)
+    x = Linear(0, max(most, 1), 76, RIGHT - 40)
+    y = _scale([1.0, *(value for cell in shown for value in cell.rounds)], 376, 68, 0.08)
+    x_axis(drawing, x, y, "rounds", count=max(most, 1))
+    y_axis(drawing, x, y, "speed-up over the original", "×")
+    drawing.line(x.start, y.at(1), x.end, y.at(1), MUTED, 1, "5 4")
+    ends: list[tuple[float, str, str]] = []
+    for cell in shown:
+        colour = _colour(found, cell.arm)
+        last = cell.rounds[-1] if cell.rounds else 1.0
+        values = [1.0, *cell.rounds, *[last] * (most - len(cell.rounds))]
+        points = [(x.at(number), y.at(value)) for number, value in enumerate(values)]
+        if cell.problem and several:
+            drawing.path(points, colour, 0.7)
+            continue
+        drawing.path(points, colour, 2.6)
+        for number, value in enumerate(values):
+            tip = f"{cell.arm}, after {number} rounds: {times(value)}"
+            drawing.circle(x.at(number), y.at(value), 3.2, colour, tip=tip)
+        ends.append((y.at(last), f"{times(last)} {cell.arm}", colour))
+    places = spread_out([end[0] for end in ends], 15, y.end, y.start)
+    for (_, label, colour), at in zip(ends, places, strict=True):
+        drawing.text(x.end + 10, at + 4, cut(label, 160, 12), 12, colour, bold=True)
+    if not shown:
+        middle = (x.start + x.end) / 2, (y.start + y.end) / 2
+        drawing.text(*middle, "no problem has a run of every arm that counts", 14, MUTED, "middle")
+    return drawing.render()
+
+
+def _colour(found: Comparison, arm: str) -> str:
+    return PALETTE[found.plan.arms.index(arm) % len(PALETTE)]
+
+
+def _scale(values: Sequence[float], start: float, end: float, edge: float) -> Scale:
+    low, high = min(values), max(values)
+    if high / low >= NARROW:
+        return Log(low * (1 - edge), high * (1 + edge), start, end)
+    room = max(high - low, 0.1) * edge
+    return Linear(low - room, high + room, start, end)

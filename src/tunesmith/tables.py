@@ -1,0 +1,92 @@
+"""Tables of what there is: devices, templates in the library, the arms of a comparison."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from rich.table import Table
+from rich.text import Text
+
+from tunesmith.core.compared import Comparison
+from tunesmith.core.device import Device
+from tunesmith.core.library import Entry
+from tunesmith.core.untrusted import plain
+
+SHOWN = 4  # workloads, on a line
+
+
+def comparison_table(found: Comparison) -> Table:
+    table = Table()
+    for name in ("problem", "arm", "spread", "interval of the mean"):
+        table.add_column(name, no_wrap=True)
+    for name in ("runs", "mean", "worst", "success", "evaluations"):
+        table.add_column(name, justify="right", no_wrap=True)
+    overall = found.overall if len(found.common) > 1 else ()
+    for cell in (*found.cells, *overall):
+        mean, worst = ("" if v is None else f"{v:.2f}×" for v in (cell.mean, cell.least))
+        reach = f"{cell.least:.2f} to {cell.most:.2f}" if cell.counted > 1 and cell.problem else ""
+        interval = f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}" if cell.interval else ""
+        runs = f"{cell.counted} of {cell.planned}"
+        tried = f"{cell.costs.evaluations:.0f}" if cell.costs else ""
+        success = f"{cell.successes} of {cell.counted}"
+        name = cell.problem or f"all {len(found.common)}"
+        table.add_row(Text(plain(name)), cell.arm, reach, interval, runs, mean, worst, success, tried)
+    return table
+
+
+def devices_table(devices: list[Device]) -> Table:
+    table = Table()
+    for name in ("backend", "id", "device", "platform", "driver", "kind", "units", "memory", "cache"):
+        table.add_column(name)
+    for d in devices:
+        table.add_row(
+            d.backend,
+            d.id,
+            Text(plain(d.name)),
+            Text(plain(d.platform)),
+            Text(plain(d.driver)),
+            d.kind,
+            str(d.limits.sms),
+            size_text(d.limits.memory),
+            size_text(d.limits.llc),
+        )
+    return table
+
+
+def library_table(entries: list[Entry]) -> Table:
+    table = Table()
+    for name in ("name", "language", "device", "speed-up", "workloads", "date", "from"):
+        table.add_column(name, justify="right" if name == "speed-up" else "left")
+    for e in entries:
+        sizes = ", ".join(served.workload for served in e.served[:SHOWN])
+        more = f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
+        told = [e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes + more, e.date[:10]]
+        table.add_row(*(Text(plain(text)) for text in (*told, PurePath(e.origin).name)))
+    return table
+
+
+def library_lines(entry: Entry) -> list[str]:
+    compiled = f", built with {entry.compiler}" if entry.compiler else ""
+    by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given by hand"
+    lines = [
+        f"{entry.name}: {entry.problem}, {entry.speedup:.2f}× in the geometric mean, verified",
+        f"kernel           {entry.signature}",
+        f"                 text {entry.kernel[:12]}",
+        f"device           {entry.device} ({entry.driver}){compiled}",
+        f"template         {entry.path}, {len(entry.template.splitlines())} lines, {by}",
+    ]
+    for s in entry.served:
+        sizes = " ".join(f"{name}={value}" for name, value in s.sizes)
+        span = f"{s.interval[0]:.2f} to {s.interval[1]:.2f}"
+        lines.append(f"{s.workload:<16} {s.speedup:.2f}× ({span}) at {sizes}: {s.config}")
+    lines.append(f"known            {len(entry.rows)} configurations, {len(entry.best)} of them come first")
+    lines.append(f"from             {entry.origin}, {entry.date}")
+    lines.append(f"again with       tunesmith retune {entry.name} [--device D] [--workloads FILE]")
+    return lines
+
+
+def size_text(nbytes: int) -> str:
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if nbytes >= 1 << shift:
+            return f"{nbytes / (1 << shift):.3g} {unit}"
+    return f"{nbytes} B"

@@ -1,0 +1,110 @@
+"""Mistakes in asking for a comparison give a sentence and a hint, and leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end import written
+from tests.end_to_end.asking import quickly, refused
+
+EXPERT = ("--strategies", "expert", "--repeats", 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("problem",), "template, rewrite, single: a model is needed, and --model names none"),
+        (("problem", "--model", "expert"), "a model is needed"),
+        (("problem", "--strategies", "expert,best"), "unknown strategy 'best'; known are template, rewrite"),
+        (("problem", "--strategies", "expert,expert"), "the strategy expert is named twice"),
+        (("problem", "--strategies", ","), "--strategies names none"),
+        (("problem", "problem", *EXPERT), "the problem tiny is named twice"),
+        (("nowhere", *EXPERT), "there is no such file"),
+        ((), "no PROBLEM is named"),
+        (("problem", "--model", "gpt"), "unknown model 'gpt'"),
+        (("problem", "--model", "recorded:gone"), "there is no folder 'gone'"),
+        (("problem", *EXPERT, "--backend", "replay:times.json"), "replay has the times of one template"),
+        (("problem", *EXPERT, "--backend", "abacus"), "abacus"),
+        (("problem", *EXPERT, "--prompts", "gone"), "there is no folder 'gone'"),
+        (("--resume", "problem"), "there is no comparison in this folder: it has no compare.json"),
+        (("--resume", "nowhere"), "there is no comparison in this folder"),
+        (("problem", "--resume", "cmp"), "so PROBLEM cannot be given"),
+        (("--resume", "cmp", "--repeats", 3), "so --repeats cannot be given"),
+        (("--resume", "cmp", "--evals", 3), "so --evals cannot be given"),
+    ],
+)
+def test_refused(asked: tuple[object, ...], said: str, tmp_path: Path) -> None:
+    written.problem(tmp_path / "problem")
+    refused(quickly(tmp_path, "compare", *asked), 2, said)
+    assert {p.name for p in tmp_path.iterdir()} <= {"problem", "user-cache"}
+
+
+def test_a_device_that_none_here_is(tmp_path: Path) -> None:
+    written.problem(tmp_path / "problem")
+    ended = quickly(tmp_path, "compare", "problem", *EXPERT, "--device", "H900")
+    assert (ended.code, ended.out) == (5, "")
+    assert "--device 'H900' matches no device; there are: 0 = simulated device" in ended.err
+    assert not (tmp_path / "tunesmith-runs").exists()
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Path:
+    """A comparison that has a plan and nothing else."""
+    written.problem(tmp_path / "problem")
+    ended = quickly(tmp_path, "compare", "problem", *EXPERT, "--out", "cmp", "--backend", "fake:absent")
+    assert ended.code == 5, ended.err
+    return tmp_path
+
+
+def test_another_comparison_in_the_same_folder(planned: Path) -> None:
+    asked = ("compare", "problem", "--out", "cmp", "--backend", "fake:absent", "--strategies", "expert")
+    refused(
+        quickly(planned, *asked, "--repeats", 2, "--evals", 9),
+        2,
+        "cmp: this folder holds another comparison: repeats 1; evals 400",
+        "tunesmith compare --resume cmp",
+    )
+    kernel = planned / "problem" / "kernel.fake"
+    kernel.write_text(kernel.read_text().replace("20000", "20001"))
+    refused(quickly(planned, *asked, "--repeats", 1), 2, "problems tiny as they were then")
+
+
+def test_a_plan_that_cannot_be_used(planned: Path) -> None:
+    file = planned / "cmp" / "compare.json"
+    plan = json.loads(file.read_text())
+    for spoilt, said in (
+        (json.dumps(plan)[:-9], "the plan is damaged"),
+        (json.dumps({**plan, "format": 99}), "of another version of Tunesmith: its format is 99"),
+        (json.dumps({**plan, "arms": ["oracle"]}), "of another version of Tunesmith: it has the arm oracle"),
+    ):
+        file.write_text(spoilt)
+        refused(quickly(planned, "compare", "--resume", "cmp"), 2, said)
+
+
+def test_a_folder_with_something_else_in_it(tmp_path: Path) -> None:
+    written.problem(tmp_path / "problem")
+    refused(quickly(tmp_path, "compare", "problem", *EXPERT, "--out", "problem"), 2, "must be new or empty")
+
+
+def test_one_that_was_killed_before_it_had_a_plan_is_begun(tmp_path: Path) -> None:
+    written.problem(tmp_path / "problem")
+    (tmp_path / "cmp").mkdir()
+    (tmp_path / "cmp" / "lock").write_text("")
+    (tmp_path / "cmp" / "compare.json.part").write_text("{")
+    ended = quickly(tmp_path, "compare", "problem", *EXPERT, "--out", "cmp", "--backend", "fake:absent")
+    assert ended.code == 5, ended.err
+    assert (tmp_path / "cmp" / "compare.json").exists()
+
+
+def test_a_damaged_run_is_told_and_does_not_count(planned: Path) -> None:
+    journal = planned / "cmp" / "runs" / "tiny" / "expert-1" / "journal.jsonl"
+    journal.write_text("{}\n" + journal.read_text())
+    ended = quickly(planned, "compare", "--resume", "cmp")
+    assert ended.code == 2, ended.err
+    assert "the journal is damaged" in ended.err
+    assert "hint: restore the folder from a copy" in ended.err
+    (run,) = json.loads((planned / "cmp" / "compare-data.json").read_text())["comparison"]["runs"]
+    assert (run["status"], run["facts"]) == ("stopped", None)

@@ -1,0 +1,146 @@
+"""The library as a user meets it: runs fill it, kernels are recognised, entries are retuned."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end import kept, tiny, written
+from tests.end_to_end.asking import quickly
+from tests.running import Ended, journal, tunesmith
+from tunesmith.config import RunConfig
+from tunesmith.retuning import offers
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder whose library has one entry, from a run that is gone; and the entry's name."""
+    folder = tmp_path_factory.mktemp("filled")
+    kept.problem(folder / "problem")
+    words = ("--template", "problem/template.fake", "--evals", 5, "--out", "run")
+    ended = tunesmith(folder, "tune", "problem", *words)
+    assert ended.code == 0, ended.err
+    shutil.rmtree(folder / "run")
+    (entry,) = quickly(folder, "library", "--json").json
+    return folder, entry["name"]
+
+
+def report(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "report.json").read_text())
+    return found
+
+
+def refused(ended: Ended, words: str) -> None:
+    assert ended.code == 2, ended.err
+    assert words in ended.err
+
+
+def test_it_is_listed_shown_exported_and_removed(filled: tuple[Path, str], tmp_path: Path) -> None:
+    folder, name = filled
+    shutil.copytree(folder / "user-library", tmp_path / "user-library")
+    listed = quickly(tmp_path, "library")
+    assert name in listed.out
+    assert "simulated device" in listed.out
+    shown = quickly(tmp_path, "library", "show", name)
+    assert "kernel           fake scale(out: output float32[n]" in shown.out
+    assert f"again with       tunesmith retune {name}" in shown.out
+    assert quickly(tmp_path, "library", "show", name, "--json").json["problem"] == "tiny"
+    text = (folder / "problem" / "template.fake").read_text()
+    assert quickly(tmp_path, "library", "export", name, "--out", "t.fake").code == 0
+    assert (tmp_path / "t.fake").read_text() == text
+    assert quickly(tmp_path, "library", "export", name).out.strip() == text.strip()
+    refused(quickly(tmp_path, "library", "export", name, "--out", "t.fake"), "would be overwritten")
+    refused(quickly(tmp_path, "library", "show", "../t"), "cannot be a name in the library")
+    assert quickly(tmp_path, "library", "remove", name).code == 0
+    assert "has no template yet" in quickly(tmp_path, "library").out
+    refused(quickly(tmp_path, "library", "remove", name), f"there is no '{name}' in the library")
+
+
+def test_an_entry_is_retuned_without_any_of_its_files(filled: tuple[Path, str], tmp_path: Path) -> None:
+    folder, name = filled
+    shutil.copytree(folder / "user-library", tmp_path / "user-library")
+    (tmp_path / "sizes.toml").write_text(kept.SIZES)
+    words = ("--workloads", "sizes.toml", "--evals", 6, "--no-library", "--out", "again")
+    ended = tunesmith(tmp_path, "retune", name, *words)
+    assert ended.code == 0, ended.err
+    told = report(tmp_path / "again")
+    assert told["origin"] == f"{name} of the library, on simulated device"
+    assert told["known_first"] > 0
+    assert [w["name"] for w in told["workloads"]] == ["tall", "flat"]
+    refused(quickly(tmp_path, "retune", name, "--problem", tiny.opencl(tmp_path / "other")), "another kernel")
+
+
+class TestTheKernelComesAgain:
+    """With an author of its own, and a template in the library that is better than that author's."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def again(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("again")
+        written.problem(
+            folder / "problem", tiny.FAKE_KERNEL + written.scripted("draft", "slow", written.SLOW)
+        )
+        (folder / "own.fake").write_text(tiny.FAKE_TEMPLATE)
+        words = ("--template", "own.fake", "--no-cache", "--out", "first")
+        ended = tunesmith(folder, "tune", "problem", *words)
+        assert ended.code == 0, ended.err
+        return folder
+
+    def test_it_is_offered_with_the_one_command(self, again: Path) -> None:
+        config = RunConfig(library_dir=str(again / "user-library"))
+        assert len(offers(again / "problem", config)) == 2
+        assert offers(again / "problem", replace(config, library=False)) == []
+        assert offers(again / "problem", replace(config, strategy="single")) == []
+        ended = tunesmith(again, "tune", "problem", "--no-cache", "--no-prior", "--out", "offered")
+        assert ended.code == 0, ended.err
+        assert "the library has a template of this kernel: tiny-" in ended.err
+        assert "tunesmith retune tiny-" in ended.err
+        assert "--problem problem" in ended.err
+        assert report(again / "offered")["general"]["BLOCK"] == 32
+
+    def test_a_run_can_begin_from_it_through_the_gate(self, again: Path) -> None:
+        ended = tunesmith(again, "tune", "problem", "--from-library", "--no-cache", "--out", "begun")
+        assert ended.code == 0, ended.err
+        events = journal(again / "begun")
+        reason = next(e["event"]["reason"] for e in events if e["type"] == "Decided")
+        assert reason.startswith("the library has")
+        gated = [
+            t for e in events if e["type"] == "Asked" for t in e["event"]["trials"] if t["purpose"] == "gate"
+        ]
+        assert gated
+        assert report(again / "begun")["general"] == {"BLOCK": 32}
+        assert "of the library: kept: " in ended.out
+        shutil.rmtree(again / "user-library")  # what a run begins from lies in its own folder
+        lines = (again / "begun" / "journal.jsonl").read_bytes().splitlines(keepends=True)
+        first = next(i for i, e in enumerate(events) if e["type"] == "Decided")
+        half = again / "half"
+        shutil.copytree(again / "begun", half)
+        (half / "journal.jsonl").write_bytes(b"".join(lines[: first + 1]))
+        assert tunesmith(again, "resume", half).code == 0
+        assert [e["type"] for e in journal(half)] == [e["type"] for e in events]
+
+    def test_another_type_or_a_changed_kernel_is_not_recognised(self, again: Path) -> None:
+        other = shutil.copytree(again / "problem", again / "other")
+        tiny.spoil(other / "kernel.fake", "// op", "// # changed\n// op")
+        refused(
+            quickly(again, "tune", "other", "--from-library"),
+            "the library has no template of tiny's kernel",
+        )
+        given = ("--from-library", "--template", "own.fake")
+        refused(quickly(again, "tune", "problem", *given), "with --template the template is given")
+        refused(quickly(again, "tune", "problem", "--from-library", "--no-library"), "switched off")
+
+
+def test_a_library_that_cannot_be_written_costs_a_run_nothing(tmp_path: Path) -> None:
+    kept.problem(tmp_path / "problem")
+    (tmp_path / "user-library").write_text("a file is in the way")
+    words = ("--template", "problem/template.fake", "--evals", 3, "--out", "run")
+    ended = tunesmith(tmp_path, "tune", "problem", *words)
+    assert ended.code == 0, ended.err
+    assert "library          not kept: " in ended.out
+    assert (tmp_path / "run" / "tuned" / "dispatch.json").exists()

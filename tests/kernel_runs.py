@@ -1,0 +1,105 @@
+"""Runs that write concrete kernels, in memory: what each kernel does stands in a table, by its number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tests.samples import started
+from tests.talkers import Said, Scripted, file
+from tests.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run
+from tunesmith.core.candidates import Templates
+from tunesmith.core.conversation import Conversation
+from tunesmith.core.dialogue import Request
+from tunesmith.core.events import Recorded, Settings
+from tunesmith.core.offers import Catalogue
+from tunesmith.core.outcome import Outcome, Status, Trial
+from tunesmith.core.space import Config
+from tunesmith.core.talking import Talking
+from tunesmith.strategies import concrete_talking
+
+ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}
+
+
+def text(number: int, more: str = "") -> str:
+    header = '// [launch]\n// grid = ["rows"]\n// block = ["64"]\n'
+    return f"// /// tunesmith\n{header}{more}// ///\nint this_is_kernel_{number};\n"
+
+
+def kernel(number: int, more: str = "") -> str:
+    """As a reply."""
+    return file(text(number, more))
+
+
+def change(**more: object) -> str:
+    return json.dumps({"decision": "rewrite", "why": "narrow loads", "what": "Read four at once.", **more})
+
+
+def stop(why: str = "done") -> str:
+    return json.dumps({"decision": "stop", "why": why})
+
+
+@dataclass
+class KernelLab(FakeLab):
+    """`speeds`: of each candidate, or what is wrong with it."""
+
+    speeds: Mapping[str, float | Status] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cost = self.verdict = self._time
+
+    def _time(self, chosen: Config, workload: str) -> float | Status:
+        speed = self.speeds[chosen.candidate]
+        return speed if isinstance(speed, Status) else ORIGINAL[workload] / speed
+
+    def _outcome(self, trial: Trial, cost: object) -> Outcome:
+        """Kernels differ, whatever their parameters."""
+        code = trial.config.label if trial.config else "the original"
+        return replace(super()._outcome(trial, cost), source_digest=code, code_digest=code)  # type: ignore[arg-type]
+
+
+@dataclass
+class KernelRun(Run):
+    models: Mapping[str, Scripted] = field(default_factory=dict)
+    pauses: list[float] = field(default_factory=list)
+
+    def talk(self, templates: Templates) -> Talking:
+        conversation = Conversation(self.models, self.pauses.append)  # type: ignore[arg-type]
+        strategy = self.settings.strategy
+        made = concrete_talking(PROBLEM, templates, strategy, ALL, conversation, Catalogue)  # type: ignore[arg-type]
+        if made.writer is not None:
+            object.__setattr__(made.writer, "signature", lambda _template: None)
+        return made
+
+    @property
+    def model(self) -> Scripted:
+        return next(iter(self.models.values()))
+
+    def said(self, number: int) -> str:
+        return shown(self.model.asked[number - 1])
+
+
+def shown(request: Request) -> str:
+    return "\n".join(m.text for m in request.messages)
+
+
+def a_run(
+    script: Mapping[int, Sequence[Said]],
+    speeds: Mapping[str, float | Status],
+    settings: Settings,
+    records: list[Recorded] | None = None,
+    kept: MemoryTexts | None = None,
+    roles: Sequence[str] = ("planner", "author"),
+    lab: KernelLab | None = None,
+) -> KernelRun:
+    model = Scripted(script).after(records or ())
+    return KernelRun(
+        settings,
+        lab=lab or KernelLab(speeds=speeds),
+        template=None,
+        records=records or [Recorded(0, 0.0, started(settings))],
+        texts=kept or MemoryTexts(),
+        heeds_words=False,
+        models=dict.fromkeys(["single"] if settings.strategy == "single" else roles, model),
+    )
