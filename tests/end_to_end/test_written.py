@@ -96,7 +96,7 @@ def test_where_the_device_is_absent_the_first_template_is_written_and_built(tmp_
     away = tunesmith(tmp_path, *COMMAND, "--backend", "fake:absent")
     assert away.code == 5, away.err
     kinds = [e["type"] for e in journal(tmp_path / "run")]
-    assert kinds[:3] == ["Started", "Decided", "Drafted"]
+    assert kinds[:4] == ["Started", "Surveyed", "Decided", "Drafted"]  # the original is built first
     assert kinds.count("Surveyed") == 10
     resumed = tunesmith(tmp_path, "resume", "run")
     assert resumed.code == 0, resumed.err
