@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.search.compare import ARMS, commits, spaces, traces
+from benchmarks.search.compare import ARMS, CHOICES, commits, spaces, traces
 from benchmarks.search.figures import BUDGETS, Curves, curves, interval
 from benchmarks.search.leave_one_out import LeftOut, leave_one_out
 from benchmarks.search.plot import plot
@@ -96,10 +96,15 @@ def left_out(found: LeftOut) -> list[str]:
         *([name, *(short(each[b]) for b in BUDGETS)] for name, each in found.all_settings.items()),
     ]
     chosen = ", ".join(f"{kernel}: {name}" for kernel, name in found.chosen.items())
+    best = max(found.all_settings, key=lambda name: sum(found.all_settings[name].values()))
+    others = [name for name in CHOICES if name not in found.all_settings]
+    unrun = f" Not run at this commit: {', '.join(others)}." if others else ""
     return [
         *table(["setting", *(str(b) for b in BUDGETS)], rows),
         "",
-        f"{found.seeds} seeds. What the other kernels choose for {chosen}.",
+        f"{found.seeds} seeds, and the mean of the four budgets decides. What the other kernels choose for",
+        f"{chosen}.",
+        f"All of them together choose {best}.{unrun}",
     ]
 
 
@@ -211,7 +216,9 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "",
         *by_space(made["default"]),
         "",
-        "Tunesmith is asked for one configuration at a time, as the others are. Kernel Tuner 1.5.0 gets a",
+        "Tunesmith is asked for one configuration at a time, as the others are. A run of `tunesmith tune` asks",
+        "for 4 whenever at most 4 are under way, so that the device never waits, and each pick knows less:",
+        f"that is the line *{LABELS['default-in-batches']}*. Kernel Tuner 1.5.0 gets a",
         "fresh search-space object for every run, and its annealing is told of 4/3 of the evaluations,",
         "because it stops at 3/4 of them. Optuna 5.0's TPE has categorical parameters; a suggestion that is",
         "not feasible or known already is replaced by the nearest that is feasible and new, and a failed",
