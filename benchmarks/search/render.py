@@ -194,6 +194,7 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
     largest = max(found.values(), key=lambda each: len(each.configs))
     took = milliseconds(largest, 200)
     chosen, warmed = leave_one_out(found, out), warm(found, out, made["default"])
+    older = any(commits(out, arm) != {commit} for arm in made)
     warm_seeds = len({seed for _, seed in traces(out, "warm")})
     lines = [
         "# Search",
@@ -216,7 +217,7 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "",
         *by_space(made["default"]),
         "",
-        "Tunesmith is asked for one configuration at a time, as the others are. A run of `tunesmith tune` asks",
+        "Tunesmith is asked for one configuration at a time, as the others are. `tunesmith tune` asks",
         "for 4 whenever at most 4 are under way, so that the device never waits, and each pick knows less:",
         f"that is the line *{LABELS['default-in-batches']}*. Kernel Tuner 1.5.0 gets a",
         "fresh search-space object for every run, and its annealing is told of 4/3 of the evaluations,",
@@ -242,7 +243,8 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "## How it was made",
         "",
         f"{datetime.date.today().isoformat()}, {os.cpu_count()} cores, no GPU: the times are looked up.",
-        f"The runs of Tunesmith, its settings and its warm starts are all of commit {commit}.",
+        f"The runs of Tunesmith's default, its settings and its warm starts are all of commit {commit}.",
+        *(["Those of the other searchers were made at earlier ones."] if older else []),
         "",
         "```",
         *how(made, chosen, warm_seeds),
