@@ -30,6 +30,11 @@ def without_cuda() -> str:
         return f"no CUDA device here: {error}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow ones first, so that none of them is left to one process at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Asked when the first such test is due, so that no driver is loaded for the others.
     if item.get_closest_marker("gpu") and without_cuda():

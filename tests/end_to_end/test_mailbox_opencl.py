@@ -33,7 +33,7 @@ from tunesmith.problems import PROMPT
 from tunesmith.store import FolderTexts, RunFolder
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))
-MOST_EVALS = 16  # of a search: enough to find a winner, and over in a minute
+MOST_EVALS = 8  # of a search: enough to find a winner, and over in a minute
 
 
 def command(settings: Settings) -> list[object]:

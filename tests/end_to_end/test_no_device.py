@@ -247,7 +247,7 @@ class TestCuda:
     def test_nvcc_where_the_source_needs_the_host(self, tmp_path: Path) -> None:
         problem = cuda(tmp_path / "problem")
         header = problem / "include" / "twice.cuh"
-        header.write_text("#include <algorithm>\n" + header.read_text())
+        header.write_text("#include <vector>\n" + header.read_text())
         ended = tunesmith(tmp_path, "check", "problem")
         refused(ended, 5, "tiny builds with nvcc ")
 
