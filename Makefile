@@ -3,11 +3,12 @@ SHELL = /bin/sh
 BIN = .venv/bin
 EXAMPLE = examples/opencl/rmsnorm
 
-.PHONY: help demo test gpu-test preflight clean
+.PHONY: help demo test test-long gpu-test preflight clean
 
 help:
 	@echo 'make demo       tune the example kernel on the CPU, through OpenCL'
 	@echo 'make test       lint, types, import contract, tests'
+	@echo 'make test-long  the tests that make many processes one after the other'
 	@echo 'make gpu-test   the tests that need an NVIDIA GPU'
 	@echo 'make preflight  what this machine still lacks, and the command that adds it'
 	@echo 'make clean      remove .venv, caches and build outputs; runs stay'
@@ -22,7 +23,11 @@ test:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -n 2 --dist worksteal --durations 15
+	$(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "not long"
+
+test-long:
+	@sh scripts/setup.sh dev,opencl,cuda,models
+	$(BIN)/pytest -n 2 --dist worksteal --durations 15 -m long
 
 gpu-test:
 	@sh scripts/setup.sh dev,opencl,cuda,models

@@ -15,6 +15,8 @@ from tests.running import tunesmith
 from tunesmith.core.files.workloads_file import with_workloads
 from tunesmith.problems import load_problem, load_template
 
+pytestmark = pytest.mark.long
+
 NEW = {"tall": {"n": 128}, "flat": {"n": 16}}
 
 

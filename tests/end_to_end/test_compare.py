@@ -23,6 +23,8 @@ from tunesmith import comparison, comparison_runs
 from tunesmith.config import RunConfig
 from tunesmith.core.comparing import RunResult
 
+pytestmark = pytest.mark.long
+
 MODEL = ("--model", "planner=mailbox:box,author=mailbox:box")
 REPLIES = {"0001-planner": plan(), "0002-author": file(written.WIDE), "0003-planner": plan("stop")}
 SAID = {

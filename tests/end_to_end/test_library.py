@@ -16,6 +16,8 @@ from tests.running import Ended, journal, tunesmith
 from tunesmith.config import RunConfig
 from tunesmith.retuning import offers
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:

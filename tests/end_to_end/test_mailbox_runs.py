@@ -72,6 +72,7 @@ def test_stopping_between_every_request_and_reply_changes_nothing(tmp_path: Path
     assert same[0] == same[1]
 
 
+@pytest.mark.long
 def test_a_run_is_recorded_with_one_command_and_played_without_a_model(tmp_path: Path) -> None:
     """By the journal, also when the run has ended; simulated times are the same again, so everything is."""
     assert stopped_everywhere(tmp_path).code == 0
@@ -153,6 +154,7 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
     assert "0004-author.reply.md" in here.err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_killed_anywhere(tmp_path: Path) -> None:

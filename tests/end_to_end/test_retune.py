@@ -13,6 +13,8 @@ from tests.end_to_end import kept, tiny
 from tests.end_to_end.asking import quickly
 from tests.running import EXAMPLES, Ended, facts, journal, tunesmith
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -17,6 +17,8 @@ from tests.models.openai_server import Answer, Server, serving
 from tests.running import Ended, facts, journal, tunesmith
 from tests.talkers import file
 
+pytestmark = pytest.mark.long
+
 COMMAND = ("tune", "problem", "--no-cache", "--seed", 2, "--out", "run")
 
 

@@ -145,6 +145,7 @@ def test_explain_names_what_applies_and_what_does_not(tmp_path: Path) -> None:
     assert tunesmith(tmp_path, "explain", "problem", "--json").json["moves"] == ["wide", "slow", "keep"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_killed_anywhere(ended: tuple[Path, Ended], tmp_path: Path) -> None:
