@@ -50,7 +50,8 @@ def parsed(data: bytes) -> ElementTree.Element:
     assert root.tag == f"{SVG}svg"
     allowed = {"svg", "title", "desc", "rect", "line", "circle", "polyline", "polygon", "text"}
     assert {e.tag.removeprefix(SVG) for e in root.iter()} <= allowed
-    assert not re.search(rb"nan|inf\b|e[+-]\d+\"", data)
+    placed = [value for e in root.iter() for value in e.attrib.values()]  # a name may well be "inf"
+    assert not any(re.search(r"nan|inf\b|e[+-]\d+$", value) for value in placed)
     return root
 
 

@@ -23,7 +23,7 @@ from tunesmith.core.outcome import Outcome, Trial
 from tunesmith.core.template import Template
 from tunesmith.store import FolderTexts, RunFolder
 
-POINTS, OPENCL_POINTS = 50, 5
+POINTS, OPENCL_POINTS = 50, 3
 TEMPLATE = """\
 // /// tunesmith
 // [params]

@@ -57,6 +57,7 @@ def stopped_everywhere(folder: Path) -> Ended:
     return ended
 
 
+@pytest.mark.long
 def test_stopping_between_every_request_and_reply_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "stopped").mkdir()
     (tmp_path / "whole").mkdir()
