@@ -1,0 +1,112 @@
+"""The part of the results page on what the built-in expert finds by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks.cuda import markdown as md
+from benchmarks.cuda.expert import BEHIND_HAND, COPY_SHARE, RUN_S, TARGETS
+from tunesmith.core.stats import geometric_mean
+
+HOW = (
+    "From the plain kernels: no template, no model. *At the floors*: the speed-up if every workload took "
+    "just the time of its floor: the greater of what a launch takes and of what moving its bytes takes "
+    "(docs/profiling.md). *Of the hand-written*: this speed-up over that of the hand-written template above, "
+    "each against the original in its own run. *Of a copy*: at the workload that moves most. *Moves*: of the "
+    "last template that was kept."
+)
+OTHERS = (
+    "Kernels of other families and styles (`tests/fixtures/zoo`), written to try the expert on, with a small "
+    "budget. 1.00× with no configuration means that the original stays."
+)
+
+Told = Mapping[str, Any]
+
+
+def expert(all_: Mapping[str, Told | None]) -> list[str]:
+    told = all_.get("expert")
+    if told is None:
+        return ["Not measured.", ""]
+    found = told["expert"]
+    lines = []
+    if "examples" in found:
+        hand = (all_.get("examples") or {}).get("examples", {})
+        copies = (all_.get("copy_rate") or {}).get("copies", {})
+        lines += [HOW, "", *_examples(found["examples"], hand, copies)]
+    if "others" in found:
+        lines += [OTHERS, "", *_others(found["others"])]
+    return [*lines, *md.source(told)]
+
+
+def at_floors(rows: Iterable[Told]) -> float | None:
+    """The geometric mean of the originals' distances from their floors."""
+    known = [(row["distance"], row["weight"]) for row in rows if row["distance"]]
+    return geometric_mean([d for d, _ in known], [w for _, w in known]) if known else None
+
+
+def copy_share(rows: Iterable[Told], copies: Told) -> float | None:
+    largest = max(rows, key=lambda row: row["bytes"])
+    copy = copies.get(str(largest["bytes"]))
+    return 1e6 * copy["seconds"] / largest["tuned_us"] if copy else None
+
+
+def _examples(found: Mapping[str, Told], hand: Told, copies: Told) -> list[str]:
+    head = ["example", "speed-up", "wanted", "at the floors", "of the hand-written", "of a copy", "run"]
+    head += ["evaluations, with the gate's", "moves"]
+    rows, claims = [], []
+    for name, f in found.items():
+        if "failed" in f:
+            rows.append([name, f["failed"], *[""] * (len(head) - 2)])
+            continue
+        wanted, mean = TARGETS.get(name), f["geometric_mean"]
+        floors, share = at_floors(f["workloads"]), copy_share(f["workloads"], copies)
+        ratio = mean / hand[name]["geometric_mean"] if name in hand else None
+        cells = [name, md.times(mean), f"≥ {md.times(wanted)}" if wanted else "", md.times(floors)]
+        cells += [md.percent(ratio, 1), md.percent(share), f"{f['seconds']:.0f} s", str(f["evaluations"])]
+        rows.append([*cells, ", ".join(_moves(f))])
+        words = f"{name}: {md.times(mean)} (≥ {md.times(wanted)})"
+        if wanted and mean < wanted and floors:
+            words += f"; at the floors of all its workloads it would be {md.times(floors)}"
+        claims.append(md.claim(mean >= wanted if wanted else None, words))
+    good = [f for f in found.values() if "failed" not in f]
+    ratios = {
+        n: f["geometric_mean"] / hand[n]["geometric_mean"]
+        for n, f in found.items()
+        if n in hand and f in good
+    }
+    shares = [s for f in good if (s := copy_share(f["workloads"], copies)) is not None]
+    slowest = max((f["seconds"] for f in good), default=None)
+    if ratios:
+        least = min(ratios, key=lambda n: ratios[n])
+        words = f"at least {md.percent(ratios[least], 1)} of the hand-written template's speed-up ({least})"
+        claims.append(md.claim(ratios[least] >= 1 - BEHIND_HAND, f"{words} (≥ {1 - BEHIND_HAND:.0%})"))
+    if shares:
+        words = f"at least {md.percent(min(shares))} of a copy's rate at the largest size"
+        claims.append(md.claim(min(shares) >= COPY_SHARE, f"{words} (≥ {COPY_SHARE:.0%})"))
+    if slowest is not None:
+        claims.append(md.claim(slowest <= RUN_S, f"each run in {slowest:.0f} s at most (≤ {RUN_S:.0f} s)"))
+    return [*md.table(head, rows), *claims, ""]
+
+
+def _moves(found: Told) -> list[str]:
+    kept = [r for r in found["rounds"] if r["kept"]]
+    return list(kept[-1]["moves"]) if kept else []
+
+
+def _others(found: Mapping[str, Told]) -> list[str]:
+    head = ["kernel", "speed-up", "least", "most", "at the floors", "run", "moves, or why not"]
+    rows = []
+    for name, f in found.items():
+        if "failed" in f:
+            rows.append([name, "", "", "", "", "", f["failed"]])
+            continue
+        each = [row["speedup"] for row in f["workloads"]]
+        cells = [name, md.times(f["geometric_mean"]), md.times(min(each)), md.times(max(each))]
+        cells += [md.times(at_floors(f["workloads"])), f"{f['seconds']:.0f} s"]
+        rows.append([*cells, ", ".join(_moves(f)) or f["reason"]])
+    good = [f for f in found.values() if "failed" not in f]
+    ahead = sum(f["geometric_mean"] > 1.01 for f in good)
+    failed = len(found) - len(good)
+    words = f"- {ahead} of {len(found)} are faster, {failed} failed, the others stay as they are"
+    return [*md.table(head, rows), words, ""]

@@ -1,0 +1,99 @@
+"""The benchmark of the built-in expert, as far as it needs no GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.cuda import evidence, expert, render
+from benchmarks.cuda.render_expert import at_floors, copy_share
+from tests.running import FIXTURES
+from tests.running import tunesmith as started
+
+MACHINE = {"device": "NVIDIA X", "driver": "1.2", "compilers": [], "cores": 2, "python": "3", "packages": {}}
+FACTS: dict[str, Any] = {"commands": ["python -m benchmarks.cuda.expert"], "date": "2026-01-02"}
+FACTS |= {"machine": MACHINE}
+
+
+def found(speedup: float, distance: float | None = 3.0, seconds: float = 60.0) -> dict[str, Any]:
+    row = {"name": "big", "weight": 1.0, "baseline_us": 10.0, "tuned_us": 10.0 / speedup, "bytes": 4000}
+    row |= {"speedup": speedup, "distance": distance}
+    kept = {"moves": ["lanes", "vector"], "kept": True}
+    dropped = {"moves": ["lanes", "flags"], "kept": False}
+    return {
+        "seconds": seconds,
+        "geometric_mean": speedup,
+        "evaluations": 99,
+        "reason": "every move that applies has been tried",
+        "rounds": [kept, dropped] if speedup > 1 else [dropped],
+        "workloads": [row],
+    }
+
+
+def page(examples: dict[str, Any], others: dict[str, Any] | None = None, hand: float = 2.0) -> str:
+    told: dict[str, Any] = dict.fromkeys(("copy_rate", "throughput", "kernel_tuner_arm", "truth", "hostile"))
+    told["examples"] = None
+    told["expert"] = {**FACTS, "expert": {"examples": examples, **({"others": others} if others else {})}}
+    whole = render.page(told, {})
+    assert "Not measured." in whole
+    told["examples"] = {"examples": {name: {"geometric_mean": hand} for name in examples}}
+    told["copy_rate"] = {"copies": {"4000": {"seconds": 4e-6}}}
+    return "\n".join(render.expert(told))
+
+
+def test_what_was_reached_is_computed() -> None:
+    text = page({"rotary_embedding": found(2.1)})
+    assert "- reached: rotary_embedding: 2.10× (≥ 2.00×)" in text
+    assert "- reached: at least 105.0 % of the hand-written" in text
+    assert "- **fell short**: at least 84 % of a copy's rate" in text
+    assert "| lanes, vector |" in text
+
+
+def test_what_fell_short_comes_with_its_bound() -> None:
+    text = page({"rotary_embedding": found(1.9, distance=2.05, seconds=200.0)})
+    assert "- **fell short**: rotary_embedding: 1.90× (≥ 2.00×); at the floors of all" in text
+    assert "it would be 2.05×" in text
+    assert "- **fell short**: at least 95.0 % of the hand-written" in text
+    assert "- **fell short**: each run in 200 s at most" in text
+
+
+def test_failures_and_kernels_that_stay_are_listed() -> None:
+    others = {"a": found(1.5), "b": {"failed": "error: it | broke", "wall_s": 1.0}, "c": found(1.0, None)}
+    text = page({"rmsnorm": {"failed": "not finished", "wall_s": 9.0}}, others)
+    assert "| rmsnorm | not finished |" in text
+    assert "it \\| broke" in text
+    assert "1 of 3 are faster, 1 failed, the others stay as they are" in text
+    assert "| c | 1.00× | 1.00× | 1.00× |  | 60 s | every move that applies has been tried |" in text
+
+
+def test_floors_and_copies_may_be_unknown() -> None:
+    rows = [{"distance": None, "weight": 1.0, "bytes": 8, "tuned_us": 1.0}]
+    assert at_floors(rows) is None
+    assert copy_share(rows, {}) is None
+    assert copy_share(rows, {"8": {"seconds": 5e-7}}) == pytest.approx(0.5)
+
+
+def test_finished_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = FIXTURES / "scale"
+    runs = tmp_path / "runs"
+    words = ["tune", problem, "--backend", "fake", "--evals", "4", "--out", runs / "scale"]
+    ended = started(tmp_path, *words)
+    assert ended.code == 0, ended.err
+    monkeypatch.setattr(expert, "names", lambda _: ["absent", "scale"])
+    monkeypatch.setattr(evidence, "machine", lambda: MACHINE)
+    told = ["expert", "--out", tmp_path, "--runs", runs, "--problems", problem.parent]
+    monkeypatch.setattr(sys, "argv", list(map(str, told)))
+    assert expert.main() == 0
+    kept = json.loads((tmp_path / "expert.json").read_text())["expert"]["others"]
+    assert list(kept) == ["scale"]
+    assert all(row["bytes"] > 0 for row in kept["scale"]["workloads"])
+
+
+def test_a_run_that_fails_is_noted_in_its_own_words(tmp_path: Path) -> None:
+    ended = expert.made(tmp_path / "nothing", tmp_path / "run", None, None)
+    assert ended["failed"].startswith("error: ")
+    assert ended["wall_s"] > 0
