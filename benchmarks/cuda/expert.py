@@ -36,6 +36,7 @@ TARGETS = {
     "fused_add_rmsnorm": 1.15,
     "merge_attn_states_lse": 1.04,
 }
+BOUNDS = ("ceiling", "bound", "distance", "tuned_bound", "tuned_distance")
 COPY_SHARE, RUN_S, BEHIND_HAND = 0.9, 180.0, 0.03
 
 Told = Mapping[str, Any]
@@ -77,7 +78,10 @@ def figures(report: Told, problem: Path, wall: float | None) -> dict[str, Any]:
         rows.append(
             {key: row[key] for key in ("name", "weight", "baseline_us", "tuned_us", "speedup", "interval")}
             | {"bytes": necessary_traffic(read, row["sizes"]), "config": row["config"]}
-            | {key: bound.get(key) for key in ("ceiling", "distance", "bound", "tuned_distance")}
+            | {
+                key: bound.get(key)
+                for key in ("ceiling", "bound", "distance", "tuned_bound", "tuned_distance")
+            }
         )
     return {
         "device": report["device"],

@@ -86,7 +86,22 @@ def _examples(found: Mapping[str, Told], hand: Told, copies: Told) -> list[str]:
         claims.append(md.claim(min(shares) >= COPY_SHARE, f"{words} (≥ {COPY_SHARE:.0%})"))
     if slowest is not None:
         claims.append(md.claim(slowest <= RUN_S, f"each run in {slowest:.0f} s at most (≤ {RUN_S:.0f} s)"))
-    return [*md.table(head, rows), *claims, ""]
+    return [*md.table(head, rows), *claims, "", *_workloads(found)]
+
+
+def _workloads(found: Mapping[str, Told]) -> list[str]:
+    """What bounds every workload and how far from its floor it is, before and after."""
+    head = ["example", "workload", "floor", "original bound by", "tuned bound by", "original", "tuned"]
+    head += ["speed-up", "original from its floor", "tuned from its floor"]
+    rows = []
+    for name, f in found.items():
+        for row in f.get("workloads", ()):
+            cells = [name, row["name"], row["ceiling"] or "", row["bound"] or ""]
+            cells.append((row["tuned_bound"] or "") if row["config"] else "stays the original")
+            cells += [f"{md.us(row['baseline_us'])} µs", f"{md.us(row['tuned_us'])} µs"]
+            cells += [md.times(row[key]) for key in ("speedup", "distance", "tuned_distance")]
+            rows.append(cells)
+    return ["Each workload of these runs:", "", *md.table(head, rows, left=5)]
 
 
 def _moves(found: Told) -> list[str]:

@@ -21,7 +21,8 @@ FACTS |= {"machine": MACHINE}
 
 def found(speedup: float, distance: float | None = 3.0, seconds: float = 60.0) -> dict[str, Any]:
     row = {"name": "big", "weight": 1.0, "baseline_us": 10.0, "tuned_us": 10.0 / speedup, "bytes": 4000}
-    row |= {"speedup": speedup, "distance": distance}
+    row |= {"speedup": speedup, "distance": distance, "tuned_distance": None, "ceiling": "memory bandwidth"}
+    row |= {"bound": "latency", "tuned_bound": "bandwidth", "config": {"LANES": 32} if speedup > 1 else None}
     kept = {"moves": ["lanes", "vector"], "kept": True}
     dropped = {"moves": ["lanes", "flags"], "kept": False}
     return {
@@ -51,6 +52,8 @@ def test_what_was_reached_is_computed() -> None:
     assert "- reached: at least 105.0 % of the hand-written" in text
     assert "- **fell short**: at least 84 % of a copy's rate" in text
     assert "| lanes, vector |" in text
+    words = "rotary_embedding | big | memory bandwidth | latency | bandwidth"
+    assert f"| {words} | 10.00 µs | 4.76 µs | 2.10× | 3.00× |" in text
 
 
 def test_what_fell_short_comes_with_its_bound() -> None:
