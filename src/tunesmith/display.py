@@ -34,7 +34,15 @@ from tunesmith.core.events import (
     Verified,
 )
 from tunesmith.core.gate import rule_text
-from tunesmith.core.report import RULES, Failure, Report, best_so_far, config_text, interval_text
+from tunesmith.core.report import (
+    RULES,
+    Failure,
+    Report,
+    best_so_far,
+    config_text,
+    general_text,
+    interval_text,
+)
 from tunesmith.core.so_far import so_far_text
 from tunesmith.core.spending import spent_text
 from tunesmith.core.state import State
@@ -241,7 +249,7 @@ def report_summary(report: Report, folder: str) -> list[str]:
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
     if report.finished:
-        lines.append(f"general config   {config_text(report.general, report.general_template)}")
+        lines.append(f"general config   {general_text(report)}")
     if report.origin:
         lines.append(f"retuned from     {report.origin}, in {report.seconds:.1f} s")
     if report.strategy != "template":

@@ -6,10 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.samples import a_problem, baseline, config, finalist, outcome, records, started, state_of, verified
+from tests.samples import (
+    TEMPLATE,
+    a_problem,
+    a_template,
+    baseline,
+    config,
+    finalist,
+    outcome,
+    records,
+    started,
+    state_of,
+    verified,
+)
 from tunesmith.core.events import Admitted, Decided, Stopped
 from tunesmith.core.outcome import Status
-from tunesmith.core.report import best_so_far, build_report, config_text, interval_text
+from tunesmith.core.report import best_so_far, build_report, config_text, general_text, interval_text
 from tunesmith.core.state import State, fold
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
@@ -26,6 +38,17 @@ SPAN = [*FOUND, verified(A, {"small": 1.8, "wide": 2.2})]
 
 def finished(*events: object) -> State:
     return state_of(*events, Decided("finish", "enough"), Stopped("enough"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("block", "is_baked"), [(32, True), (64, False)])
+def test_a_general_configuration_with_sizes_built_in_says_whom_it_serves(block: int, is_baked: bool) -> None:
+    defines = f'// [defines]\n// D = "d if BLOCK == {block} else 0"\n// [launch]'
+    text = TEMPLATE.replace("// [launch]", defines).replace("int k =", "int k = D +")
+    template = a_template(PROBLEM, text)
+    report = build_report(PROBLEM, finished(*SPAN), template_of=lambda _config: template)
+    assert report.general == {"BLOCK": 32, "VEC": 1}
+    elsewhere = ", built for the workloads' sizes alone; the original serves all others"
+    assert general_text(report) == "BLOCK=32 VEC=1" + (elsewhere if is_baked else "")
 
 
 def test_a_finished_run() -> None:

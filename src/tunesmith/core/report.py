@@ -129,6 +129,7 @@ class Report:
     rounds: tuple[RoundReport, ...] = ()  # how templates came about, where none was given
     templates: dict[str, str] = field(default_factory=dict)  # file -> the template's number, empty: given
     general_template: str = ""  # where the run has several
+    general_is_baked: bool = False  # sizes are built in: other sizes keep the original
     models: str = ""  # who played the roles; empty: the expert
     talk: Spent | None = None  # what was asked of models; None: nothing
     added: Extended | None = None  # cases that a tester added
@@ -211,6 +212,9 @@ def build_report(
         if state.stopped
         else {},
         general_template=_template(state, choice.general),
+        general_is_baked=bool(
+            template_of and choice.general and template_of(choice.general).bakes_sizes(choice.general)
+        ),
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
         added=state.extended,
@@ -287,6 +291,14 @@ def config_text(config: dict[str, int] | None, template: str = "") -> str:
     if not values:
         return f"kernel {template}" if template else "as written"
     return f"{values} of template {template}" if template else values
+
+
+def general_text(report: Report) -> str:
+    """The general configuration, and where it serves if that is less than all sizes."""
+    found = config_text(report.general, report.general_template)
+    if report.general_is_baked:
+        return f"{found}, built for the workloads' sizes alone; the original serves all others"
+    return found
 
 
 def _workload(problem: Problem, state: State, choice: Choice, index: int) -> WorkloadReport:

@@ -6,7 +6,7 @@ import re
 
 from tunesmith.core.codec import encode
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.core.report import RULES, Report, config_text, interval_text
+from tunesmith.core.report import RULES, Report, config_text, general_text, interval_text
 from tunesmith.core.so_far import so_far_text
 from tunesmith.core.strategy import strategy_words
 from tunesmith.core.survey import LABELS, SurveyReport
@@ -49,8 +49,9 @@ def report_markdown(report: Report, story: str = "") -> str:
         )
     lines.append("")
     if report.geometric_mean is not None:
-        general = config_text(report.general, report.general_template)
-        lines.append(f"Geometric mean {report.geometric_mean:.2f}×. General configuration: {general}.")
+        lines.append(
+            f"Geometric mean {report.geometric_mean:.2f}×. General configuration: {general_text(report)}."
+        )
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     lines.append(
         f"{sum(report.evaluations.values())} evaluations ({counts}) "
