@@ -120,12 +120,12 @@ def test_no_builders_means_that_the_device_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("evals = 1.5", "evals = 1.5 is not a int"),
-        ('evals = "5"', "evals = '5' is not a int"),
-        ("evals = true", "evals = True is not a int"),
-        ("cache = 1", "cache = 1 is not a bool"),
-        ("time = true", "time = True is not a float"),
-        ("search = 3", "search = 3 is not a str"),
+        ("evals = 1.5", "evals must be a whole number, got 1.5"),
+        ('evals = "5"', "evals must be a whole number, got '5'"),
+        ("evals = true", "evals must be a whole number, got True"),
+        ("cache = 1", "cache must be true or false, got 1"),
+        ("time = true", "time must be a number, got True"),
+        ("search = 3", "search must be a text, got 3"),
         ("evils = 3", "unknown key 'evils'; known are backend"),
         ("evals = ", "cannot be read"),
         ("evals = 0", "evals must be at least 1"),
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     [("EVALS", "many"), ("EVALS", "1.5"), ("TIME", "soon"), ("CACHE", "perhaps"), ("SEED", "0x")],
 )
 def test_what_the_environment_must_not_say(tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(BadInput, match=f"TUNESMITH_{name}='{text}'"):
+    with pytest.raises(BadInput, match=rf"TUNESMITH_{name} must be .*, got '{text}'"):
         resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
 
 
@@ -165,6 +165,15 @@ def test_what_the_environment_must_not_say(tmp_path: Path, name: str, text: str)
 def test_numbers_out_of_range_in_the_environment(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(BadInput, match=f"{name.lower()} must be at least"):
         resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("SEDE", "SEED"), ("EVAL", "EVALS"), ("CACHEDIR", "CACHE_DIR"), ("seed", "SEED")]
+)
+def test_a_variable_that_is_nearly_a_setting_is_refused(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(BadInput, match=f"TUNESMITH_{name}, which is no setting") as refused:
+        resolved(tmp_path, environment={f"TUNESMITH_{name}": "3"})
+    assert f"TUNESMITH_{meant}?" in (refused.value.hint or "")
 
 
 def test_variables_of_others_do_not_matter(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.core.errors import BadInput
+from tunesmith.core.expr.grammar import suggestion
 
 FILE = "tunesmith.toml"
 
@@ -54,6 +56,7 @@ _TALK = (("rounds", 1), ("tokens", 1), ("money", 0))
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig)}
+_KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def resolve(
@@ -67,6 +70,7 @@ def resolve(
         cache_dir=str(Path(home) / "tunesmith"), library_dir=str(Path(data) / "tunesmith" / "library")
     )
     config = replace(config, **_from_file((folder or Path.cwd()) / FILE))
+    _refuse_misspelt(environment)
     for name in _TYPES:
         text = environment.get(f"TUNESMITH_{name.upper()}")
         if text:
@@ -121,6 +125,20 @@ def _sound(config: RunConfig) -> RunConfig:
     return config
 
 
+def _refuse_misspelt(environment: Mapping[str, str]) -> None:
+    """A variable that is nearly ours would be ignored, and nobody would know."""
+    known = [name.upper() for name in (*_TYPES, "debug")]
+    for name in sorted(environment):
+        head, _, own = name.partition("TUNESMITH_")
+        if not head and own and own not in known:
+            close = difflib.get_close_matches(own.upper(), known, n=1, cutoff=0.75)
+            if close:
+                raise BadInput(
+                    f"the environment sets {name}, which is no setting",
+                    hint=f"did you mean TUNESMITH_{close[0]}? Otherwise unset it",
+                )
+
+
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -130,12 +148,16 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise BadInput(f"cannot be read: {error}", where=str(path)) from error
     for name, value in table.items():
         if name not in _TYPES:
-            raise BadInput(f"unknown key {name!r}; known are {', '.join(_TYPES)}", where=str(path))
+            raise BadInput(
+                f"unknown key {name!r}; known are {', '.join(_TYPES)}",
+                where=str(path),
+                hint=suggestion(name, _TYPES),
+            )
         kind = _kind(name)
         if isinstance(value, bool) != (kind is bool) or not isinstance(
             value, (int, float) if kind is float else kind
         ):
-            raise BadInput(f"{name} = {value!r} is not a {kind.__name__}", where=str(path))
+            raise BadInput(f"{name} must be {_KINDS[kind]}, got {value!r}", where=str(path))
     return table
 
 
@@ -145,7 +167,8 @@ def _from_text(name: str, text: str) -> Any:
         return _BOOLS[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError) as error:
         raise BadInput(
-            f"the environment says TUNESMITH_{name.upper()}={text!r}, not a {kind.__name__}"
+            f"TUNESMITH_{name.upper()} must be {_KINDS[kind]}, got {text!r}",
+            hint="correct it in the environment, or unset it",
         ) from error
 
 
