@@ -78,6 +78,25 @@ def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Path) -> None:
         casting.prompts_for("mailbox", str(tmp_path / "none"))
 
 
+def test_prompts_that_nobody_would_read_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "plannner.md").write_text("Plan well.")
+    with pytest.raises(BadInput, match=r"it has plannner\.md"):
+        casting.prompts_for("mailbox", str(tmp_path))
+    (tmp_path / "single.md").write_text("Of another strategy.")
+    assert casting.prompts_for("mailbox", str(tmp_path))["planner"] == own_prompt("planner")
+    (tmp_path / "planner.md").write_text(" \n")
+    with pytest.raises(BadInput, match="this file is empty") as refused:
+        casting.prompts_for("mailbox", str(tmp_path))
+    assert refused.value.where == str(tmp_path / "planner.md")
+
+
+def test_a_recording_that_is_not_there_is_refused_before_a_run(tmp_path: Path) -> None:
+    casting.prepare(f"recorded:{tmp_path}")
+    with pytest.raises(BadInput, match="there is no folder") as refused:
+        casting.prepare(f"author=recorded:{tmp_path / 'gone'}")
+    assert refused.value.hint == "name what --record DIR has written, or the folder of a mailbox"
+
+
 def test_a_strategy_has_its_own_roles_and_words(tmp_path: Path) -> None:
     (tmp_path / "author_rewrite.md").write_text("Write one.")
     (tmp_path / "author.md").write_text("Write many.")

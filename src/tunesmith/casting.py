@@ -14,6 +14,7 @@ from tunesmith.core.conversation import Conversation
 from tunesmith.core.dialogue import Model, Role
 from tunesmith.core.errors import BadInput, bug_text
 from tunesmith.core.offers import Catalogue
+from tunesmith.core.strategy import STRATEGIES
 from tunesmith.core.talking import Talking
 from tunesmith.roles import catalogue_of, roles, signature_fault
 from tunesmith.store import explained
@@ -54,6 +55,8 @@ def prompts_for(spec: str, folder: str, strategy: str = "template") -> dict[Role
             f"--prompts names a folder, there is no folder {folder!r}",
             hint=f"it may hold {', '.join(f'{name}.md' for name in names.values())}",
         )
+    if folder:
+        _refuse_unread(own)
     found: dict[Role, str] = {}
     for role in played(spec, strategy):
         file = own / f"{names[role]}.md"
@@ -61,7 +64,26 @@ def prompts_for(spec: str, folder: str, strategy: str = "template") -> dict[Role
             found[role] = file.read_text("utf-8") if folder and file.exists() else own_prompt(names[role])
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"cannot be read: {error}", where=str(file)) from error
+        if not found[role].strip():
+            raise BadInput(
+                "the words for a role must say something, this file is empty",
+                where=str(file),
+                hint="write them, or remove the file: ours take its place",
+            )
     return found
+
+
+def _refuse_unread(folder: Path) -> None:
+    """A folder whose files nobody would read; it may hold those of all strategies, and others beside them."""
+    known = sorted({f"{prompt_name(role, s)}.md" for s in STRATEGIES for role in roles_of(s)})
+    there = [file.name for file in folder.glob("*.md")]
+    if not set(there) & set(known):
+        got = f"; it has {', '.join(sorted(there))}" if there else ""
+        raise BadInput(
+            f"--prompts names a folder with one of {', '.join(known)} or more{got}",
+            where=str(folder),
+            hint="name the files so, or leave --prompts out",
+        )
 
 
 def prepare(spec: str, strategy: str = "template") -> None:

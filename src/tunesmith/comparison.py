@@ -115,15 +115,9 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
     """Everything that can be refused before anything is written."""
     talking = [arm for arm in arms if ARMS[arm].talks]
     if talking:
-        roles = _models(talking, config.model)
+        _models(talking, config.model)
         for arm in talking:
             casting.prepare(model_of(arm, config.model), ARMS[arm].strategy)
-        for base in {Path(spec.rest) for spec in roles if spec.kind == "recorded"}:
-            if not base.is_dir():
-                raise BadInput(
-                    f"the recording is a folder, there is no folder {str(base)!r}",
-                    hint="name what --record DIR of a comparison has written: it has PROBLEM/ARM-N below it",
-                )
     registry.searcher(config.search)
     specs = {registry.backend_for(language, config.backend) for language in languages}
     for spec in specs:

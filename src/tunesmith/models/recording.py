@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tunesmith.core.codec import Malformed, decode, encode
 from tunesmith.core.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, Request, Usage
+from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Settings, Started
 from tunesmith.models.letters import letter
 
@@ -77,6 +78,14 @@ class Player:
     _given: Counter[str] = field(default_factory=Counter, init=False)
     _known: dict[str, list[tuple[str, Reply | NoReply]]] | None = field(default=None, init=False)
     _has_noted: bool = field(default=False, init=False)
+
+    def prepare(self) -> None:
+        """Before a run: a folder that is not there would be a model that never answers."""
+        if not self.folder.is_dir():
+            raise BadInput(
+                f"the recording is a folder, there is no folder {str(self.folder)!r}",
+                hint="name what --record DIR has written, or the folder of a mailbox",
+            )
 
     def skip(self, dialogue: Iterable[Exchange]) -> None:
         """What a run was told before it was interrupted is not told again."""
