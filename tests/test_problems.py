@@ -120,6 +120,15 @@ def test_headers_of_headers_are_found_wherever_one_stands(
         load_problem(Path(".."))
 
 
+def test_a_kernel_source_in_place_of_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "my kernel.cl").write_text("__kernel void k() {}")
+    with pytest.raises(BadInput, match="this is a source") as refused:
+        load_problem(tmp_path / "my kernel.cl")
+    assert f"tunesmith init '{tmp_path / 'my kernel.cl'}'" in (refused.value.hint or "")
+    with pytest.raises(BadInput, match="there is no such file"):
+        load_problem(tmp_path / "gone.cl")
+
+
 def test_include_folders_must_be_there(cuda: Path) -> None:
     tiny.spoil(cuda / "problem.toml", '"../include"', '"../include", "../nowhere"')
     with pytest.raises(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from tunesmith.core.files.workloads_file import with_workloads
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.template import Template
 from tunesmith.expert.reading.signature import missing_entry, signature_faults
+from tunesmith.expert.reading.source import is_source_name
 from tunesmith.store import RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
@@ -91,6 +93,12 @@ def read_text(path: Path, missing: str = "correct the name; it counts from the p
 def load_problem(path: Path) -> tuple[Problem, Files]:
     if path.is_dir():
         path = path / PROBLEM_FILE
+    if is_source_name(path.name) and path.is_file():
+        raise BadInput(
+            f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source",
+            where=str(path),
+            hint=f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}",
+        )
     files = Files(path.parent)
     text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
     find_header = HeaderFolders(files.root, files.root).find

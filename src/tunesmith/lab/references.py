@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.errors import BadInput
 from tunesmith.core.messages import Draw, Expected, Failed, Refer
-from tunesmith.core.plan import Plan
+from tunesmith.core.plan import Plan, show_sizes
 from tunesmith.core.problem import Problem
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.lab.python_code import fault
@@ -82,10 +82,12 @@ class References:
             reply, blobs = self._worker.request(request, deadline=REFERENCE_SECONDS)
         except WorkerTimedOut as error:
             raise BadInput(
-                f"{path} took more than {REFERENCE_SECONDS:.0f} s on {dict(case.sizes)}"
+                f"{path} took more than {REFERENCE_SECONDS:.0f} s at {show_sizes(dict(case.sizes))}"
             ) from error
         except WorkerDied as error:
-            raise BadInput(f"{path} ended its process on {dict(case.sizes)}: {error}") from error
+            raise BadInput(
+                f"{path} ended its process at {show_sizes(dict(case.sizes))}: {error}", hint=USER_CODE_HINT
+            ) from error
         if isinstance(reply, Failed):
             raise BadInput(reply.message, hint=USER_CODE_HINT)
         assert isinstance(reply, Expected)

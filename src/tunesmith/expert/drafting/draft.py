@@ -189,7 +189,10 @@ def _about_role(argument: DraftArgument) -> str:
     if argument.role == "input" and not parameter.read:
         return "the kernel does not seem to use it"
     if argument.role == "input" and argument.element is not None and TYPES[argument.element].kind != "float":
-        return 'if these are indices, say which are valid: range = [low, high], or inputs = "inputs.py:make"'
+        return (
+            "tested with 0 to 100: if they are others (negative, indices), say range = [low, high], "
+            'or inputs = "inputs.py:make"'
+        )
     return ""
 
 
@@ -216,7 +219,8 @@ def _launch_table(
 def _size_tables(arguments: Sequence[DraftArgument]) -> Iterator[str]:
     sizes = [argument.name for argument in arguments if argument.role == "size"]
     yield "[contract]" + _comment(
-        "what callers promise: the smallest and the largest, and multiple_of where true"
+        "what callers promise: the smallest and the largest, and multiple_of where true; "
+        "add sizes that only shapes or the launch have"
     )
     if not sizes:
         yield "# No parameter looks like a size: name one here, for the shapes and the launch."

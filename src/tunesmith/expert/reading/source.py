@@ -27,10 +27,14 @@ _USING = re.compile(r"\busing\s+([^\W\d]\w*)\s*=\s*([\w:][\w:\s]*?)\s*;")
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+([^\W\d]\w*)")
 
 
+def is_source_name(file_name: str) -> bool:
+    return PurePath(file_name).suffix.lower() in _SUFFIXES
+
+
 def language_of(file_name: str) -> Language:
     """The language a file's name promises."""
     suffix = PurePath(file_name).suffix.lower()
-    if suffix in _SUFFIXES:
+    if is_source_name(file_name):
         return _SUFFIXES[suffix]
     raise BadInput(
         f"the name of a kernel source must end in {', '.join(_SUFFIXES)}; got {suffix or 'no ending'!r}",
