@@ -49,7 +49,9 @@ app = typer.Typer(
 @app.command()
 def init(
     kernel_file: Annotated[Path, typer.Argument(metavar="KERNEL_FILE", help="The source of your kernel.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the draft.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--out", "--output", help="Folder for the draft.")
+    ] = None,
     entry: Annotated[str | None, typer.Option(help="Which kernel, when the file has several.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,7 +103,9 @@ def check(
 @app.command()
 def template(
     problem: ProblemFile,
-    out: Annotated[Path | None, typer.Option(help="The file to write; by default stdout.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The file to write; by default stdout.")
+    ] = None,
     moves: Annotated[str | None, typer.Option(help="Only these, separated by commas; see `explain`.")] = None,
     backend: Backend = None,
     device: DeviceName = None,

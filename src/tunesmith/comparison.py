@@ -213,7 +213,7 @@ def _read_plan(folder: RunFolder) -> Plan:
     with explained("read the plan", where):
         data = where.read_bytes()
     try:
-        plan = decode(data, Plan)
+        plan = decode(data, Plan, "plan of a comparison")
     except Malformed as error:
         raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED) from error
     unknown = [arm for arm in plan.arms if arm not in ARMS]

@@ -153,6 +153,8 @@ class Progress:
     def _surveying(self, state: State) -> str:
         found = [s for s in state.surveyed if s.config is not None]
         unable = sum(s.unable for s in found)
+        if not planned(state):
+            return "built the original"
         return f"built {len(found)} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
 
     def _searching(self, state: State) -> str:

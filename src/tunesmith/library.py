@@ -44,7 +44,7 @@ class Library:
         try:
             if path.stat().st_size > LARGEST:
                 raise BadInput(f"larger than {LARGEST >> 20} MiB, so no entry of ours", where=str(path))
-            entry = decode(path.read_bytes(), Entry)
+            entry = decode(path.read_bytes(), Entry, "library entry")
         except FileNotFoundError as error:
             raise BadInput(
                 f"there is no {name!r} in the library", where=str(self.folder), hint=LIST

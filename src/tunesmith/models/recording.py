@@ -66,7 +66,7 @@ def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
 
 def read_about(folder: Path) -> About:
     file = folder / ABOUT
-    return decode(file.read_bytes(), About) if file.exists() else About()
+    return decode(file.read_bytes(), About, "recording") if file.exists() else About()
 
 
 @dataclass
