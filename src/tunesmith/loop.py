@@ -103,8 +103,9 @@ class Loop:
 
     def _admit_given(self, own: Candidate) -> None:
         """Nobody drafted it, so there is no author to send it back to, and no gate."""
-        space, count = self.templates.of(own).space, len(self.templates.configs(own))
-        self._append(Admitted(own.template, count, space.combinations, own.id))
+        template, count = self.templates.of(own), len(self.templates.configs(own))
+        combinations = template.space.combinations
+        self._append(Admitted(own.template, count, combinations, own.id, baking=template.baking))
 
     def _decide(self) -> None:
         """Where templates are written, what is known of the best so far tells what is written next."""
@@ -171,7 +172,8 @@ class Loop:
         if passed.rules:
             digest = self.templates.keep(guarded(template.source, passed.rules, template.path))
             count = len(self.templates.configs(Candidate(draft.id, digest)))
-        return Admitted(digest, count, template.space.combinations, draft.id, passed.rules)
+        combinations = template.space.combinations
+        return Admitted(digest, count, combinations, draft.id, passed.rules, template.baking)
 
     # -- searching ----------------------------------------------------------------------------------
 

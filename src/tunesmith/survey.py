@@ -62,7 +62,7 @@ class Survey:
         own = Candidate("", given.digest)
         if self._state.admitted is None:
             count = len(self.templates.configs(own))
-            self._append(Admitted(given.digest, count, given.space.combinations))
+            self._append(Admitted(given.digest, count, given.space.combinations, baking=given.baking))
         return own
 
     def _drafted(self) -> Candidate | None:

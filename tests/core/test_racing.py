@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.samples import a_problem, config, finalist, outcome, state_of, verified
 from tunesmith.core import choose
-from tunesmith.core.events import Settings, Verified
+from tunesmith.core.events import Admitted, Settings, Verified
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.racing import (
     DEVIATIONS,
@@ -78,6 +78,16 @@ def test_the_best_in_general_run_everywhere_and_the_best_of_a_workload_there() -
     }
     assert general_entries(PROBLEM, state) == [A, B]
     assert next_heat(*state.searched()) == {A: BOTH, B: BOTH, C: ("small",), E: ("wide",)}
+
+
+def test_one_with_sizes_built_in_contends_at_its_workloads_alone() -> None:
+    baking = Admitted("t", 12, 12, baking=("d if VEC == 2 else 0",))
+    found = (searched(1, E, 3.0, 3.0), searched(2, A, 2.0, 2.0), searched(3, B, 1.9, 1.9))
+    assert [c for c, (_, is_general) in entered(state_of(baking, *found)).items() if is_general] == [A, B]
+    assert entered(state_of(baking, *found))[E] == ({"small", "wide"}, False)
+    alone = (searched(1, E, 3.0, 3.0), searched(2, A, WRONG, WRONG))
+    assert entered(state_of(baking, *alone)) == {E: ({"small", "wide"}, True)}
+    assert next(iter(entered(state_of(*found)))) == E  # a journal that does not say: as it was
 
 
 def test_the_first_are_the_best_by_weight() -> None:

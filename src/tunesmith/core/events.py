@@ -142,6 +142,7 @@ class Admitted:
     combinations: int
     candidate: str = ""  # empty: the one given
     rules: tuple[Combination, ...] = ()  # found wrong by the gate: the text forbids them
+    baking: tuple[str, ...] = ()  # its defines that may put sizes into a build
 
 
 @dataclass(frozen=True)

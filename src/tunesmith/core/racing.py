@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tunesmith.core.digest import seed_of
+from tunesmith.core.expr import parse
 from tunesmith.core.outcome import Outcome, Result, Status, Timing
 from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
@@ -64,7 +66,8 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Entry]:
     """The `count` best in general, then the best of each workload; none that nobody would bet on.
 
     One that fails its long look, there or anywhere, gives its place to the next in line, as long as the
-    patience lasts; then those that have raced are all there will be.
+    patience lasts; then those that have raced are all there will be. One with sizes built in serves nobody
+    else, so it contends in general only where all are such.
     """
     raced = merged(state)
     fell = {(config, name) for config, found in raced.items() for name, r in found.items() if not r.ok}
@@ -84,7 +87,11 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Entry]:
         for o, found in field
         if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
     ]
-    ranked = _best(((s, o) for o, found in everywhere if (s := score(problem, found)) is not None), margin)
+    defines = {c.id: c.admitted.baking for c in state.candidates if c.admitted is not None}
+    serving = [(o, found) for o, found in everywhere if not _is_baked(o.trial.config, defines)]
+    if not any(score(problem, found) is not None for _, found in serving):
+        serving = everywhere
+    ranked = _best(((s, o) for o, found in serving if (s := score(problem, found)) is not None), margin)
     for outcome in _distinct(ranked, count):
         entry = _enter(chosen, outcome)
         entry.is_general = True
@@ -96,6 +103,15 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Entry]:
         for outcome in _distinct(here, PER_WORKLOAD, name):
             _enter(chosen, outcome).workloads.add(name)
     return chosen
+
+
+def _is_baked(config: Config | None, defines: Mapping[str, tuple[str, ...]]) -> bool:
+    return config is not None and _names_sizes(defines.get(config.candidate, ()), config)
+
+
+@lru_cache(maxsize=4096)
+def _names_sizes(defines: tuple[str, ...], config: Config) -> bool:
+    return any(parse(text).bind(config.as_dict()).names for text in defines)
 
 
 def general_entries(problem: Problem, state: State) -> list[Config]:

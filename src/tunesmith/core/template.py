@@ -80,6 +80,12 @@ class Template:
         own = replace(self.default, candidate=candidate)
         return replace(self, space=replace(self.space, candidate=candidate), default=own)
 
+    @property
+    def baking(self) -> tuple[str, ...]:
+        """The defines that may put sizes into a build, as they are written."""
+        own = {param.name for param in self.space.params}
+        return tuple(e.text for _, e in self.defines if not e.names <= own)
+
     def bakes_sizes(self, config: Config) -> bool:
         """Whether a build of this configuration serves one size only."""
         return any(e.bind(config.as_dict()).names for _, e in self.defines)
