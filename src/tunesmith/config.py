@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.core.errors import BadInput
-from tunesmith.core.expr.grammar import suggestion
 
 FILE = "tunesmith.toml"
 
@@ -131,6 +129,8 @@ def _refuse_misspelt(environment: Mapping[str, str]) -> None:
     for name in sorted(environment):
         head, _, own = name.partition("TUNESMITH_")
         if not head and own and own not in known:
+            import difflib  # here, so that `--help` stays quick
+
             close = difflib.get_close_matches(own.upper(), known, n=1, cutoff=0.75)
             if close:
                 raise BadInput(
@@ -148,6 +148,8 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise BadInput(f"cannot be read: {error}", where=str(path)) from error
     for name, value in table.items():
         if name not in _TYPES:
+            from tunesmith.core.expr.grammar import suggestion
+
             raise BadInput(
                 f"unknown key {name!r}; known are {', '.join(_TYPES)}",
                 where=str(path),
