@@ -11,7 +11,7 @@ from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import Malformed, decode, encode
 from tunesmith.core.errors import BadInput, TunesmithError, bug_text
-from tunesmith.core.library import FORMAT, NAME, Entry, entries_of, matches, ranked, with_past
+from tunesmith.core.library import FORMAT, NAME, Entry, entries_of, matches, ranked, united, with_past
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
@@ -108,8 +108,10 @@ def keep_winners(
         date = ended.isoformat(timespec="seconds")
         kept = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
         others = library.entries() if kept else []
+        there = {entry.name: entry for entry in others}
         for entry in kept:
-            library.put(with_past(entry, others))
+            own = with_past(entry, others)
+            library.put(united(own, there[own.name]) if own.name in there else own)
     except OSError as error:
         return [f"not kept: {library.folder}: {error.strerror or error}"]
     except TunesmithError as error:

@@ -35,6 +35,7 @@ from tunesmith.core.library import (
     matches,
     ranked,
     signature_of,
+    united,
     with_past,
 )
 from tunesmith.core.problem import Problem
@@ -106,10 +107,17 @@ def test_the_same_run_gives_the_same_name_and_other_sizes_another() -> None:
     assert entries(problem=other)[0].name != entries()[0].name
 
 
-def test_blanks_and_line_ends_make_no_other_kernel_and_everything_else_does() -> None:
+def test_comments_blanks_and_line_ends_make_no_other_kernel_and_everything_else_does() -> None:
     again = KERNEL.replace("\n", "  \r\n") + "\n\n"
     assert kernel_digest(a_problem_with(again)) == kernel_digest(OWN)
-    assert kernel_digest(a_problem_with(KERNEL.replace("int d", "int  d"))) != kernel_digest(OWN)
+    assert kernel_digest(a_problem_with(KERNEL.replace("int d", "int  d"))) == kernel_digest(OWN)
+    told = f"// who wrote it\n/* and\n   when */\n{KERNEL}".replace("int d", "int d /* a row */")
+    assert kernel_digest(a_problem_with(told)) == kernel_digest(OWN)
+    assert kernel_digest(a_problem_with(KERNEL.replace("int d", "long d"))) != kernel_digest(OWN)
+    assert kernel_digest(a_problem_with(f"#define TWO 2\n{KERNEL}")) != kernel_digest(OWN)
+    fake = replace(OWN, kernel=replace(OWN.kernel, language="fake", text='// op = "copy"'))
+    other = replace(fake, kernel=replace(fake.kernel, text='// op = "scale"'))
+    assert kernel_digest(fake) != kernel_digest(other), "the kernels of that language are comments"
     kernel = replace(OWN.kernel, defines=(("FAST", "1"),))
     assert kernel_digest(replace(OWN, kernel=kernel)) != kernel_digest(OWN)
     kernel = replace(OWN.kernel, headers=(("a.h", "int a;"),))
@@ -151,6 +159,18 @@ def test_a_run_that_only_searched_again_takes_over_who_wrote_the_template() -> N
     assert (again.name, again.moves, again.author) == ("again", ("lanes", "vector"), "a model")
     assert with_past(an_entry(moves=("own",)), [made]).moves == ("own",)
     assert with_past(an_entry(template="other"), [made]).moves == ()
+
+
+def test_a_short_search_does_not_cost_what_a_long_one_has_found() -> None:
+    long = an_entry(rows=((config(32), 1.2), (config(64), 0.0)), best=(config(32), config(64)), date="1")
+    short = an_entry(rows=((config(64), 0.1),), best=(config(64),), speedup=1.1, date="2")
+    found = united(short, long)
+    assert (found.speedup, found.date, found.best) == (long.speedup, "1", (config(32), config(64)))
+    assert dict(found.rows) == {config(32): 1.2, config(64): 0.1}, "the newer score"
+    assert united(replace(short, speedup=9.0), long).best == (config(64), config(32))
+    newer = united(replace(short, driver="another"), long)
+    assert (newer.speedup, newer.date, len(newer.rows)) == (1.1, "2", 2)
+    assert united(long, long) == long, "delivering twice changes nothing"
 
 
 def test_a_kept_template_can_do_without_values_that_are_wrong_here() -> None:

@@ -1,8 +1,8 @@
 """What outlives a run: a winning template with the kernel it is of, what it gave, and what is known of it.
 
-A kernel is known by its text and by its signature. Of the text, line ends and blanks behind lines do not
-count; nothing else is judged, since whoever changes a kernel may have changed what it computes. The signature
-is what a caller sees: with another type or argument it is another kernel.
+A kernel is known by its text and by its signature. Of the text, comments, line ends and how many blanks there
+are do not count; nothing else is judged, since whoever changes a kernel may have changed what it computes.
+The signature is what a caller sees: with another type or argument it is another kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
 from tunesmith.core.files.template_guard import guarded
-from tunesmith.core.known import best_of, rows_of, thinned
+from tunesmith.core.files.template_source import without_comments
+from tunesmith.core.known import FIRST, best_of, rows_of, thinned
 from tunesmith.core.ports import KEPT_MARK
 from tunesmith.core.problem import Argument, Problem
 from tunesmith.core.report import delivered_templates
@@ -25,6 +26,7 @@ from tunesmith.core.stats import geometric_mean
 
 FORMAT = 1  # counts changes of what an entry means
 KEPT_ROWS = 200
+_IDLE = re.compile(r" (?=[,;)])|(?<=\() ")  # blanks that part nothing, such as a comment leaves
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder, no dot in front
 
 
@@ -125,8 +127,9 @@ class Kept:
 def kernel_digest(problem: Problem) -> str:
     """Of everything that is compiled: the source, the user's own headers, and macros that are set for it."""
     kernel = problem.kernel
-    headers = [part for name, text in kernel.headers for part in (name, _normal(text))]
-    return digest_of(_normal(kernel.text), repr(kernel.defines), *headers)
+    code = str if kernel.language == "fake" else without_comments  # whose kernels are comments
+    headers = [part for name, text in kernel.headers for part in (name, _normal(code(text)))]
+    return digest_of(_normal(code(kernel.text)), repr(kernel.defines), *headers)
 
 
 def signature_of(problem: Problem) -> str:
@@ -158,6 +161,21 @@ def with_past(entry: Entry, others: Sequence[Entry]) -> Entry:
     if entry.moves or entry.author or not known:
         return entry
     return replace(entry, moves=known[0].moves, author=known[0].author)
+
+
+def united(entry: Entry, old: Entry) -> Entry:
+    """An entry in place of one of the same name: a short search must not cost what a long one has found. What
+    gave more stands first and is told of, unless driver or compiler have changed since; of a configuration
+    that both know, the newer score counts."""
+    same = (entry.driver, entry.compiler) == (old.driver, old.compiler)
+    better, other = (old, entry) if same and old.speedup > entry.speedup else (entry, old)
+    rows = dict(old.rows) | dict(entry.rows)
+    return replace(
+        better,
+        best=tuple(dict.fromkeys((*better.best, *other.best)))[:FIRST],
+        rows=tuple(thinned(list(rows.items()), KEPT_ROWS)),
+        files=entry.files,
+    )
 
 
 def entries_of(
@@ -217,7 +235,8 @@ def _name(entry: Entry) -> str:
 
 
 def _normal(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+    lines = (_IDLE.sub("", " ".join(line.split())) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 def _argument(argument: Argument) -> str:
