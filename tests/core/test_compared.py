@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -84,6 +83,12 @@ class TestFigures:
         half = 2.7764 * math.sqrt(0.625 / 5)
         assert [math.log(end) for end in own.interval] == pytest.approx([2 - half, 2 + half], rel=1e-3)
 
+    def test_runs_that_do_not_differ_have_no_interval(self) -> None:
+        planned = plan("expert", repeats=5)
+        found = compare(planned, ran(planned, {("p", "expert"): ["failed"] * 5}))
+        assert cell(found, "expert", "p").interval is None
+        assert cell(found, "expert", "p").deviation == 1.0
+
     def test_costs_are_unknown_where_one_is(self) -> None:
         planned = plan("template", repeats=2, model="mailbox")
         known = facts(requests=4, tokens=1000, dollars=0.5, tokens_by_length=1000)
@@ -125,12 +130,39 @@ class TestWords:
         assert found.pairs[0].chance == pytest.approx(1 / 3)
         words = said(found, "every run of template is faster")
         assert (
-            "at p (by chance alone this happens to 33% of pairs that are alike, which shows little)" in words
+            "at p (by chance alone this happens to 33 % of pairs that are alike, which shows little)" in words
         )
         assert "overlap at q" in words
         assert "2 pairs were looked at, 1 are apart; were all arms alike, about 0.67 would be" in said(
             found, "pairs were looked at"
         )
+
+    def test_two_repeats_at_three_problems_together_show_more_than_at_one(self) -> None:
+        planned = plan("template,expert", "p,q,r", repeats=2)
+        runs = {("p", "template"): [3.0, 4.0], ("p", "expert"): [1.0, 2.0]}
+        runs |= {("q", "template"): [6.0, 8.0], ("q", "expert"): [2.0, 4.0]}
+        runs |= {("r", "template"): [1.5, 2.0], ("r", "expert"): [1.0, 1.0]}
+        found = compare(planned, ran(planned, {place: [*values] for place, values in runs.items()}))
+        (over,) = found.contrasts
+        assert over.chance == pytest.approx(2 / 6**3, rel=1e-5)
+        assert over.ratio == pytest.approx((6 * math.sqrt(3)) ** (1 / 3), rel=1e-5)
+        words = said(found, "every run of template is faster")
+        assert "at p, q and r (by chance alone this happens to 33 % of pairs that are alike)" in words
+        assert "Together, over all problems: template is 2.18× as fast as expert in the mean" in words
+        assert "in 0.93 % of all comparisons like this." in words
+
+    def test_what_is_together_no_more_than_chance_is_called_so(self) -> None:
+        planned = plan("template,expert", "p,q,r", repeats=2)
+        runs = {("p", "template"): [3.0, 4.0], ("p", "expert"): [2.0, 1.0]}
+        runs |= {("q", "template"): [2.0, 4.0], ("q", "expert"): [6.0, 16.0]}
+        found = compare(
+            planned, ran(planned, {**runs, ("r", "template"): ["waiting"] * 2, ("r", "expert"): [1.0, 1.0]})
+        )
+        assert found.contrasts[0].chance > 0.5, "ahead at one, behind at the other"
+        words = said(found, "Together, at p and q: expert")
+        assert words.endswith("of all comparisons like this; that shows little.")
+        alone = compare(planned, ran(planned, {(p, a): ["waiting"] * 2 for p in "pqr" for a in planned.arms}))
+        assert alone.contrasts == ()
 
     def test_five_repeats_apart_show_something(self) -> None:
         planned = plan("template,expert", repeats=5)
@@ -178,7 +210,7 @@ def test_intervals_of_means_are_students() -> None:
         assert (found.high - found.value) / error == pytest.approx(quantile, rel=1e-3)
     assert mean_interval([[1.0]]) is None
     assert mean_interval([]) is None
-    assert mean_interval([[2.0, 2.0], [4.0, 4.0]]) == replace(found, value=3.0, low=3.0, high=3.0)
+    assert mean_interval([[2.0, 2.0], [4.0, 4.0]]) is None, "runs that do not differ tell nothing of the next"
     one = mean_interval([[1.0, 2.0, 3.0]])
     two = mean_interval([[1.0, 2.0, 3.0], [11.0, 12.0, 13.0]])
     assert one is not None

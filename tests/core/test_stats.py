@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.core.stats import Interval, geometric_mean, median, median_interval
+from tunesmith.core.stats import Interval, chance_apart, geometric_mean, median, median_interval
 
 positive = st.floats(1e-6, 1e6)
 
@@ -71,3 +71,27 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     assert 0.9 <= np.mean([i.low <= 1.0 <= i.high for i in intervals]) <= 0.99
     few, many = intervals[0], median_interval(rng.lognormal(0.0, 0.1, 500).tolist(), 7)
     assert many.high - many.low < (few.high - few.low) / 2
+
+
+def test_the_chance_that_alike_sides_are_as_far_apart() -> None:
+    apart = ([3.0, 4.0], [1.0, 2.0])
+    assert chance_apart([apart]) == pytest.approx(2 / 6)
+    assert chance_apart([apart, apart]) == pytest.approx(2 / 36)
+    assert chance_apart([apart, apart[::-1]]) == 1.0, "what one group says the other takes back"
+    assert chance_apart([([1.0], [1.0])]) == 1.0
+    assert chance_apart([([0.1, 0.3], [0.2])]) == 1.0, "equal sums in another order are equal"
+    assert chance_apart([([5.0, 6.0, 7.0], [1.0])]) == pytest.approx(1 / 4), "sides of other sizes"
+
+
+def test_where_deals_are_too_many_some_are_drawn() -> None:
+    rng = np.random.default_rng(5)
+    one, other = rng.normal(0.8, 1, 12).tolist(), rng.normal(0, 1, 12).tolist()
+    drawn = chance_apart([(one, other)])
+    assert drawn == chance_apart([(one, other)])
+    # By Student's test on the same values, which for normal ones is the same question.
+    gap = statistics.mean(one) - statistics.mean(other)
+    error = math.sqrt((statistics.variance(one) + statistics.variance(other)) / 12)
+    normal = math.erfc(abs(gap) / error / math.sqrt(2))
+    assert drawn == pytest.approx(normal, abs=0.03)
+    far = ([10.0 + i for i in range(12)], [float(i) / 10 for i in range(12)])
+    assert 0 < chance_apart([far]) < 1e-3

@@ -48,6 +48,7 @@ def test_tells_what_on_what_against_what_and_how_sure() -> None:
     assert result[1][:5] == ["p", "template", "2", "3.00×", "3.00 to 3.00"]
     assert result[3] == ["q", "template", "2", "2.45×", "1.00 to 6.00", "too few repeats", "1.00×", "1 of 2"]
     assert result[5][:2] == ["**all 2**", "template"]
+    assert rows(text, "Result")[-1] == ["template", "expert", "0.72×", "100 %"]
     assert [r[2] for r in rows(text, "Every run")[1:]] == [
         *("3.00×", "3.00×", "2.00×", "2.50×"),
         *("1.00×", "6.00×", "1.00×", "40.00×"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tunesmith.core.comparing import Plan, RunFacts, RunResult
-from tunesmith.core.stats import geometric_mean, mean_interval
+from tunesmith.core.stats import chance_apart, geometric_mean, mean_interval
 
 FREEDOM = 3  # degrees of it: with fewer a standard deviation is itself a dice roll, and the range is told
 ENOUGH = 5  # repeats of a problem from which on an interval is given
@@ -68,6 +68,17 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Contrast:
+    """Two arms over all problems together."""
+
+    first: str
+    second: str
+    ratio: float  # of their means: above 1, the first is faster
+    runs: int
+    chance: float  # of a difference this large, either way, were the arms alike at every problem
+
+
+@dataclass(frozen=True)
 class Comparison:
     plan: Plan
     runs: tuple[RunResult, ...]
@@ -75,6 +86,7 @@ class Comparison:
     overall: tuple[Cell, ...]
     common: tuple[str, ...]  # problems at which every arm has a run that counts: those of `overall`
     pairs: tuple[Pair, ...]
+    contrasts: tuple[Contrast, ...] = ()  # at the problems of `common`
 
     @property
     def unfinished(self) -> tuple[RunResult, ...]:
@@ -103,15 +115,19 @@ def compare(plan: Plan, runs: Sequence[RunResult]) -> Comparison:
         for first, second in combinations(plan.arms, 2)
         if (pair := _pair(problem, by_place[problem, first], by_place[problem, second])) is not None
     ]
-    return Comparison(plan, tuple(runs), tuple(cells), tuple(overall), common, tuple(pairs))
+    contrasts = [
+        _contrast(one, other, [(_logs(by_place[p, one]), _logs(by_place[p, other])) for p in common])
+        for one, other in combinations(plan.arms, 2)
+        if common
+    ]
+    return Comparison(plan, tuple(runs), tuple(cells), tuple(overall), common, tuple(pairs), tuple(contrasts))
 
 
 def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Cell:
     """`groups`: the runs of each problem."""
     planned = [run for group in groups for run in group]
     counted = [run for run in planned if run.counts]
-    logs = [[math.log(s) for s in _speedups(group)] for group in groups]
-    logs = [group for group in logs if group]
+    logs = [found for group in groups if (found := _logs(group))]
     every = [value for group in logs for value in group]
     facts = [run.facts for run in counted if run.facts is not None]
     won = [f for f in facts if f.refactoring is not None and f.search is not None]
@@ -137,6 +153,10 @@ def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Cell
 
 def _speedups(runs: Iterable[RunResult]) -> list[float]:
     return [run.speedup for run in runs if run.counts and run.speedup is not None]
+
+
+def _logs(runs: Iterable[RunResult]) -> list[float]:
+    return [math.log(speedup) for speedup in _speedups(runs)]
 
 
 def _deviation(groups: Sequence[Sequence[float]]) -> float | None:
@@ -187,6 +207,12 @@ def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult])
     # Of all ways to deal the runs to two arms, two keep the fast ones together.
     chance = 2 / math.comb(len(one) + len(other), len(one))
     return Pair(problem, *names, ahead, min(1.0, chance))
+
+
+def _contrast(first: str, second: str, groups: Sequence[tuple[list[float], list[float]]]) -> Contrast:
+    ratio = _exp(_mean(_mean(one) - _mean(other) for one, other in groups))
+    runs = sum(len(one) + len(other) for one, other in groups)
+    return Contrast(first, second, ratio, runs, float(f"{chance_apart(groups):.6g}"))
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tunesmith.core.compared import ENOUGH, Comparison, Pair
+from tunesmith.core.compared import ENOUGH, Comparison, Contrast, Pair
 from tunesmith.core.comparing import ARMS
 
 CHANCE = 0.05  # a separation that chance brings more often than this shows little
@@ -86,7 +86,11 @@ def _pairs(found: Comparison) -> tuple[str, ...]:
     by_arms: dict[tuple[str, str], list[Pair]] = {}
     for pair in found.pairs:
         by_arms.setdefault((pair.first, pair.second), []).append(pair)
-    lines = [_of_two(first, second, pairs) for (first, second), pairs in by_arms.items()]
+    over = {(c.first, c.second): c for c in found.contrasts}
+    where = (
+        "over all problems" if len(found.common) == len(found.plan.problems) else f"at {listed(found.common)}"
+    )
+    lines = [_of_two(*arms, pairs, over.get(arms), where) for arms, pairs in by_arms.items()]
     apart = [pair for pair in found.pairs if pair.ahead]
     if apart and len(found.pairs) > 1:
         expected = sum(pair.chance for pair in found.pairs)
@@ -97,20 +101,40 @@ def _pairs(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _of_two(first: str, second: str, pairs: Sequence[Pair]) -> str:
+def _of_two(first: str, second: str, pairs: Sequence[Pair], over: Contrast | None, where: str) -> str:
+    """Problem by problem, and what that comes to together."""
     parts: list[str] = []
     for ahead, other in ((first, second), (second, first)):
         if won := [pair for pair in pairs if pair.ahead == ahead]:
             chance = max(pair.chance for pair in won)
-            little = ", which shows little" if chance > CHANCE else ""
+            little = ", which shows little" if chance > CHANCE and len(won) == 1 else ""
             parts.append(
                 f"every run of {ahead} is faster than every run of {other} at "
-                f"{listed(pair.problem for pair in won)} (by chance alone this happens to {chance:.0%} of "
-                f"pairs that are alike{little})"
+                f"{listed(pair.problem for pair in won)} (by chance alone this happens to {percent(chance)} "
+                f"of pairs that are alike{little})"
             )
-    if over := [pair.problem for pair in pairs if not pair.ahead]:
-        parts.append(f"their ranges overlap at {listed(over)}, where the repeats do not tell them apart")
-    return f"{first} and {second}: {'; '.join(parts)}."
+    if alike := [pair.problem for pair in pairs if not pair.ahead]:
+        parts.append(f"their ranges overlap at {listed(alike)}, where the repeats do not tell them apart")
+    together = f" {_together(over, where)}" if over is not None and len(pairs) > 1 else ""
+    return f"{first} and {second}: {'; '.join(parts)}.{together}"
+
+
+def _together(over: Contrast, where: str) -> str:
+    ahead, other = (over.first, over.second) if over.ratio >= 1 else (over.second, over.first)
+    much = max(over.ratio, 1 / over.ratio)
+    little = "" if over.chance <= CHANCE else "; that shows little"
+    return (
+        f"Together, {where}: {ahead} is {much:.2f}× as fast as {other} in the mean; were the two alike, "
+        f"chance would set them as far apart, one way or the other, in {percent(over.chance)} of all "
+        f"comparisons like this{little}."
+    )
+
+
+def percent(chance: float) -> str:
+    """Never 0 %: there is always the one deal that was seen."""
+    if chance < 1e-4:
+        return "less than 0.01 %"
+    return f"{100 * chance:.0f} %" if chance >= 0.1 else f"{100 * chance:.2g} %"
 
 
 def _failures(found: Comparison) -> tuple[str, ...]:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
+
+EXACT = 200_000  # deals up to which all are looked at
+DEALS = 20_000  # of more, so many are drawn
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,8 @@ def median_interval(samples: Sequence[float], seed: int, resamples: int = 2000) 
 
 def mean_interval(groups: Sequence[Sequence[float]]) -> Interval | None:
     """Mean of the groups' means with its 95 % interval by Student's distribution, each group with a variance
-    of its own (Welch and Satterthwaite); None where a group has fewer than two values."""
+    of its own (Welch and Satterthwaite); None where a group has fewer than two values, or no value of any
+    group differs from the others: then nothing says how far the next one would be."""
     if not groups or any(len(group) < 2 for group in groups):
         return None
     means = [sum(group) / len(group) for group in groups]
@@ -59,10 +65,41 @@ def mean_interval(groups: Sequence[Sequence[float]]) -> Interval | None:
     ]
     point, variance = sum(means) / len(means), sum(parts)
     if not variance:
-        return Interval(point, point, point)
+        return None
     freedom = variance**2 / sum(p**2 / (len(g) - 1) for p, g in zip(parts, groups, strict=True))
     half = _student(freedom) * math.sqrt(variance)
     return Interval(point, point - half, point + half)
+
+
+def chance_apart(groups: Sequence[tuple[Sequence[float], Sequence[float]]], seed: int = 0) -> float:
+    """How often two sides that are alike differ as much as these, either way: the values of each group are
+    dealt anew to its sides, and the differences of their means added up over the groups."""
+    seen = abs(sum(sum(one) / len(one) - sum(other) / len(other) for one, other in groups))
+    if math.prod(math.comb(len(one) + len(other), len(one)) for one, other in groups) <= EXACT:
+        found: NDArray[np.float64] = np.zeros(1)
+        for one, other in groups:
+            found = (found[:, None] + _dealt(one, other)[None, :]).ravel()
+        return float(np.mean(np.abs(found) >= seen - _tolerance(groups)))
+    rng = np.random.default_rng(seed)
+    found = np.zeros(DEALS)
+    for one, other in groups:
+        values = rng.permuted(np.tile(np.asarray([*one, *other]), (DEALS, 1)), axis=1)
+        found += values[:, : len(one)].mean(axis=1) - values[:, len(one) :].mean(axis=1)
+    # What was seen is one of the deals.
+    return float((np.sum(np.abs(found) >= seen - _tolerance(groups)) + 1) / (DEALS + 1))
+
+
+def _dealt(one: Sequence[float], other: Sequence[float]) -> NDArray[np.float64]:
+    """The difference of the means for every way to deal the values."""
+    values = np.asarray([*one, *other], dtype=np.float64)
+    hands = np.asarray(list(combinations(range(len(values)), len(one))))
+    sums = values[hands].sum(axis=1)
+    return np.asarray(sums / len(one) - (values.sum() - sums) / len(other))
+
+
+def _tolerance(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """Sums in another order differ in their last digits."""
+    return 1e-9 * max(1.0, *(abs(value) for sides in groups for side in sides for value in side))
 
 
 def _student(freedom: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tunesmith.core.codec import encode
 from tunesmith.core.compared import ENOUGH, FREEDOM, Cell, Comparison, Costs
 from tunesmith.core.comparing import ARMS, Allowance, Plan, RunResult
-from tunesmith.core.comparison_words import devices, limits, listed
+from tunesmith.core.comparison_words import devices, limits, listed, percent
 from tunesmith.deliver.comparison_plots import rounds_svg, speedups_svg
 from tunesmith.deliver.markdown import cell as safe
 
@@ -20,7 +20,10 @@ _TERMS = {
     "Spread": "least to most of the runs at a problem; and the standard deviation of log speed-ups within "
     f"problems, as a factor (×/÷), where there are {FREEDOM} degrees of freedom for it (repeats − 1, added "
     "up over the problems).",
-    "Interval": f"95 % for the mean, given from {ENOUGH} repeats of every problem on.",
+    "Interval": f"95 % for the mean, given from {ENOUGH} repeats of every problem on, if they differ at all.",
+    "By chance": "were two arms alike at every problem, how often dealing their runs out anew would set "
+    "their means as far apart, one way or the other (a permutation test on log speed-ups, problem by "
+    "problem). Of several such figures some are small by chance.",
     "Success": "at one workload or more the interval of the verified speed-up lies above 1.01. A run that "
     "failed is no success and counts as 1.00×; one that is not finished does not count.",
     "Evaluations": "configurations or kernels that searches and gates tried, those that were wrong included.",
@@ -44,7 +47,15 @@ def comparison_plots(found: Comparison) -> dict[str, bytes]:
 
 def comparison_markdown(found: Comparison) -> str:
     lines = [f"# Comparison: {listed(found.plan.arms)}", "", *_what(found)]
-    lines += ["", "## Result", "", *_results(found), "", f"![Speed-ups of all runs]({PLOTS}/{_SPEEDUPS})"]
+    lines += [
+        "",
+        "## Result",
+        "",
+        *_results(found),
+        *_contrasts(found),
+        "",
+        f"![Speed-ups of all runs]({PLOTS}/{_SPEEDUPS})",
+    ]
     lines += ["", "## What this does and does not show", ""]
     lines += [f"- {safe_long(text)}" for text in limits(found)]
     lines += ["", "## What it cost", "", *_expenses(found)]
@@ -155,6 +166,18 @@ def _results(found: Comparison) -> list[str]:
     return lines
 
 
+def _contrasts(found: Comparison) -> list[str]:
+    """Arm against arm; of single runs nothing can be said."""
+    if not found.contrasts or found.plan.repeats == 1:
+        return []
+    where = "" if len(found.common) == len(found.plan.problems) else f", at {listed(found.common)}"
+    lines = ["", f"Arm against arm{where}:", ""]
+    lines += ["| arm | over | ratio of their means | by chance |", "|---|---|---:|---:|"]
+    for c in found.contrasts:
+        lines.append(f"| {c.first} | {c.second} | {ratio_text(c.ratio)} | {percent(c.chance)} |")
+    return lines
+
+
 def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}×"
 
@@ -169,7 +192,7 @@ def spread_text(cell: Cell) -> str:
 
 def interval_text(cell: Cell) -> str:
     if cell.interval is None:
-        return "too few repeats" if cell.counted else ""
+        return "" if not cell.counted else "no run differs" if cell.deviation == 1.0 else "too few repeats"
     return f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}"
 
 
