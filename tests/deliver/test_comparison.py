@@ -114,3 +114,25 @@ def test_the_data_have_it_all() -> None:
     assert found["comparison"]["plan"]["arms"] == ["template", "expert"]
     assert found["comparison"]["cells"][0]["costs"]["tokens"] is None
     assert any("runs failed" in text for text in found["limits"])
+
+
+def test_no_dot_hides_another_and_a_picture_says_on_what() -> None:
+    planned = plan("template,expert", "p,q", repeats=5)
+    runs: dict[tuple[str, str], list[RunFacts | float | str]] = {
+        ("p", "template"): ["failed"] * 5,
+        ("p", "expert"): [2.0, 2.001, 2.002, 3.0, 9.0],
+        ("q", "template"): ["waiting"] * 5,
+        ("q", "expert"): [1.0] * 5,
+    }
+    plots = comparison_plots(compare(planned, ran(planned, runs)))
+    space = "{http://www.w3.org/2000/svg}"
+    drawn = ElementTree.fromstring(plots["speed-ups.svg"])
+    places = [(float(d.get("cx") or 0), float(d.get("cy") or 0)) for d in drawn.findall(f"{space}circle")]
+    assert len(set(places)) == len(places) == 15
+    assert max(y for _, y in places[:5]) < min(y for _, y in places[5:10]), "each in the row of its arm"
+    assert "5 repeats; a bar is the geometric mean" in plots["speed-ups.svg"].decode()
+    assert "geometric mean over runs at p; on a device" in plots["gain-per-round.svg"].decode()
+    once = compare(plan(repeats=1), ran(plan(repeats=1), {("p", a): [1.0] for a in ("template", "expert")}))
+    picture = comparison_plots(once)["speed-ups.svg"].decode()
+    assert "one run each; a hollow dot" in picture
+    assert "0.998" not in picture, "an axis that shows noise as if it were much"

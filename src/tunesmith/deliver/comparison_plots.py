@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tunesmith.core.compared import Cell, Comparison
 from tunesmith.core.comparing import RunResult
+from tunesmith.core.comparison_words import listed
 from tunesmith.deliver.svg import (
     GRID,
     INK,
@@ -26,6 +27,8 @@ from tunesmith.deliver.svg import (
 
 WIDTH, LEFT, RIGHT, TOP = 940.0, 320.0, 800.0, 88.0
 ROW, BETWEEN = 24.0, 14.0  # an arm, and the gap between problems
+DOT = 8.0  # two that are closer lie one above the other
+LEAST_ROOM = 0.05  # beside the outermost: where all is alike nothing is blown up
 NARROW = 4.0  # ratios further apart than this are drawn by their logarithms
 
 
@@ -35,9 +38,12 @@ def speedups_svg(found: Comparison) -> bytes:
     strip = ROW * len(found.plan.arms) + BETWEEN
     bottom = TOP + strip * len(problems)
     title = "Verified speed-up over the original, run by run"
-    below = f"{found.plan.repeats} repeats; a bar is the geometric mean, a hollow dot a run that failed"
+    count = found.plan.repeats
+    often = "one run each" if count == 1 else f"{count} repeats"
+    bar = "" if count == 1 else "a bar is the geometric mean, "
+    below = f"{often}; {bar}a hollow dot a run that failed{_on(found)}"
     drawing = Drawing(WIDTH, bottom + 56, title, below)
-    drawing.heading(24, title, below)
+    drawing.heading(24, title, cut(below, WIDTH - 48, 12))
     speedups = [run.speedup for run in found.runs if run.counts and run.speedup is not None]
     x, y = _scale([1.0, *speedups], LEFT, RIGHT, 0.06), Linear(0, 1, bottom, TOP)
     x_axis(drawing, x, y, "speed-up over the original", "×", 7)
@@ -61,26 +67,45 @@ def _strip(drawing: Drawing, cell: Cell, runs: Sequence[RunResult], x: Scale, y:
     drawing.text(LEFT - 10, y + 4, cut(cell.arm, 108, 12), 12, colour, "end")
     if cell.least is not None and cell.most is not None and cell.least < cell.most:
         drawing.line(x.at(cell.least), y, x.at(cell.most), y, RULE, 1.2)
-    for run in runs:
-        if run.speedup is not None:
-            tip = f"{run.planned.place}: {times(run.speedup)}, {run.status}"
-            failed = run.status == "failed"
-            fill, stroke = (PAPER, colour) if failed else (colour, "")
-            drawing.circle(x.at(run.speedup), y, 4, fill, stroke, tip, 1 if failed else 0.7)
+    known = [(run, run.speedup) for run in runs if run.speedup is not None]
+    for (run, speedup), off in zip(known, _beside([x.at(s) for _, s in known]), strict=True):
+        tip = f"{run.planned.place}: {times(speedup)}, {run.status}"
+        failed = run.status == "failed"
+        fill, stroke = (PAPER, colour) if failed else (colour, "")
+        drawing.circle(x.at(speedup), y + off, 3.5, fill, stroke, tip, 1 if failed else 0.7)
     if cell.mean is not None:
-        drawing.line(x.at(cell.mean), y - 8, x.at(cell.mean), y + 8, INK, 2)
+        if cell.counted > 1:  # else it would hide the one dot
+            drawing.line(x.at(cell.mean), y - 8, x.at(cell.mean), y + 8, INK, 2)
         drawing.text(RIGHT + 10, y + 4, f"{times(cell.mean)}, {cell.successes}/{cell.counted}", 11, MUTED)
+
+
+def _beside(places: Sequence[float]) -> list[float]:
+    """How far above or below its line each dot lies, so that none hides another."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    heaps: list[list[int]] = []
+    for i in order:
+        if heaps and places[i] - places[heaps[-1][-1]] < DOT:
+            heaps[-1].append(i)
+        else:
+            heaps.append([i])
+    found = [0.0] * len(places)
+    for heap in heaps:
+        step = min(DOT - 1, (ROW - DOT) / max(len(heap) - 1, 1))
+        for place, i in enumerate(heap):
+            found[i] = step * (place - (len(heap) - 1) / 2)
+    return found
 
 
 def rounds_svg(found: Comparison) -> bytes:
     """A line for each arm over all problems, thin ones for each problem."""
     several = len(found.common) > 1
     title = "Best speed-up so far after each round"
-    below = "short measurements of the search; geometric mean over runs" + (
-        ", thin lines: one problem" if several else ""
-    )
+    whole = len(found.common) == len(found.plan.problems)
+    where = f" at {listed(found.common)}" if not (several and whole) else ""
+    thin = ", thin lines: one problem" if several else ""
+    below = f"short measurements of the search; geometric mean over runs{where}{thin}{_on(found)}"
     drawing = Drawing(WIDTH, 440, title, below)
-    drawing.heading(24, title, below)
+    drawing.heading(24, title, cut(below, WIDTH - 48, 12))
     common = [cell for cell in found.cells if cell.problem in found.common]
     shown = [*common, *(found.overall if several else ())]
     most = max((len(cell.rounds) for cell in shown), default=0)
@@ -112,6 +137,11 @@ def rounds_svg(found: Comparison) -> bytes:
     return drawing.render()
 
 
+def _on(found: Comparison) -> str:
+    names = dict.fromkeys(run.facts.device for run in found.runs if run.facts is not None)
+    return f"; on {listed(names)}" if names else ""
+
+
 def _colour(found: Comparison, arm: str) -> str:
     return PALETTE[found.plan.arms.index(arm) % len(PALETTE)]
 
@@ -120,5 +150,5 @@ def _scale(values: Sequence[float], start: float, end: float, edge: float) -> Sc
     low, high = min(values), max(values)
     if high / low >= NARROW:
         return Log(low * (1 - edge), high * (1 + edge), start, end)
-    room = max(high - low, 0.1) * edge
+    room = max((high - low) * edge, LEAST_ROOM)
     return Linear(low - room, high + room, start, end)
