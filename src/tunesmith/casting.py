@@ -164,6 +164,7 @@ def _models(who: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, Mo
             continue
         model = _model(spec, cast.folder, cast.wait, cast.note, cast.seconds)
         if isinstance(model, Player):
+            model.prepare()  # also of a run that goes on, maybe elsewhere
             model.skip(state.dialogue)
         made[spec] = model
     return {role: made[spec] for role, spec in who.items()}

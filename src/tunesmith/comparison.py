@@ -24,7 +24,6 @@ from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.ports import Listener
 from tunesmith.machine import temporary_scratch
-from tunesmith.models.names import Spec
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions
 from tunesmith.store import DAMAGED, RunFolder, explained
@@ -115,7 +114,7 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
     """Everything that can be refused before anything is written."""
     talking = [arm for arm in arms if ARMS[arm].talks]
     if talking:
-        _models(talking, config.model)
+        _check_models(talking, config.model)
         for arm in talking:
             casting.prepare(model_of(arm, config.model), ARMS[arm].strategy)
     registry.searcher(config.search)
@@ -136,18 +135,14 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
                 listener.note(f"planned without a device: {error}")
 
 
-def _models(arms: Sequence[str], model: str) -> list[Spec]:
-    """Of all arms, as their strategies have them; BadInput where one cannot do with those, or has none."""
-    found: list[Spec] = []
+def _check_models(arms: Sequence[str], model: str) -> None:
+    """BadInput where a strategy cannot do with those that are named, or has none."""
     for arm in arms:
-        own = played(model_of(arm, model), ARMS[arm].strategy) if model else {}
-        if not own:
+        if not (model and played(model_of(arm, model), ARMS[arm].strategy)):
             raise BadInput(
                 f"{', '.join(arms)}: a model is needed, and --model names none",
                 hint="add --model openai:NAME or another, or compare --strategies expert alone",
             )
-        found += own.values()
-    return found
 
 
 def _plan(

@@ -136,7 +136,10 @@ def _tells_what_it_saw(folder: Path) -> None:
     template, rewrite, single, expert = data(folder)["cells"]
     assert template["mean"] == pytest.approx(20000 / (200 * 68), rel=1e-4)
     assert template["successes"] == 1
-    assert template["refactoring"] * template["search"] == pytest.approx(template["mean"], rel=0.02)
+    assert template["refactoring"] * template["search"] == pytest.approx(template["mean"], rel=1e-5)
+    assert template["costs"]["of_budget"] < template["costs"]["evaluations"], "what the gate tries is extra"
+    assert template["costs"]["of_budget"] <= 12
+    assert rewrite["costs"]["of_budget"] == rewrite["costs"]["evaluations"] == 1
     assert template["refactoring"] == pytest.approx(20000 / (200 * 124), rel=0.02)
     assert (template["costs"]["requests"], single["costs"]["requests"]) == (3, 2)
     assert template["costs"]["dollars"] is None
@@ -278,6 +281,22 @@ def test_an_arm_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: 
     assert runs["template"].status == "finished"
     assert runs["template"].speedup == pytest.approx(20000 / (200 * 68), rel=1e-4)
     assert (tmp_path / "cmp" / "runs" / "tiny" / "expert-1" / "journal.jsonl").stat().st_mtime_ns == kept
+
+
+def test_an_arm_without_a_recording_is_no_failure_of_the_arm(tmp_path: Path) -> None:
+    """Its requests are not given up: the run waits until the recording is there."""
+    problem(tmp_path)
+    answered(tmp_path)
+    recorded = ("--model", "planner=recorded:box,author=recorded:box")
+    ended = tunesmith(tmp_path, *command(*recorded, arms="template,rewrite", repeats=1))
+    assert ended.code == 2, ended.err
+    assert "rewrite-1: the recording is a folder, there is no folder 'box/tiny/rewrite-1'" in ended.err
+    found = {r["planned"]["arm"]: r for r in data(tmp_path)["runs"]}
+    assert (found["template"]["status"], found["rewrite"]["status"]) == ("finished", "stopped")
+    for name in SAID["rewrite"]:
+        answer(tmp_path / "box" / "tiny" / "rewrite-1", name, "rewrite")
+    assert tunesmith(tmp_path, "compare", "--resume", "cmp").code == 0
+    assert speedups(tmp_path)["rewrite-1"] == pytest.approx(2.0, rel=0.02)
 
 
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:

@@ -80,11 +80,11 @@ class Player:
     _has_noted: bool = field(default=False, init=False)
 
     def prepare(self) -> None:
-        """Before a run: a folder that is not there would be a model that never answers."""
+        """Without its folder every request would be given up, as if a model had failed."""
         if not self.folder.is_dir():
             raise BadInput(
                 f"the recording is a folder, there is no folder {str(self.folder)!r}",
-                hint="name what --record DIR has written, or the folder of a mailbox",
+                hint="name what --record DIR has written, or a mailbox; it counts from the current folder",
             )
 
     def skip(self, dialogue: Iterable[Exchange]) -> None:
