@@ -70,7 +70,7 @@ def test_rounds_go_on_from_the_best_and_a_loser_is_left_behind() -> None:
         ("1", 3.0, 3.0, 1.5, True),
     ]
     assert (told.strategy, told.chain) == ("rewrite", None)
-    assert told.evaluations == {"ok": 3}
+    assert told.evaluations == {"ok": 3, "wrong": 1}, "a broken kernel is one, too"
 
 
 def test_what_planner_and_author_are_told() -> None:

@@ -35,6 +35,16 @@ def failing(detail: str) -> Report:
     return replace(REPORT, failures=(Failure({"BLOCK": 64}, "build_failed", detail),))
 
 
+def test_the_markdown_says_against_what_and_a_planners_reason_does_nothing() -> None:
+    text = report_markdown(replace(REPORT, reason="enough <img src=x> | **done**"))
+    assert "Before: the original, scale in kernel.cl, launched as its problem file says." in text
+    assert "those of the verification: rebuilt in a fresh process" in text
+    assert "<img" not in text
+    assert "**done**" not in text
+    kernels = report_markdown(replace(REPORT, strategy="rewrite"))
+    assert "2 evaluations (1 ok, 1 wrong) of kernels that were written; every configuration" in kernels
+
+
 def test_the_json_has_everything_a_claim_needs() -> None:
     table = json.loads(report_json(REPORT))
     assert table["problem"] == "scale"

@@ -24,7 +24,7 @@ class Costs:
 
     runs: int
     evaluations: float
-    searched: float
+    of_budget: float
     requests: float
     repairs: float
     tokens: float | None
@@ -186,7 +186,7 @@ def _costs(facts: Sequence[RunFacts]) -> Costs:
     return Costs(
         runs=len(facts),
         evaluations=_mean(f.evaluations for f in facts),
-        searched=_mean(f.searched for f in facts),
+        of_budget=_mean(f.of_budget for f in facts),
         requests=_mean(f.requests for f in facts),
         repairs=_mean(f.repairs for f in facts),
         tokens=_known([f.tokens for f in facts]),

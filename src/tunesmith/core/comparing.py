@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.core.budget import exhausted_budget
+from tunesmith.core.budget import evaluations, exhausted_budget
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Choice, verified_choice
 from tunesmith.core.dialogue import SINGLE
@@ -17,6 +17,7 @@ from tunesmith.core.report import judged_by
 from tunesmith.core.spending import no_more_rounds, spent, tokens_used
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
+from tunesmith.core.strategy import is_concrete
 from tunesmith.core.told import RoundReport, told
 
 FORMAT = 1  # counts changes of how a plan is written
@@ -207,10 +208,12 @@ class RunFacts:
     originals: tuple[OriginalTime, ...]
     workloads: tuple[WorkloadGain, ...]
     rounds: tuple[float, ...]  # the best so far after each, by short measurements
-    refactoring: float | None  # speed-up of the winning template before it is searched
-    search: float | None  # on top of that
+    refactoring: (
+        float | None
+    )  # speed-up of the winning template before it is searched, by a short measurement
+    search: float | None  # on top of that, up to the verified speed-up
     evaluations: int  # by searches and gates, what was wrong or turned away included
-    searched: int  # of these by searches: what the budget counts, but for concrete kernels, where it is all
+    of_budget: int  # of these, what the budget counts: what searches tried, or every concrete kernel
     requests: int
     unanswered: int
     repairs: int  # times an author was asked again within a round
@@ -261,7 +264,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     if gains:
         mean = geometric_mean([g.speedup for g in gains], [w.weight for w in problem.workloads])
     rounds = told(problem, state, templates)
-    refactoring, search = _attribution(choice, rounds)
+    refactoring, search = _attribution(choice, rounds, mean, is_concrete(state))
     outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
     outcomes += [state.baseline.outcome] if state.baseline else []
     kernels = sum(o.busy for o in outcomes)
@@ -278,7 +281,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         refactoring=refactoring,
         search=search,
         evaluations=sum(o.trial.purpose in ("search", "gate") for o in state.outcomes),
-        searched=sum(o.trial.purpose == "search" for o in state.outcomes),
+        of_budget=evaluations(state),
         requests=cost.requests,
         unanswered=sum(bool(e.failed) for e in state.dialogue),
         repairs=_repairs(state),
@@ -306,15 +309,20 @@ def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
     return tuple(found)
 
 
-def _attribution(choice: Choice, rounds: Sequence[RoundReport]) -> tuple[float | None, float | None]:
-    """Of the general winner, else of the first: what its template gave as it was written, and the rest."""
-    if not choice.configs():
+def _attribution(
+    choice: Choice, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
+) -> tuple[float | None, float | None]:
+    """Of the general winner, else of the first: what its template gave as it was written, and what is
+    verified on top of that. The best of many short measurements would not do: it is the luckiest, too."""
+    if not choice.configs() or verified is None:
         return None, None
+    if concrete:
+        return verified, 1.0
     own = choice.configs()[0].candidate
     won = next((r for r in rounds if any(d.template == own for d in r.drafts)), None)
-    if won is None or not won.default or won.speedup is None:
+    if won is None or not won.default:
         return None, None
-    return won.default, won.speedup / won.default
+    return won.default, verified / won.default
 
 
 def _repairs(state: State) -> int:

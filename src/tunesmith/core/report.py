@@ -138,6 +138,7 @@ class Report:
     so_far: SoFar | None = None  # of a run that is not finished
     strategy: str = "template"
     chain: ChainEnd | None = None  # linear: what the last kernel gave, whichever is delivered
+    kernel: str = ""  # the original: its function and its file
 
     @property
     def noun(self) -> str:
@@ -155,7 +156,8 @@ def build_report(
     """Without `template_of` nothing is explained; `templates` have the texts, and it, too."""
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
-    measured = Counter(o.status for o in state.searched())
+    kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
+    measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched()))
     # Before the end there is nothing to claim, not even that the original stays.
     choice = verified_choice(problem, state) if state.stopped else Choice(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
@@ -223,6 +225,7 @@ def build_report(
         so_far=so_far(problem, state),
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
+        kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
     )
 
 

@@ -27,7 +27,8 @@ _TERMS = {
     "Success": "at one workload or more the interval of the verified speed-up lies above 1.01. A run that "
     "failed is no success and counts as 1.00×; one that is not finished does not count.",
     "Evaluations": "configurations or kernels that searches and gates tried, those that were wrong included.",
-    "By searches": "of these, what the budget of evaluations counts: what a gate tries is extra.",
+    "Of the budget": "of these, what the budget of evaluations counts: every kernel that is written as it "
+    "stands; of a template what its search tried, while what the gate tried of it is extra.",
     "Repairs": "times an author was asked again within a round.",
     "GPU-seconds": "in which an evaluation had the device (baseline, trials, races, verification), builds it "
     "waited for included; without profiling.",
@@ -199,7 +200,7 @@ def interval_text(cell: Cell) -> str:
 def _expenses(found: Comparison) -> list[str]:
     head = [
         "evaluations",
-        "by searches",
+        "of the budget",
         "requests",
         "repairs",
         "tokens",
@@ -220,7 +221,7 @@ def _spent(costs: Costs) -> list[str]:
     kernels = UNKNOWN if costs.kernel_seconds is None else f"{costs.kernel_seconds:.3g}"
     return [
         f"{costs.evaluations:.0f}",
-        f"{costs.searched:.0f}",
+        f"{costs.of_budget:.0f}",
         f"{costs.requests:.1f}",
         f"{costs.repairs:.1f}",
         tokens_text(costs),
@@ -267,9 +268,10 @@ def _rounds(found: Comparison) -> list[str]:
 
 def _attribution(found: Comparison) -> list[str]:
     lines = [
-        "Of the runs that won: what the winner's template gave before anything was searched, and what the "
-        "search gave on top of that; by short measurements, geometric means. Below 1 for refactoring: as it "
-        "was written the template was slower than the original.",
+        "Of the runs that won: what the winner's template gave as it was written, by a short measurement, "
+        "and what the search gave on top of that, up to the verified speed-up; geometric means. A kernel "
+        "without parameters is refactoring alone. Below 1 for refactoring: as it was written the template "
+        "was slower than the original.",
         "",
         "| problem | arm | runs | refactoring | search |",
         "|---|---|---:|---:|---:|",

@@ -33,7 +33,7 @@ def report_markdown(report: Report, story: str = "") -> str:
     if report.survey is not None:
         lines += [f"For {_cell(report.device)}, which is not here{built}.", "", *_survey(report.survey)]
         return "\n".join(lines + _appendix(report)) + "\n"
-    lines += [f"{_cell(report.device)} ({_cell(report.driver)}){built}, {report.judged_by}.", ""]
+    lines += [f"{_cell(report.device)} ({_cell(report.driver)}){built}, {report.judged_by}.", *_what(report)]
     if report.origin:
         lines += [
             f"Retuned from {_cell(report.origin)}: nothing was written, its template was searched again.",
@@ -53,10 +53,13 @@ def report_markdown(report: Report, story: str = "") -> str:
             f"Geometric mean {report.geometric_mean:.2f}×. General configuration: {general_text(report)}."
         )
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
-    lines.append(
-        f"{sum(report.evaluations.values())} evaluations ({counts}) "
+    of = (
         f"of {report.space.get('feasible', 0)} feasible configurations, "
-        f"{report.space.get('combinations', 0)} combinations; {report.reason}. "
+        f"{report.space.get('combinations', 0)} combinations"
+    )
+    of = "of kernels that were written" if report.noun == "kernel" else of
+    lines.append(
+        f"{sum(report.evaluations.values())} evaluations ({counts}) {of}; {_cell(report.reason)}. "
         f"Verified on {report.verified_cases} fresh cases. {report.seconds:.1f} s."
     )
     if report.busy is not None:
@@ -85,6 +88,18 @@ def report_markdown(report: Report, story: str = "") -> str:
     if report.finished:
         lines += _what_mattered(report)
     return "\n".join(lines + _appendix(report)) + "\n"
+
+
+def _what(report: Report) -> list[str]:
+    """Against what, and how the figures came about."""
+    if not report.workloads or not report.kernel:
+        return [""]
+    return [
+        f"Before: the original, {_cell(report.kernel)}, launched as its problem file says. After: what is "
+        "delivered. Speed-ups and intervals are those of the verification: rebuilt in a fresh process, "
+        "checked on fresh cases, timed in alternation with the original.",
+        "",
+    ]
 
 
 def _rounds(report: Report) -> list[str]:
@@ -124,7 +139,8 @@ def _rounds(report: Report) -> list[str]:
 
 def _plan(r: RoundReport, noun: str) -> list[str]:
     """What was asked for and hoped for, and which part of the gain each stage has."""
-    lines = [f"What to change: {_cell(r.what)}"] if r.what else []
+    what = _cell(r.what)
+    lines = [f"What to change: {what}{'' if what.endswith(('.', '!', '?', ':')) else '.'}"] if r.what else []
     if r.expected is not None:
         lines.append(f"Hoped for: {r.expected:.2f}×.")
     if r.author:
