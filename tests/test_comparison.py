@@ -50,5 +50,6 @@ def test_an_arm_is_a_strategy_and_nothing_else(arm: str, strategy: str, linear: 
 def test_no_run_knows_of_another_and_the_plan_wins() -> None:
     found = told("template", 2)
     assert (found.cache, found.prior, found.library, found.wait) == (False, False, False, False)
+    assert found.ceilings, "what the device can do is no knowledge of another run"
     assert (found.evals, found.rounds, found.seed) == (40, 3, 1)
     assert (found.backend, found.device, found.builders) == ("fake", "d", 3)

@@ -44,6 +44,7 @@ class RunConfig:
     money: float | None = None  # dollars
     library: bool = True  # winning templates are kept, and offered when their kernel comes again
     library_dir: str = ""
+    ceilings: bool = False  # those kept of the device are used where the cache of timings is not
 
     @property
     def cache_file(self) -> Path:

@@ -177,7 +177,8 @@ class _Run:
         settings = state.settings
         use_cache = settings.use_cache and self.config.cache
         cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
-        kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if use_cache else None
+        ceilings = use_cache or settings.ceilings
+        kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None
         try:
             lab = registry.lab(
                 self.problem,

@@ -150,6 +150,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         strategy=strategies.named(config.strategy),
         linear=config.linear,
         library=config.library,
+        ceilings=config.ceilings,
     )
 
 

@@ -40,6 +40,7 @@ class Settings:
     strategy: Strategy = "template"
     linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
     library: bool = False  # whether winning templates are kept; journals from before there was one do not say
+    ceilings: bool = False  # those kept of the device are used, though timings of other runs are not
 
 
 @dataclass(frozen=True)
