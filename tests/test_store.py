@@ -35,7 +35,7 @@ from tunesmith.core.events import (
     Stopped,
 )
 from tunesmith.core.outcome import Status, Timing
-from tunesmith.store import FileJournal, RunFolder, SqliteCache, newest_run
+from tunesmith.store import PLAN, FileJournal, RunFolder, SqliteCache, newest_run, resume_command
 
 LONG = finalist(0, config(64), {"small": 2.0, "wide": 1.5})
 EVENTS: list[Event] = [
@@ -602,3 +602,12 @@ def test_a_text_that_is_lost_or_changed_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has lost its file"):
         list(folder.journal().read())
     folder.unlock()
+
+
+def test_the_folder_of_a_comparison_is_no_run_and_says_how_it_goes_on(tmp_path: Path) -> None:
+    assert resume_command(tmp_path) == f"tunesmith resume {tmp_path}"
+    (tmp_path / PLAN).write_text("{}")
+    assert resume_command(tmp_path) == f"tunesmith compare --resume {tmp_path}"
+    with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
+        RunFolder.open(tmp_path)
+    assert f"tunesmith compare --resume {tmp_path}" in (caught.value.hint or "")

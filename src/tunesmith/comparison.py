@@ -7,7 +7,6 @@ DIR/compare.md, compare-data.json, plots/   what they say together, written when
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +25,9 @@ from tunesmith.core.ports import Listener
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions
-from tunesmith.store import DAMAGED, RunFolder, explained
+from tunesmith.store import DAMAGED, PLAN, RunFolder, explained, resume_command
 from tunesmith.strategies import played
 
-PLAN = "compare.json"
 USUAL = "template,rewrite,single,expert"  # arms
 
 
@@ -42,10 +40,6 @@ class Compared:
     @property
     def go_on(self) -> str:
         return resume_command(self.folder)
-
-
-def resume_command(folder: Path) -> str:
-    return f"tunesmith compare --resume {shlex.quote(str(folder))}"
 
 
 def start(

@@ -97,7 +97,13 @@ class Work:
         done = state.stopped is not None and (path / "report.json").exists()
         if done and (own := self._recording(item)):
             casting.record(Path(own), state)
-        return RunResult(item, "finished" if done else "stopped", "" if done else "not finished", facts)
+        if done:
+            return RunResult(item, "finished", facts=facts)
+        if state.open_request is not None:
+            return RunResult(
+                item, "waiting", f"request {state.open_request.request.number} has no reply yet", facts
+            )
+        return RunResult(item, "stopped", "not finished", facts)
 
     def _one(self, item: Planned) -> RunResult:
         path = self._path(item)
@@ -163,6 +169,7 @@ class Work:
             tokens=budget.tokens,
             money=budget.dollars,
             cache=False,
+            ceilings=self.config.cache,  # they are the device's, whoever asks
             prior=False,
             library=False,
             wait=False,

@@ -41,7 +41,7 @@ from tunesmith.problems import (
 )
 from tunesmith.roles import signature_fault
 from tunesmith.starting import Priors, Subject, begin, nothing_known
-from tunesmith.store import JOURNAL, OBJECTS, RunFolder, resume_command
+from tunesmith.store import JOURNAL, OBJECTS, PLAN, RunFolder, resume_command
 
 EVALS = 64  # unless the user says otherwise: a start from what is known needs fewer than one from nothing
 NAME_ONE = "name the folder of a run, a template file, or one of: tunesmith library"
@@ -140,7 +140,7 @@ class _Wanted:
 
 
 def _of_run(path: Path, wanted: _Wanted) -> Again:
-    if not (path / JOURNAL).is_file():
+    if not (path / JOURNAL).is_file() and not (path / PLAN).is_file():
         fault = "this folder holds no run: it has no journal.jsonl"
         raise BadInput(fault, where=str(path), hint=NAME_ONE)
     folder = RunFolder.open(path)

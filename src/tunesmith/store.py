@@ -27,6 +27,7 @@ from tunesmith.core.profile.facts import Ceilings
 from tunesmith.core.profile.possible import is_sound
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
+PLAN = "compare.json"  # of a comparison, which has its runs below it
 CEILINGS_FORMAT = 1  # counts changes of how ceilings are measured or written
 
 
@@ -49,8 +50,9 @@ def explained(action: str, path: Path, then: str = AGAIN, instead: str = "anothe
 
 
 def resume_command(folder: Path) -> str:
-    """What to type to go on with a run."""
-    return f"tunesmith resume {shlex.quote(str(folder))}"
+    """What to type to go on with a run, or with a comparison."""
+    command = "compare --resume" if (folder / PLAN).exists() else "resume"
+    return f"tunesmith {command} {shlex.quote(str(folder))}"
 
 
 def begun(folder: Path) -> bool:
@@ -117,6 +119,12 @@ class RunFolder:
 
     @staticmethod
     def open(path: Path) -> RunFolder:
+        if (path / PLAN).is_file() and not (path / JOURNAL).exists():
+            raise BadInput(
+                "this is the folder of a comparison, not of a run",
+                where=str(path),
+                hint=f"go on with it: {resume_command(path)}; or name one of its runs, in {path / 'runs'}",
+            )
         if not (path / JOURNAL).is_file():
             fault = "this is not a run folder: it has no journal.jsonl"
             raise BadInput(

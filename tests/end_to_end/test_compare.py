@@ -21,7 +21,8 @@ from tests.running import Ended, facts, journal, start, tunesmith, wait_for_even
 from tests.talkers import file, plan
 from tunesmith import comparison, comparison_runs
 from tunesmith.config import RunConfig
-from tunesmith.core.comparing import RunResult
+from tunesmith.core.comparing import Planned, RunResult
+from tunesmith.store import RunFolder
 
 pytestmark = pytest.mark.long
 
@@ -297,6 +298,17 @@ def test_an_arm_without_a_recording_is_no_failure_of_the_arm(tmp_path: Path) -> 
         answer(tmp_path / "box" / "tiny" / "rewrite-1", name, "rewrite")
     assert tunesmith(tmp_path, "compare", "--resume", "cmp").code == 0
     assert speedups(tmp_path)["rewrite-1"] == pytest.approx(2.0, rel=0.02)
+
+
+def test_what_waits_for_a_reply_is_known_before_it_is_its_turn(tmp_path: Path) -> None:
+    problem(tmp_path)
+    assert tunesmith(tmp_path, *command(*MODEL, arms="template", repeats=1)).code == 4
+    folder = RunFolder(tmp_path / "cmp")
+    work = comparison_runs.Work(folder, comparison._read_plan(folder), RunConfig(), _Quiet())
+    seen = work._seen(Planned("tiny", "template", 1))
+    assert (seen.status, seen.reason) == ("waiting", "request 1 has no reply yet")
+    hint = quickly(tmp_path, "resume", "cmp").err
+    assert "go on with it: tunesmith compare --resume cmp; or name one of its runs, in cmp/runs" in hint
 
 
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:

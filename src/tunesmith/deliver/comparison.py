@@ -114,8 +114,9 @@ def _problems(found: Comparison) -> list[str]:
     for problem in found.plan.problems:
         facts = [r.facts for r in found.runs if r.facts is not None and r.planned.problem == problem.folder]
         facts = [f for f in facts if f.originals]
-        for place, original in enumerate(facts[0].originals if facts else ()):
-            took = [f.originals[place].seconds * 1e6 for f in facts]
+        every = [original for f in facts for original in f.originals]
+        for original in facts[0].originals if facts else ():
+            took = [o.seconds * 1e6 for o in every if o.workload == original.workload]
             reach = f"{min(took):.1f} to {max(took):.1f} µs" if len(took) > 1 else f"{took[0]:.1f} µs"
             cells = [problem.folder, facts[0].judged_by, original.workload, original.sizes, reach]
             lines.append(f"| {' | '.join(cells)} |")
