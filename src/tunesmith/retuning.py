@@ -99,7 +99,7 @@ def offers(problem_path: Path, config: RunConfig) -> list[str]:
     command = f"tunesmith retune {best.name} --problem {shlex.quote(str(problem_path))}"
     return [
         f"the library has a template of this kernel: {best.name} ({best.about}){more}",
-        f"search it again, which takes seconds, with: {command}",
+        f"search it again, with nothing to write, with: {command}; or begin from it: --from-library",
     ]
 
 

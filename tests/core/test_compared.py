@@ -192,6 +192,12 @@ class TestWords:
         assert said(found, "same versions")
         assert said(found, "simulated")
 
+    def test_short_measurements_that_the_verification_does_not_confirm(self) -> None:
+        planned = plan("template,expert", repeats=1)
+        lucky = facts(1.0, rounds=(1.4, 2.8))
+        found = compare(planned, ran(planned, {("p", "template"): [lucky], ("p", "expert"): [2.0]}))
+        assert "differ much for template at p (2.80× and 1.00×). The" in said(found, "differ much")
+
     def test_what_does_not_apply_is_not_said(self) -> None:
         planned = plan("expert", repeats=2)
         found = compare(planned, ran(planned, {("p", "expert"): [2.0, 2.1]}))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from tunesmith.core.compared import ENOUGH, Comparison, Contrast, Pair
 from tunesmith.core.comparing import ARMS
 
+FAR = 1.25  # ratio of short measurements to the verified speed-up, from which on it is told
 CHANCE = 0.05  # a separation that chance brings more often than this shows little
 
 
@@ -18,6 +19,7 @@ def limits(found: Comparison) -> tuple[str, ...]:
         _scope(found),
         _repeats(found),
         *_pairs(found),
+        *_disagreements(found),
         *_failures(found),
         *_early(found),
         *_unanswered(found),
@@ -135,6 +137,22 @@ def percent(chance: float) -> str:
     if chance < 1e-4:
         return "less than 0.01 %"
     return f"{100 * chance:.0f} %" if chance >= 0.1 else f"{100 * chance:.2g} %"
+
+
+def _disagreements(found: Comparison) -> tuple[str, ...]:
+    told: list[str] = []
+    for cell in found.cells:
+        if cell.mean is None or not cell.rounds:
+            continue
+        last = cell.rounds[-1]
+        if max(last / cell.mean, cell.mean / last) > FAR:
+            told.append(f"{cell.arm} at {cell.problem} ({last:.2f}× and {cell.mean:.2f}×)")
+    if not told:
+        return ()
+    return (
+        f"Short measurements of the search and the verification differ much for {listed(told)}. The verified "
+        "figures count: the best of many short looks is a lucky one, the more so on a busy machine.",
+    )
 
 
 def _failures(found: Comparison) -> tuple[str, ...]:
