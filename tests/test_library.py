@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.core.test_library import OWN, an_entry
+from tests.samples import config
 from tunesmith.config import RunConfig
 from tunesmith.core.codec import encode
 from tunesmith.core.errors import BadInput
@@ -31,6 +33,18 @@ def test_what_is_put_comes_back_and_goes(library: Library) -> None:
     assert [p.name for p in library.folder.iterdir()] == [f"{entry.name}.json"]
     library.remove(entry.name)
     assert library.entries() == []
+
+
+def test_several_runs_that_end_at_once_lose_nothing(library: Library) -> None:
+    runs = [an_entry(rows=((config(2**i), 0.1 * i),), best=(config(2**i),)) for i in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(library.add, run) for run in runs]:
+            done.result()
+    (found,) = library.entries()
+    assert dict(found.rows) == {config(2**i): 0.1 * i for i in range(8)}
+    assert len(found.best) == 8
+    library.add(an_entry(name="other"))
+    assert len(library.entries()) == 2
 
 
 def test_what_cannot_be_read_is_passed_over_and_told(library: Library) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +21,7 @@ from tunesmith.problems import problem_texts, texts_of
 from tunesmith.store import JOURNAL, RunFolder, explained
 
 SUFFIX = ".json"
+LOCK = ".lock"
 LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
 LIST = "see what there is with: tunesmith library"
 
@@ -65,6 +68,25 @@ class Library:
     def __contains__(self, name: str) -> bool:
         return bool(NAME.fullmatch(name)) and self._file(name).is_file()
 
+    def add(self, entry: Entry) -> None:
+        """Together with what is known here already, also when several runs end at once."""
+        with self._alone():
+            others = self.entries()
+            own = with_past(entry, others)
+            same = next((other for other in others if other.name == own.name), None)
+            self.put(own if same is None else united(own, same))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            with contextlib.suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
     def put(self, entry: Entry) -> None:
         """Whole or not at all, whoever else writes."""
         target = self._file(entry.name)
@@ -107,11 +129,8 @@ def keep_winners(
         ended = datetime.fromtimestamp((folder.path / JOURNAL).stat().st_mtime, UTC)
         date = ended.isoformat(timespec="seconds")
         kept = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
-        others = library.entries() if kept else []
-        there = {entry.name: entry for entry in others}
         for entry in kept:
-            own = with_past(entry, others)
-            library.put(united(own, there[own.name]) if own.name in there else own)
+            library.add(entry)
     except OSError as error:
         return [f"not kept: {library.folder}: {error.strerror or error}"]
     except TunesmithError as error:
