@@ -148,8 +148,8 @@ class TestWords:
         assert over.ratio == pytest.approx((6 * math.sqrt(3)) ** (1 / 3), rel=1e-5)
         words = said(found, "every run of template is faster")
         assert "at p, q and r (by chance alone this happens to 33 % of pairs that are alike)" in words
-        assert "Together, over all problems: template is 2.18× as fast as expert in the mean" in words
-        assert "in 0.93 % of all comparisons like this." in words
+        assert "Together, over all problems, template is 2.18× as fast as expert in the mean" in words
+        assert "alike get as far apart in 0.93 % of cases." in words
 
     def test_what_is_together_no_more_than_chance_is_called_so(self) -> None:
         planned = plan("template,expert", "p,q,r", repeats=2)
@@ -159,8 +159,8 @@ class TestWords:
             planned, ran(planned, {**runs, ("r", "template"): ["waiting"] * 2, ("r", "expert"): [1.0, 1.0]})
         )
         assert found.contrasts[0].chance > 0.5, "ahead at one, behind at the other"
-        words = said(found, "Together, at p and q: expert")
-        assert words.endswith("of all comparisons like this; that shows little.")
+        words = said(found, "Together, at p and q, expert")
+        assert words.endswith("of cases, so this shows little.")
         alone = compare(planned, ran(planned, {(p, a): ["waiting"] * 2 for p in "pqr" for a in planned.arms}))
         assert alone.contrasts == ()
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.comparisons import BUDGET, plan
-from tunesmith.core.comparing import Planned, differences, folder_names, parse_arms, schedule
+from tunesmith.core.comparing import Planned, differences, divided, folder_names, parse_arms, schedule
 from tunesmith.core.errors import BadInput
 
 
@@ -59,3 +59,17 @@ def test_what_a_plan_has_that_is_not_wanted() -> None:
         "other prompts",
     )
     assert differences(own, plan(problems="q")) == ("problems p as they were then",)
+
+
+def test_a_verified_gain_is_divided_as_short_measurements_divide_theirs() -> None:
+    assert divided(2.0, 4.0, 4.0) == pytest.approx((2.0, 2.0))
+    assert divided(4.0, 16.0, 4.0) == pytest.approx((2.0, 2.0)), "half of it each, by logarithms"
+    assert divided(5.7, 7.7, 2.5)[1] > 1, "a search that tried the default cannot have lost"
+    assert divided(1.0, 1.0, 3.0) == pytest.approx((3.0, 1.0))
+
+
+@given(st.floats(0.01, 100), st.floats(1, 100), st.floats(1.01, 100))
+def test_the_parts_of_a_gain_are_all_of_it(default: float, more: float, verified: float) -> None:
+    refactoring, search = divided(default, default * more, verified)
+    assert refactoring * search == pytest.approx(verified)
+    assert 1e-4 < refactoring < 1e4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -312,17 +313,25 @@ def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
 def _attribution(
     choice: Choice, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
 ) -> tuple[float | None, float | None]:
-    """Of the general winner, else of the first: what its template gave as it was written, and what is
-    verified on top of that. The best of many short measurements would not do: it is the luckiest, too."""
+    """Of the general winner, else of the first: what its template gave as it was written, and the rest."""
     if not choice.configs() or verified is None:
         return None, None
     if concrete:
         return verified, 1.0
     own = choice.configs()[0].candidate
     won = next((r for r in rounds if any(d.template == own for d in r.drafts)), None)
-    if won is None or not won.default:
+    if won is None or not won.default or not won.speedup:
         return None, None
-    return won.default, verified / won.default
+    return divided(won.default, won.speedup, verified)
+
+
+def divided(default: float, best: float, verified: float) -> tuple[float, float]:
+    """A verified speed-up, divided as short measurements divide theirs: by how much they are off each part is
+    corrected, the larger one by more. Their best alone would not do: of many it is the luckiest."""
+    first, rest = math.log(default), math.log(best / default)
+    both, off = abs(first) + abs(rest), math.log(verified / best)
+    share = abs(first) / both if both else 1.0
+    return math.exp(first + off * share), math.exp(rest + off * (1 - share))
 
 
 def _repairs(state: State) -> int:

@@ -124,11 +124,10 @@ def _of_two(first: str, second: str, pairs: Sequence[Pair], over: Contrast | Non
 def _together(over: Contrast, where: str) -> str:
     ahead, other = (over.first, over.second) if over.ratio >= 1 else (over.second, over.first)
     much = max(over.ratio, 1 / over.ratio)
-    little = "" if over.chance <= CHANCE else "; that shows little"
+    little = "" if over.chance <= CHANCE else ", so this shows little"
     return (
-        f"Together, {where}: {ahead} is {much:.2f}× as fast as {other} in the mean; were the two alike, "
-        f"chance would set them as far apart, one way or the other, in {percent(over.chance)} of all "
-        f"comparisons like this{little}."
+        f"Together, {where}, {ahead} is {much:.2f}× as fast as {other} in the mean; by chance alone two that "
+        f"are alike get as far apart in {percent(over.chance)} of cases{little}."
     )
 
 

@@ -269,10 +269,10 @@ def _rounds(found: Comparison) -> list[str]:
 
 def _attribution(found: Comparison) -> list[str]:
     lines = [
-        "Of the runs that won: what the winner's template gave as it was written, by a short measurement, "
-        "and what the search gave on top of that, up to the verified speed-up; geometric means. A kernel "
-        "without parameters is refactoring alone. Below 1 for refactoring: as it was written the template "
-        "was slower than the original.",
+        "Of the runs that won: what of the verified speed-up the winner's template gave as it was written, "
+        "and what the search gave on top of that; divided as short measurements say, geometric means. A "
+        "kernel without parameters is refactoring alone. Below 1 for refactoring: as it was written the "
+        "template was slower than the original.",
         "",
         "| problem | arm | runs | refactoring | search |",
         "|---|---|---:|---:|---:|",
