@@ -148,7 +148,7 @@ def _of_run(path: Path, wanted: _Wanted) -> Again:
     started = state.started
     assert started is not None, "a run that can be read has begun"
     winners = _winners(path, state, own)
-    texts, name = texts_of(folder, started), path.resolve().name
+    texts, name = texts_of(folder, started), name_of(path)
     problem, files, changed = wanted.problem_for(texts, signature_of(own), kernel_digest(own), name)
     # One that was given may have headers of its own, and those are looked for beside the first alone.
     has_headers = any(key.startswith(TEMPLATE_HEADER) for key in texts)
@@ -169,6 +169,13 @@ def _of_run(path: Path, wanted: _Wanted) -> Again:
     return Again(
         Subject(problem, files, template, beside, origin), lambda _device: known, _backend(folder, started)
     )
+
+
+def name_of(path: Path) -> str:
+    """A run by its folder; one of a comparison, where many have the same name, with its problem."""
+    own = path.resolve()
+    is_compared = len(own.parents) > 2 and (own.parents[2] / PLAN).is_file()
+    return f"{own.parent.name}/{own.name}" if is_compared else own.name
 
 
 def _winners(path: Path, state: State, problem: Problem) -> dict[str, str]:

@@ -67,7 +67,7 @@ def library_table(entries: list[Entry]) -> Table:
 
 def library_lines(entry: Entry) -> list[str]:
     compiled = f", built with {entry.compiler}" if entry.compiler else ""
-    by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given by hand"
+    by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
     lines = [
         f"{entry.name}: {entry.problem}, {entry.speedup:.2f}× in the geometric mean, verified",
         f"kernel           {entry.signature}",

@@ -12,6 +12,7 @@ import pytest
 from tests.end_to_end import kept, tiny
 from tests.end_to_end.asking import quickly
 from tests.running import EXAMPLES, Ended, facts, journal, tunesmith
+from tunesmith.retuning import name_of
 
 pytestmark = pytest.mark.long
 
@@ -149,6 +150,14 @@ class TestRun:
         assert again.code == 0, again.err
         assert report(tmp_path / "again")["backend"] == "replay"
         assert report(tmp_path / "again")["general"] == {"BLOCK": 32, "VEC": 8, "UNROLL": 1}
+
+
+def test_a_run_of_a_comparison_is_named_with_its_problem(tmp_path: Path) -> None:
+    run = tmp_path / "cmp" / "runs" / "softmax-2" / "template-1"
+    run.mkdir(parents=True)
+    assert name_of(run) == "template-1"
+    (tmp_path / "cmp" / "compare.json").write_text("{}")
+    assert name_of(run) == "softmax-2/template-1"
 
 
 class TestMistakes:

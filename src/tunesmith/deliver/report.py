@@ -36,7 +36,7 @@ def report_markdown(report: Report, story: str = "") -> str:
     lines += [f"{_cell(report.device)} ({_cell(report.driver)}){built}, {report.judged_by}.", *_what(report)]
     if report.origin:
         lines += [
-            f"Retuned from {_cell(report.origin)}: nothing was written, its template was searched again.",
+            f"Retuned from {_cell(report.origin)}: nothing was written, what it has was searched again.",
             "",
         ]
     lines += ["| workload | sizes | before | after | speed-up | 95 % interval | configuration |"]
