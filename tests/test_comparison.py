@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.comparisons import plan
+from tests.samples import DEVICE, a_problem, state_of
+from tunesmith import going_on, registry
 from tunesmith.comparison_runs import Work
 from tunesmith.config import RunConfig
 from tunesmith.core.comparing import ARMS, Planned
-from tunesmith.store import RunFolder
+from tunesmith.core.events import Settings
+from tunesmith.store import CeilingsCache, RunFolder
 
 
 class Quiet:
@@ -53,3 +57,27 @@ def test_no_run_knows_of_another_and_the_plan_wins() -> None:
     assert found.ceilings, "what the device can do is no knowledge of another run"
     assert (found.evals, found.rounds, found.seed) == (40, 3, 1)
     assert (found.backend, found.device, found.builders) == ("fake", "d", 3)
+
+
+class Enough(Exception):
+    pass
+
+
+@pytest.mark.parametrize(("kept", "wanted"), [(True, CeilingsCache), (False, type(None))])
+def test_kept_ceilings_are_used_where_timings_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool, wanted: type
+) -> None:
+    given: dict[str, Any] = {}
+
+    def lab(*_: Any, **more: Any) -> None:
+        given.update(more)
+        raise Enough
+
+    monkeypatch.setattr(registry, "lab", lab)
+    missing: Any = None
+    config = RunConfig(cache_dir=str(tmp_path))
+    run = going_on._Run(a_problem(), missing, DEVICE, "fake", tmp_path, config, missing, Quiet(), missing)
+    with pytest.raises(Enough):
+        run.search(state_of(settings=Settings(use_cache=False, ceilings=kept)))
+    assert given["cache"] is None
+    assert isinstance(given["ceilings"], wanted)
