@@ -32,7 +32,13 @@ def test_our_own_templates_pass(template: Path) -> None:
         ("#/* hidden */include <stdio.h>", "<stdio.h>"),
         ("#inc\\\nlude <stdio.h>", "<stdio.h>"),
         ("%:include <stdio.h>", "<stdio.h>"),
-        ("??=include <stdio.h>", "<stdio.h>"),
+        ("??=include <stdio.h>", "line 3: ??= is not allowed"),
+        ("#??/\ninclude <stdio.h>", "line 3: ??/ is not allowed"),
+        ("#/* over\ntwo lines */include <stdio.h>", "<stdio.h>"),
+        ("// a comment\r#include <stdio.h>", "a control character"),
+        ("#define Q ' /*\n#include <stdio.h>\n// */", "' is opened and not closed"),
+        ("__device__ int f() { int a = 1'000; asm(\".incbin x;\"); return 1'000; }", "directive .incbin"),
+        ('#define X R"d(\n)\\\nd" /*\n)d"\n#include <stdio.h>\n// */', "raw strings are not allowed"),
         ("#define H <stdio.h>\n#include H", "#include H"),
         ("#include_next <cuda_fp16.h>", "#include_next is not allowed"),
         ("#import <x>", "#import is not allowed"),
@@ -48,6 +54,7 @@ def test_our_own_templates_pass(template: Path) -> None:
         ('__device__ void f() { asm(".incbin \\"/etc/passwd\\";"); }', "the directive .incbin"),
         ('__device__ void f() { asm volatile("mov.u32 %0, 1;\\n .section x;" : : ); }', "directive .section"),
         ('__device__ void f() { asm("." "incbin x;"); }', "the directive .incbin"),
+        ('#define A asm\n__device__ void f() { A(".incbin x;"); }', "asm is not followed by"),
         ("#define S(x) #x\n__device__ void f() { asm(S(.incbin x)); }", "# in a macro makes strings"),
     ],
 )
@@ -88,6 +95,7 @@ def test_device_code_passes(added: str) -> None:
         ('void f() { __asm__(".incbin \\"/etc/passwd\\""); }', "no assembler"),
         ("__attribute__((constructor)) void f() {}", "constructor"),
         ("#include <stdio.h>", "not among the original's"),
+        ('#define R\n__constant char a[] = R"("; int system(int); __constant char b[] = ")";', "system is a"),
     ],
 )
 def test_native_code_calls_only_what_it_defines(added: str, said: str) -> None:
@@ -111,7 +119,23 @@ def test_opencl_as_people_write_it_passes(added: str) -> None:
     assert vet(OPENCL + added + "\n", OPENCL, "opencl") is None
 
 
-def test_a_line_is_named() -> None:
-    found = vet("\n\n#include <stdio.h>\n", "", "cuda")
+@pytest.mark.parametrize(
+    "before",
+    [
+        "\n\n",
+        "// a\n// b\n",
+        "/* a\nb */\n",
+        "#define A \\\n    1\n",
+        "// a \\\nb\n",
+        '#define A "" /* \\\n*/\n',
+    ],
+)
+def test_a_line_is_named(before: str) -> None:
+    found = vet(f"{before}#include <stdio.h>\n", "", "cuda")
     assert found is not None
     assert found.startswith("line 3:")
+
+
+def test_the_includes_of_a_source_that_we_would_not_read_are_known() -> None:
+    """It is the user's own."""
+    assert vet("#include <a.h>\n", "#if 0\ndon't\n#endif\n#include <a.h>\n", "cuda") is None

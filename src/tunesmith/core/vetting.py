@@ -1,8 +1,8 @@
 """Whether a source that nobody here wrote may be given to a compiler: device code, and no file but its own.
 
-The text is read as a compiler reads it: lines joined, comments gone. Whether the kernel is right is the
-oracle's business. On a CPU a kernel is native code: there nothing may be called that the source does not
-define itself and OpenCL does not bring. On a GPU assembler may stand in functions, as instructions.
+The text is read as a compiler reads it (`core/bare_source`). Whether the kernel is right is the oracle's
+business. On a CPU a kernel is native code: there nothing may be called that the source does not define itself
+and OpenCL does not bring. On a GPU assembler may stand in functions, as instructions.
 """
 
 from __future__ import annotations
@@ -10,14 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_SPLICE = re.compile(r"\\[ \t]*\r?\n")
-_TOKEN = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
-      | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)")
-      | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')""",
-    re.VERBOSE | re.DOTALL,
-)
-_DIRECTIVE = re.compile(r"^[ \t]*(?:\#|%:|\?\?=)[ \t]*(?P<word>\w*)[ \t]*(?P<rest>[^\n]*)$", re.MULTILINE)
+from tunesmith.core.bare_source import Unreadable, bare, line_at, without_strings
+
+_DIRECTIVE = re.compile(r"^[ \t\v]*(?:\#|%:)[ \t\v]*(?P<word>\w*)[ \t\v]*(?P<rest>[^\n]*)$", re.MULTILINE)
 _NAMED = re.compile(r'(<[^>\n]+>|"[^"\n]+")')
 _WORDS = re.compile(r"[^\W\d]\w*")
 _PROTOTYPE = re.compile(r"(?:^|(?<=[;{}]))\s*(?:[^\W\d]\w*[\s*]+)+(?P<name>[^\W\d]\w*)\s*\([^(){};]*\)\s*;")
@@ -66,40 +61,48 @@ _NO_TYPE = frozenset({"return", "else", "goto", "case", "do", "sizeof"})
 def vet(source: str, original: str, language: str) -> str | None:
     """Why the source must not be compiled; None where it may. `original` is what it was made from, whose
     includes it may have."""
-    text, known = _bare(source), _includes(_bare(original))
+    is_c = language == "opencl"
+    try:
+        text, known = bare(source, is_c), _includes(_bare_of_user(original, is_c))
+    except Unreadable as error:
+        return str(error)
     for directive in _DIRECTIVE.finditer(text):
         word, rest = directive["word"], directive["rest"]
-        line = f"line {source.count(chr(10), 0, directive.start()) + 1}"
+        line = f"line {line_at(text, directive.start())}"
         if word == "include":
             named = _NAMED.match(rest.strip())
             if named is None or named[0] not in known:
                 have = ", ".join(sorted(known)) or "none"
                 return f"{line}: #include {rest.strip()[:80]} is not among the original's, which are: {have}"
-        elif word and word not in _DIRECTIVES:
-            return f"{line}: #{word} is not allowed in a template"
-    words = set(_WORDS.findall(_without_strings(text)))
+        elif word not in _DIRECTIVES and (word or rest.strip()):
+            return f"{line}: #{word or rest.strip()[:40]} is not allowed in a template"
+    code = without_strings(text, is_c)
+    words = set(_WORDS.findall(code))
     if reads := words & _READS_FILES:
         return f"{min(reads)} is not allowed in a template"
-    host = _HOST.search(_without_strings(text))
+    host = _HOST.search(code)
     if host is not None:
         return f"{' '.join(host[0].split())!r} is host code; a template holds device code alone"
-    judge = _vet_native if language == "opencl" else _vet_device
-    return judge(text, words, original)
+    return _vet_native(code, words, original) if is_c else _vet_device(text, code, words, original)
 
 
-def _vet_device(text: str, words: set[str], original: str) -> str | None:
+def _vet_device(text: str, code: str, words: set[str], original: str) -> str | None:
     """For a GPU's own compilers, which take device code alone: what is meant for the host is told as such."""
-    code, known = _without_strings(text), set(_WORDS.findall(original))
+    known = set(_WORDS.findall(original))
     defined = {match["name"] for match in _DEFINITION.finditer(code)}
     called = {name for name in words & _LIBRARY if re.search(rf"\b{name}\b\s*\(", code)}
     if foreign := called - known - defined - _ON_DEVICE:
         return f"{min(foreign)}() is host code; a template holds device code alone"
     if not words & _ASSEMBLER:
         return None
-    if _STRINGISED.search(code) and not _STRINGISED.search(_without_strings(_bare(original))):
+    if _STRINGISED.search(code) and not _STRINGISED.search(
+        without_strings(_bare_of_user(original, is_c=False), is_c=False)
+    ):
         return "# in a macro makes strings, which is not allowed beside asm: write instructions as they are"
+    if sum(word in _ASSEMBLER for word in _WORDS.findall(code)) > sum(1 for _ in _ASM.finditer(code)):
+        return "asm is not followed by its instructions: write them where it stands, in parentheses"
     for match in _ASM.finditer(text):
-        before = _without_strings(text[: match.start()])
+        before = without_strings(text[: match.start()], is_c=False)
         if before.count("{") <= before.count("}"):
             return "asm outside of a function is not allowed in a template"
         written = "".join(part[1:-1] for part in _STRING.findall(match["argument"]))
@@ -108,10 +111,9 @@ def _vet_device(text: str, words: set[str], original: str) -> str | None:
     return None
 
 
-def _vet_native(text: str, words: set[str], original: str) -> str | None:
+def _vet_native(code: str, words: set[str], original: str) -> str | None:
     if found := words & _ASSEMBLER:
         return f"{min(found)} is not allowed in OpenCL C: a template has no assembler"
-    code = _without_strings(text)
     called = {name for name in words & _LIBRARY if re.search(rf"\b{name}\b\s*[(,)]", code)}
     if foreign := called - set(_WORDS.findall(original)):
         return (
@@ -143,18 +145,12 @@ def _prototypes(code: str) -> Iterator[str]:
             yield match["name"]
 
 
-def _bare(source: str) -> str:
-    """As the compiler sees it: lines that go on are one, comments are blanks."""
-    text = _SPLICE.sub("", source)
-    return _TOKEN.sub(lambda m: _blank(m[0]) if m["comment"] is not None else m[0], text)
-
-
-def _blank(comment: str) -> str:
-    return " " + "\n" * comment.count("\n")
-
-
-def _without_strings(text: str) -> str:
-    return _TOKEN.sub(lambda m: '""' + "\n" * m[0].count("\n"), text)
+def _bare_of_user(original: str, is_c: bool) -> str:
+    """The user's own source is compiled whatever is thought of it: where it cannot be read, as it stands."""
+    try:
+        return bare(original, is_c)
+    except Unreadable:
+        return original
 
 
 def _includes(text: str) -> frozenset[str]:
