@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, verified
-from tunesmith.core.events import Stopped
+from tunesmith.core.events import Extended, ExtraCase, Stopped
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.outcome import Status
 from tunesmith.core.report import BoundReport, Failure, Report, SteeringReport, build_report
+from tunesmith.core.spending import Spent
 from tunesmith.core.survey import Span, Spilling, SurveyReport
+from tunesmith.core.told import RoundReport
 from tunesmith.deliver.report import plot_files, report_json, report_markdown
 
 PROBLEM = a_problem()
@@ -231,7 +233,7 @@ def test_a_failure_is_one_row_of_three_cells(detail: str) -> None:
 
 def test_a_long_log_is_cut_before_it_is_made_harmless() -> None:
     cell = rows(report_markdown(failing("|" * 10_000)))[-1][2]
-    assert html.unescape(cell) == "|" * 300
+    assert html.unescape(cell) == "|" * 299 + "…"
 
 
 def test_a_device_cannot_write_into_the_report_either() -> None:
@@ -239,6 +241,45 @@ def test_a_device_cannot_write_into_the_report_either() -> None:
     assert "<b>" not in text
     assert "\n# x" not in text
     assert "![](" not in text
+
+
+def a_round(**said: str) -> RoundReport:
+    told = {"reason": "narrow loads", "what": "", **said}
+    return RoundReport(
+        1, told["reason"], (), "", (), {}, 0, None, 1.0, False, "no template", what=told["what"]
+    )
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_what_a_model_says_acts_nowhere_in_the_markdown(words: str) -> None:
+    """Why it stopped, its plans, and what a template of its changed."""
+    told = replace(a_round(reason=words, what=words), changes=(f"+{words.splitlines()[0]}\x1b[2J",))
+    text = report_markdown(replace(REPORT, reason=words, rounds=(told,)))
+    fenced, prose = re.search(r"(`{3,})diff\n.*\n\1\n", text, re.DOTALL), text
+    assert fenced is not None
+    prose = text.replace(fenced[0], "")
+    assert "\x1b" not in text
+    for acting in ("<script", "<!--", "](", "\n## A heading", "\n```", "<https"):
+        assert acting not in prose.replace("![What", "").replace("](plots/", "")
+    said = " ".join(words.split())
+    assert html.unescape(prose).count(said) == 3
+
+
+def test_a_plan_is_told_whole_and_ends_in_a_full_stop() -> None:
+    plan = " ".join(f"PARAMETER_{i} in 1, 2, 4;" for i in range(60)) + " and nothing else"
+    text = html.unescape(report_markdown(replace(REPORT, rounds=(a_round(what=plan),))))
+    assert f"What to change: {plan}.\n" in text
+
+
+def test_cases_of_a_tester_are_told_with_their_reasons() -> None:
+    sizes = (("rows", 3), ("d", 24))
+    added = Extended(
+        (ExtraCase(sizes, "spikes", "odd"),), ((ExtraCase(sizes, "normal"), "the original fails"),)
+    )
+    talk = Spent(1, 1, None, None, None)
+    text = report_markdown(replace(REPORT, rounds=(a_round(),), talk=talk, added=added))
+    assert "The tester added 1 cases.\n\n- rows=3, d=24 (spikes): odd\n" in text
+    assert "- set aside: rows=3, d=24 (normal), the original fails\n" in text
 
 
 def test_what_bounds_it_and_where_the_search_looked() -> None:

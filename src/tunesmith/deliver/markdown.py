@@ -7,6 +7,17 @@ from tunesmith.core.untrusted import plain
 _HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
 
 
-def cell(text: str) -> str:
+_LONGEST = 4000  # characters of what is told in full
+
+
+def cell(text: str, most: int = 300) -> str:
     """What compilers, kernels and drivers say is not ours: one line, nothing Markdown or HTML acts upon."""
-    return "".join(_HARMLESS.get(letter, letter) for letter in " ".join(plain(text).split())[:300])
+    line = " ".join(plain(text).split())
+    shown = line if len(line) <= most else f"{line[: most - 1]}…"
+    return "".join(_HARMLESS.get(letter, letter) for letter in shown)
+
+
+def sentence(text: str) -> str:
+    """The same for what somebody says in words, as good as whole."""
+    said = cell(text, _LONGEST)
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."

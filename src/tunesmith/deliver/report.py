@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 
 from tunesmith.core.codec import encode
+from tunesmith.core.events import ExtraCase
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.core.plan import show_sizes
 from tunesmith.core.report import RULES, Report, config_text, general_text, interval_text
 from tunesmith.core.so_far import so_far_text
 from tunesmith.core.strategy import strategy_words
 from tunesmith.core.survey import LABELS, SurveyReport
 from tunesmith.core.told import RoundReport
+from tunesmith.core.untrusted import plain
 from tunesmith.deliver.markdown import cell as _cell
+from tunesmith.deliver.markdown import sentence as _sentence
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import times
 
@@ -59,7 +63,7 @@ def report_markdown(report: Report, story: str = "") -> str:
     )
     of = "of kernels that were written" if report.noun == "kernel" else of
     lines.append(
-        f"{sum(report.evaluations.values())} evaluations ({counts}) {of}; {_cell(report.reason)}. "
+        f"{sum(report.evaluations.values())} evaluations ({counts}) {of}; {_sentence(report.reason)} "
         f"Verified on {report.verified_cases} fresh cases. {report.seconds:.1f} s."
     )
     if report.busy is not None:
@@ -128,7 +132,7 @@ def _rounds(report: Report) -> list[str]:
     if report.chain is not None:
         lines += ["", f"{_cell(report.chain.words)}. Delivered is what is best."]
     for r in report.rounds:
-        lines += ["", f"**Round {r.number}.** {_cell(r.reason)}.", *_plan(r, report.noun)]
+        lines += ["", f"**Round {r.number}.** {_sentence(r.reason)}", *_plan(r, report.noun)]
         lines += [*_drafts(r, report.noun), *_changes(r)]
     lines += _talk(report)
     files = [
@@ -139,8 +143,7 @@ def _rounds(report: Report) -> list[str]:
 
 def _plan(r: RoundReport, noun: str) -> list[str]:
     """What was asked for and hoped for, and which part of the gain each stage has."""
-    what = _cell(r.what)
-    lines = [f"What to change: {what}{'' if what.endswith(('.', '!', '?', ':')) else '.'}"] if r.what else []
+    lines = [f"What to change: {_sentence(r.what)}"] if r.what else []
     if r.expected is not None:
         lines.append(f"Hoped for: {r.expected:.2f}×.")
     if r.author:
@@ -157,7 +160,7 @@ def _changes(r: RoundReport) -> list[str]:
     longest = max((len(run) for line in r.changes for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     summary = f"<details><summary>What changed, {len(r.changes)} lines</summary>"
-    return ["", summary, "", f"{fence}diff", *r.changes, fence, "", "</details>"]
+    return ["", summary, "", f"{fence}diff", *map(plain, r.changes), fence, "", "</details>"]
 
 
 def _talk(report: Report) -> list[str]:
@@ -170,10 +173,16 @@ def _talk(report: Report) -> list[str]:
     asked = f"{cost.requests} requests, {cost.replies} replies"
     lines: list[str] = []
     if report.added is not None:
-        told = report.added.note or f"The tester added {len(report.added.cases)} cases."
-        lines += ["", _cell(told), *([""] if report.added.aside else [])]
-        lines += [f"- set aside: {_cell(str(dict(c.sizes)))}, {_cell(why)}" for c, why in report.added.aside]
+        cases, aside = report.added.cases, report.added.aside
+        told = report.added.note or f"The tester added {len(cases)} cases"
+        lines += ["", _sentence(told), *([""] if cases or aside else [])]
+        lines += [f"- {_case(c)}" + (f": {_cell(c.why)}" if c.why else "") for c in cases]
+        lines += [f"- set aside: {_case(c)}, {_cell(why)}" for c, why in aside]
     return [*lines, "", f"Models ({_cell(report.models)}): {asked}, {tokens}, cost {dollars}."]
+
+
+def _case(case: ExtraCase) -> str:
+    return _cell(f"{show_sizes(dict(case.sizes))} ({case.distribution})")
 
 
 def _drafts(r: RoundReport, noun: str) -> list[str]:
