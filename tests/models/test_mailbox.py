@@ -6,8 +6,11 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.models.questions import request
 from tunesmith.core.dialogue import LONGEST, Message, NoReply, Pending, Reply
+from tunesmith.core.errors import BadInput
 from tunesmith.models.mailbox import Mailbox
 
 
@@ -92,6 +95,23 @@ def test_a_request_is_written_once(tmp_path: Path) -> None:
     time.sleep(0.02)
     box.reply(request())
     assert file.stat().st_mtime_ns == before
+
+
+def test_a_reply_to_another_runs_request_is_not_taken(tmp_path: Path) -> None:
+    Mailbox(tmp_path, wait=False).reply(request(messages=(Message("user", "How fast is kernel A?"),)))
+    asked = (tmp_path / "0001-planner.request.md").read_text()
+    (tmp_path / "0001-planner.reply.md").write_text('{"next": "stop"}\n')
+    with pytest.raises(BadInput, match=r"0001-planner\.request\.md is a request of another run") as refused:
+        Mailbox(tmp_path, wait=False).reply(request(messages=(Message("user", "And kernel B?"),)))
+    assert "a folder for each run" in refused.value.hint
+    assert (tmp_path / "0001-planner.request.md").read_text() == asked, "who asked first may still wait"
+
+
+def test_a_request_that_an_earlier_version_framed_otherwise_is_ours(tmp_path: Path) -> None:
+    said = "\n\n".join(message.text for message in request().messages)
+    (tmp_path / "0001-planner.request.md").write_text(f"# A question\n\n{said}\n")
+    (tmp_path / "0001-planner.reply.md").write_text("{}")
+    assert isinstance(Mailbox(tmp_path, wait=False).reply(request()), Reply)
 
 
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:

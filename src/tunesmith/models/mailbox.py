@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.core.dialogue import LONGEST, NoReply, Pending, Reply, Request
+from tunesmith.core.errors import BadInput
 from tunesmith.models.letters import letter
 
 POLL = 0.5
@@ -44,11 +45,19 @@ class Mailbox:
             return NoReply(f"the mailbox {self.folder} cannot be used: {error.strerror or error}", lasts=True)
 
     def _write(self, request: Request, reply_name: str) -> None:
-        """Once: a request that is there was asked by this run before it was interrupted."""
+        """Once: a request that is there was asked by this run before it was interrupted, or by another run,
+        whose reply is not ours."""
         file = self.folder / f"{request.name}.request.md"
         text = letter(request, reply_name)
-        if file.exists() and file.read_text("utf-8", "replace") == text:
-            return
+        if file.exists():
+            there = file.read_text("utf-8", "replace")
+            if there == text:
+                return
+            if not all(message.text.strip() in there for message in request.messages):
+                raise BadInput(
+                    f"{file} is a request of another run: its reply would be taken for the reply to this one",
+                    hint=f"move the files in {self.folder} elsewhere, and name a folder for each run",
+                )
         self.folder.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f".{file.name}.part")
         part.write_text(text, encoding="utf-8")
