@@ -10,7 +10,7 @@ from tunesmith.agents.asking import of_role
 from tunesmith.agents.parsing import Fault, read_json
 from tunesmith.agents.prompting import Part
 from tunesmith.agents.replies import ANALYSIS, Analysis
-from tunesmith.core.dialogue import Exchange, Question
+from tunesmith.core.dialogue import Exchange, Question, Request
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 
@@ -53,9 +53,15 @@ def analysis_text(exchange: Exchange) -> str:
     found = read_json(exchange.reply, Analysis)
     if isinstance(found, Fault):
         return f"the analyst's reply cannot be used: {found.reason}"
-    given = set(_NUMBER.findall("\n".join(m.text for m in exchange.request.messages)))
+    given = set(_NUMBER.findall(_measured(exchange.request)))
     shown = [line for line in found.evidence if set(_NUMBER.findall(line)) <= given]
     made_up = len(found.evidence) - len(shown)
     lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MOST_EVIDENCE])]
     lines += [f"- ({made_up} more left out: they cite numbers that were not measured)"] if made_up else []
     return "\n".join([*lines, *(f"Advice: {line}" for line in found.advice[:MOST_ADVICE])])
+
+
+def _measured(request: Request) -> str:
+    """What it was told of the kernel; the instructions' and the example's numbers are nobody's."""
+    told = "\n".join(m.text for m in request.messages if m.speaker == "user")
+    return told.replace(request.example, "") if request.example else told
