@@ -168,6 +168,7 @@ def test_what_a_model_is_told() -> None:
     assert "0 rounds done, 4 at most; 60 evaluations left for searches" in first
     assert "Round 1" in third
     assert "kept: 2.80×, 1.00× before it" in third
+    assert "- small: 2.80× at best, about 3571428.57 µs, with template 1 at" in third
     assert a_draft(WIDE).strip() in third, "the best so far, whole"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.core.vetting import vet
+from tunesmith.core.vetting import vet, vet_flags
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CUDA = "#include <cuda_fp16.h>\n__global__ void k(float *x) { x[0] = 1.0f; }\n"
@@ -139,3 +139,18 @@ def test_a_line_is_named(before: str) -> None:
 def test_the_includes_of_a_source_that_we_would_not_read_are_known() -> None:
     """It is the user's own."""
     assert vet("#include <a.h>\n", "#if 0\ndon't\n#endif\n#include <a.h>\n", "cuda") is None
+
+
+@pytest.mark.parametrize("flag", ["-I/etc", "-include", "/etc/passwd", "-cl-std=CL1.2 -I/etc", "-x"])
+def test_flags_that_name_files_are_refused(flag: str) -> None:
+    found = vet_flags(("-cl-mad-enable", flag), "opencl")
+    assert found is not None
+    assert repr(flag) in found
+
+
+def test_flags_that_shape_code_pass() -> None:
+    flags = ("-cl-fast-relaxed-math", "-cl-std=CL1.2", "-cl-nv-maxrregcount={REGS}")
+    assert vet_flags(flags, "opencl") is None
+    assert vet_flags(("-maxrregcount=64",), "cuda") is None, (
+        "what CUDA's compilers are given is read elsewhere"
+    )

@@ -21,7 +21,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
-from tunesmith.core.vetting import vet
+from tunesmith.core.vetting import vet, vet_flags
 
 SignatureFaults = Callable[[Template], str | None]
 
@@ -59,8 +59,9 @@ class ModelAuthor:
 
     def _unsafe(self, template: Template) -> str | None:
         """Why it may not be built, or callers could not call it."""
-        found = vet(template.source, self.problem.kernel.text, self.problem.kernel.language)
-        return found or self.signature(template)
+        kernel = self.problem.kernel
+        found = vet(template.source, kernel.text, kernel.language)
+        return found or vet_flags(template.flags, kernel.language) or self.signature(template)
 
     def _first(self, state: State, decision: Decided) -> Question:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""
@@ -91,7 +92,7 @@ class ModelAuthor:
             material.problem_part(self.problem, state.device),
             material.reading_part(self.catalogue()),
             material.device_part(state.device, state),
-            material.tested_part(self.problem, state.device, state.settings.seed),
+            material.tested_part(self.problem, state),
             measured.times_part(self.problem, state),
             measured.diagnosis_part(self.problem, state),
             *([measured.base_part(self.templates, base)] if base is not None else []),

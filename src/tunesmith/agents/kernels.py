@@ -79,7 +79,7 @@ def told_parts(problem: Problem, state: State, moves: Catalogue) -> list[Part]:
 
 
 def tested_part(problem: Problem, state: State) -> Part:
-    return material.tested_part(problem, state.device, state.settings.seed)
+    return material.tested_part(problem, state)
 
 
 def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:

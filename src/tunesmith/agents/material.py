@@ -17,6 +17,7 @@ from tunesmith.core.template import original
 
 LONGEST_WHY = 1500  # characters of a compiler's or oracle's words
 LISTED = 24  # sizes that are tested anyway
+_LANGUAGES = {"cuda": "cuda, C++17 unless flags say otherwise", "opencl": "opencl, OpenCL C"}
 
 
 def kernel_parts(problem: Problem) -> list[Part]:
@@ -33,7 +34,8 @@ def problem_part(problem: Problem, device: Device) -> Part:
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     built = " ".join(filter(None, [*kernel.flags, defined]))
     lines = [
-        f"- language {kernel.language}; entry `{kernel.entry}`" + (f"; built with {built}" if built else ""),
+        f"- language {_LANGUAGES.get(kernel.language, kernel.language)}; entry `{kernel.entry}`"
+        + (f"; built with {built}" if built else ""),
         *(_argument(a) for a in problem.arguments),
         *(_launch(one) for one in problem.launches),
         *(f"- size `{rule.name}`: {rule.describe()}" for rule in problem.contract.sizes),
@@ -62,10 +64,14 @@ def device_part(device: Device, state: State) -> Part:
             f"{own.registers_per_sm} registers, device.shared_per_sm = {own.shared_per_sm} bytes; "
             f"device.capability = {own.capability}"
         )
+        lines.append(
+            "- a kernel's static `__shared__` arrays have at most 49152 bytes; more, up to device.shared, as "
+            "`extern __shared__` with `shared` in [launch]"
+        )
     if own.llc:
         lines.append(f"- last-level cache: device.llc = {own.llc} bytes")
-    if own.pin_bandwidth:
-        lines.append(f"- no kernel moves more than {own.pin_bandwidth / 1e9:.4g} GB/s between it and memory")
+    if (rate := memory_rate(device)) is not None:
+        lines.append(f"- no kernel moves more than {rate / 1e9:.4g} GB/s between it and memory")
     if device.is_host:
         lines.append(
             "- it is a CPU: one core runs a work-group, its work-items one after another in a loop that the "
@@ -79,13 +85,22 @@ def device_part(device: Device, state: State) -> Part:
     return Part("The device", "\n".join(lines))
 
 
-def tested_part(problem: Problem, device: Device, seed: int) -> Part:
-    """Where a kernel is tried whatever a tester adds: as the original is, for the whole contract."""
-    cases = full_cases(problem, original(problem), device, seed)
+def memory_rate(device: Device) -> float | None:
+    """Bytes in a second that the memory's pins can move. A CPU's bound is that of its innermost caches, which
+    says nothing of how near a kernel is to what it could be."""
+    return None if device.is_host else device.limits.pin_bandwidth
+
+
+def tested_part(problem: Problem, state: State) -> Part:
+    """Where a kernel is tried: as the original is, for the whole contract, and what a tester has added."""
+    cases = full_cases(problem, original(problem), state.device, state.settings.seed)
     sizes = dict.fromkeys(show_sizes(dict(case.sizes)) for case in cases)
     shown = "; ".join(list(sizes)[:LISTED])
     kinds = ", ".join(dict.fromkeys(case.distribution for case in cases))
-    return Part("Tested anyway", f"Sizes: {shown}.\nValues: {kinds}.", 1, f"Values: {kinds}.")
+    extra = state.extended.cases if state.extended is not None else ()
+    added = [f"{show_sizes(dict(case.sizes))} ({case.distribution})" for case in extra]
+    lines = [f"Sizes: {shown}.", f"Values: {kinds}."] + ([f"And: {'; '.join(added)}."] if added else [])
+    return Part("Tested anyway", "\n".join(lines), 1, f"Values: {kinds}.")
 
 
 def reading_part(moves: Catalogue) -> Part:
@@ -111,7 +126,8 @@ def offer_line(offer: Offer) -> str:
 
 
 def fenced(text: str) -> str:
-    longest = max((len(line) - len(line.lstrip("`")) for line in text.splitlines()), default=0)
+    bare = [line.lstrip() for line in text.splitlines()]
+    longest = max((len(line) - len(line.lstrip("`")) for line in bare), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
@@ -151,7 +167,7 @@ def _launch(one: Launch) -> str:
 
 
 def _workload(problem: Problem, device: Device, w: Workload) -> str:
-    moved, pin = necessary_traffic(problem, w.as_dict()), device.limits.pin_bandwidth
+    moved, pin = necessary_traffic(problem, w.as_dict()), memory_rate(device)
     least = f", which takes {moved / pin * 1e6:.3g} µs at the very least" if pin and moved else ""
     return (
         f"- must be fast at `{w.name}`: {_sizes(w.as_dict())} (weight {w.weight:g}, {w.cache} cache); "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tunesmith.agents.material import fenced, shortened
+from tunesmith.agents.material import fenced, memory_rate, shortened
 from tunesmith.agents.prompting import Part
 from tunesmith.core.candidates import Templates
 from tunesmith.core.device import Resources
@@ -30,7 +30,8 @@ def times_part(problem: Problem, state: State) -> Part:
     best = best_config(problem, state)
     if best is not None:
         scored = best_scores(sound_scores(problem, state))
-        lines.append(f"- the best so far: {_where(best)}, {ratio(scored[best.candidate]):.2f}×")
+        gain = f"{ratio(scored[best.candidate]):.2f}× the speed of the original"
+        lines.append(f"- the best so far: {_where(best)}, {gain} in the mean")
         lines += _at_workloads(problem, state)
         lines += _resources(str(best) if best.items else best.label, _built(state, best))
         lines += _by_value(problem, state, best)
@@ -46,16 +47,21 @@ def _original(problem: Problem, state: State) -> list[str]:
         if built is not None and built.occupancy is not None:
             lines.append(f"- so its blocks fill {built.occupancy} % of a multiprocessor's threads at most")
         return [f"- {NOTHING}", *lines] if lines else []
-    lines, pin = [], state.device.limits.pin_bandwidth
+    lines = []
     for result in state.baseline.outcome.results:
         if not result.timing:
             continue
         seconds, workload = result.timing.seconds, problem.workload(result.workload)
         moved = necessary_traffic(problem, workload.as_dict())
         rate = f", so what must move moves at {moved / seconds / 1e9:.3g} GB/s" if seconds else ""
-        away = f", {_number(seconds * pin / moved)} times the least time" if pin and moved else ""
-        lines.append(f"- {workload.name}: the original takes {seconds * 1e6:.2f} µs{rate}{away}")
+        told = f"{rate}{_away(state, moved, seconds)}"
+        lines.append(f"- {workload.name}: the original takes {seconds * 1e6:.2f} µs{told}")
     return lines + _resources("the original", state.baseline.outcome.resources)
+
+
+def _away(state: State, moved: int, seconds: float) -> str:
+    pin = memory_rate(state.device)
+    return f", {_number(seconds * pin / moved)} times the least time" if pin and moved else ""
 
 
 def _number(value: float) -> str:
@@ -99,13 +105,24 @@ def base_part(templates: Templates, base: Candidate) -> Part:
 
 def _at_workloads(problem: Problem, state: State) -> list[str]:
     """The best at each workload by itself, which may be another configuration."""
-    tried, lines = sound_scores(problem, state), []
+    tried, lines, timed = sound_scores(problem, state), [], _seconds(state)
     for place, workload in enumerate(problem.workloads):
         scored = [(found, t.config) for t in tried if (found := score_at(t, place)) is not None]
         if scored:
             score, config = max(scored, key=lambda pair: pair[0])
-            lines.append(f"- {workload.name}: {ratio(score):.2f}× at best, with {_where(config)}")
+            takes = ""
+            if (before := timed.get(workload.name)) is not None:
+                seconds = before / ratio(score)
+                moved = necessary_traffic(problem, workload.as_dict())
+                takes = f", about {seconds * 1e6:.2f} µs{_away(state, moved, seconds)}"
+            lines.append(f"- {workload.name}: {ratio(score):.2f}× at best{takes}, with {_where(config)}")
     return lines
+
+
+def _seconds(state: State) -> dict[str, float]:
+    """What the original takes at each workload."""
+    found = state.baseline.outcome.results if state.baseline is not None else ()
+    return {result.workload: result.timing.seconds for result in found if result.timing}
 
 
 def _where(config: Config) -> str:

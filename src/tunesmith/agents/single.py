@@ -34,7 +34,7 @@ from tunesmith.core.steering_rounds import in_view
 from tunesmith.core.strategy import last_written
 from tunesmith.core.template import Template
 from tunesmith.core.told import told
-from tunesmith.core.vetting import vet
+from tunesmith.core.vetting import vet, vet_flags
 
 CONVERSATION = 40_000  # tokens that a request may have, if shortening old turns can reach it
 OLD_WORDS = 600  # characters that are left of an old turn
@@ -106,7 +106,9 @@ class SingleWriter:
         return self._go_on(state, _unusable(found.reason))
 
     def faults(self, template: Template) -> str | None:
-        found = vet(template.source, self.problem.kernel.text, self.problem.kernel.language)
+        kernel = self.problem.kernel
+        found = vet(template.source, kernel.text, kernel.language)
+        found = found or vet_flags(template.flags, kernel.language)
         return kernels.has_parameters(template) or found or self.signature(template)
 
     def _next(self, state: State, is_repair: bool) -> Question:

@@ -28,7 +28,7 @@ class ModelTester:
                 *material.kernel_parts(self.problem),
                 material.problem_part(self.problem, state.device),
                 material.device_part(state.device, state),
-                material.tested_part(self.problem, state.device, state.settings.seed),
+                material.tested_part(self.problem, state),
             ]
             example = cases_example(self.problem.workloads[0].as_dict())
             return of_role("tester", self.prompt, parts, "json", example)

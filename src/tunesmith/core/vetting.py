@@ -8,7 +8,7 @@ and OpenCL does not bring. On a GPU assembler may stand in functions, as instruc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tunesmith.core.bare_source import Unreadable, bare, line_at, without_strings
 
@@ -55,6 +55,7 @@ _PTX_TYPES = frozenset({
     "reg", "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",
     "f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "v2", "v4",
 })  # fmt: skip
+_OPENCL_FLAG = re.compile(r"-cl-[\w-]+(?:=[\w.{}]+)?")
 _NO_TYPE = frozenset({"return", "else", "goto", "case", "do", "sizeof"})
 
 
@@ -84,6 +85,15 @@ def vet(source: str, original: str, language: str) -> str | None:
     if host is not None:
         return f"{' '.join(host[0].split())!r} is host code; a template holds device code alone"
     return _vet_native(code, words, original) if is_c else _vet_device(text, code, words, original)
+
+
+def vet_flags(flags: Sequence[str], language: str) -> str | None:
+    """Why a build must not be given these. CUDA's own reader takes only what shapes device code; OpenCL's
+    drivers take folders and files as well."""
+    strange = [flag for flag in flags if language == "opencl" and not _OPENCL_FLAG.fullmatch(flag)]
+    if not strange:
+        return None
+    return f"the build flag {strange[0]!r} is not allowed in a template: in OpenCL those that begin with -cl-"
 
 
 def _vet_device(text: str, code: str, words: set[str], original: str) -> str | None:
