@@ -236,6 +236,9 @@ class Watcher:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    def say(self, text: str) -> None:
+        self.notes.append(text)
+
 
 @dataclass
 class MemoryTexts:

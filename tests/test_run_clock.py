@@ -60,6 +60,9 @@ class Silent:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    def say(self, text: str) -> None:
+        self.notes.append(text)
+
 
 @pytest.mark.parametrize(("steer", "prepared"), [(True, 1), (False, 0)])
 def test_ceilings_are_measured_before_the_clock_of_a_run_goes(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith import casting, machine, registry
-from tunesmith.comparison_runs import PROMPTS, Announcer, Troubles, Work, model_of
+from tunesmith.comparison_runs import PROMPTS, Troubles, Work, model_of
 from tunesmith.config import RunConfig
 from tunesmith.core import comparing
 from tunesmith.core.codec import Malformed, decode, encode
@@ -48,7 +48,7 @@ def start(
     repeats: int,
     config: RunConfig,
     out: Path | None,
-    listener: Announcer,
+    listener: Listener,
 ) -> Compared:
     """A new comparison; or, where `out` holds the same one, what is left of it."""
     arms = comparing.parse_arms(strategies)
@@ -86,7 +86,7 @@ def start(
         folder.unlock()
 
 
-def resume(path: Path, config: RunConfig, listener: Announcer) -> Compared:
+def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
     if not (path / PLAN).is_file():
         raise BadInput(
             f"there is no comparison in this folder: it has no {PLAN}",
@@ -216,7 +216,7 @@ def _read_plan(folder: RunFolder) -> Plan:
     return plan
 
 
-def _go_on(folder: RunFolder, config: RunConfig, listener: Announcer) -> Compared:
+def _go_on(folder: RunFolder, config: RunConfig, listener: Listener) -> Compared:
     plan = _read_plan(folder)
     if plan.prompts:
         folder.replace_folder(PROMPTS, {name: folder.get(digest) for name, digest in plan.prompts})

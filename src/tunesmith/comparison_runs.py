@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from tunesmith import casting, runs
 from tunesmith.config import RunConfig, debugging
@@ -48,16 +47,12 @@ def model_of(arm: str, model: str) -> str:
     return alone(model) if ARMS[arm].strategy == "single" else model
 
 
-class Announcer(Listener, Protocol):
-    def section(self, text: str) -> None: ...
-
-
 @dataclass
 class Work:
     folder: RunFolder
     plan: Plan
     config: RunConfig
-    listener: Announcer
+    listener: Listener
     results: dict[Planned, RunResult] = field(default_factory=dict)
     errors: dict[Planned, TunesmithError] = field(default_factory=dict)
 
@@ -70,7 +65,7 @@ class Work:
         while todo:
             for item in todo:
                 place = f"run {every.index(item) + 1} of {len(every)}"
-                self.listener.section(f"{place}: {item.problem}, {item.arm}, repeat {item.repeat}")
+                self.listener.say(f"{place}: {item.problem}, {item.arm}, repeat {item.repeat}")
                 try:
                     self.results[item] = self._one(item)
                 except (KeyboardInterrupt, Interrupted):
@@ -194,7 +189,7 @@ class Work:
             if time.monotonic() - told >= REMIND:
                 told = time.monotonic()
                 first = next(iter(awaited.values()))
-                self.listener.section(f"waiting for {len(awaited)} replies, the first is {first}")
+                self.listener.say(f"waiting for {len(awaited)} replies, the first is {first}")
             time.sleep(POLL)
         return []
 

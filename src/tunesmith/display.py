@@ -85,8 +85,7 @@ class Progress:
     def note(self, text: str) -> None:
         self._show(text)
 
-    def section(self, text: str) -> None:
-        """What all that follows is about."""
+    def say(self, text: str) -> None:
         self._say(text)
 
     def event(self, record: Recorded, state: State) -> None:

@@ -142,7 +142,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         folder.path,
         config.wait,
         config.reply_seconds,
-        listener.note,
+        listener.say,
         strategy=settings.strategy,
         kept=decode(kept[0], Kept) if kept else None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.talkers import Said, Scripted
-from tunesmith.core.conversation import ATTEMPTS, LONGEST_PAUSE, Conversation
+from tunesmith.core.conversation import ATTEMPTS, FEW, LONGEST_PAUSE, Conversation
 from tunesmith.core.dialogue import Exchange, Message, NoReply, Reply, Request
 from tunesmith.core.errors import BadInput, WaitingForModel
 from tunesmith.core.events import Replied, Unanswered
@@ -32,6 +32,22 @@ def test_pauses_double_and_heed_the_other_side_within_bounds() -> None:
     found, pauses = talked(NoReply("busy"))
     assert len(found) == ATTEMPTS
     assert pauses == [2.0, 4.0, 8.0, 16.0]
+
+
+def test_a_model_that_was_given_up_is_not_waited_for_as_long_again() -> None:
+    gone = Exchange(REQUEST, 0, 0, failed="nobody is there")
+    back = Exchange(REQUEST, 0, 0, reply=Reply("here"))
+    of_another = Exchange(Request(1, "planner", (), "json"), 0, 0, reply=Reply("{}"))
+    models = {"author": Scripted({1: [NoReply("busy")]}), "planner": Scripted({})}
+
+    def final(attempts: int, *before: Exchange) -> bool:
+        open_one = Exchange(REQUEST, 0, 0, attempts=attempts)
+        found = Conversation(models).answer(open_one, (*before, open_one))
+        assert isinstance(found, Unanswered)
+        return found.final
+
+    assert [final(n, gone, of_another) for n in range(FEW)] == [False] * (FEW - 1) + [True]
+    assert not final(FEW - 1, gone, back), "since then it has answered"
 
 
 def test_what_lasts_is_not_tried_again() -> None:

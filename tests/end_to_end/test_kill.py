@@ -227,6 +227,8 @@ class _Silent:
 
     def note(self, _text: str) -> None: ...
 
+    def say(self, _text: str) -> None: ...
+
 
 def _replayed(run: Path) -> list[Event]:
     """The events of an uninterrupted run that sees the measurements of this one."""

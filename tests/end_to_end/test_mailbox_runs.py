@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end import tiny, written
 from tests.end_to_end.test_kill import kill_and_resume
-from tests.running import Ended, facts, journal, tunesmith
+from tests.running import Ended, facts, journal, start, tunesmith
 from tests.talkers import file, plan
 
 COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 2, "--out", "run", "--no-wait")
@@ -39,6 +40,26 @@ def answer(box: Path, name: str) -> None:
     target = box / f"{name}.reply.md"
     target.write_text(REPLIES[name])
     os.utime(target, (1e9, 1e9))  # nobody writes to it any more
+
+
+def test_who_waits_is_told_for_what_and_can_stop_waiting(tmp_path: Path) -> None:
+    """Off a terminal too, where what is true only for now is left out."""
+    problem(tmp_path)
+    process = start(tmp_path, *COMMAND[:-1], *MODEL)
+    assert process.stderr is not None
+    told: list[str] = []
+    while "waiting for" not in (line := process.stderr.readline()):
+        assert line, "".join(told)
+        told.append(line)
+    assert line.rstrip().endswith("waiting for box/0001-planner.reply.md")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "go on with: tunesmith resume run" in err
+    answer(tmp_path / "box", "0001-planner")
+    ended = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    assert ended.code == 4
+    assert "box/0002-author.reply.md" in ended.err
 
 
 def stopped_everywhere(folder: Path) -> Ended:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.core.dialogue import Exchange, Model, NoReply, Pending, Reply, Role
@@ -10,6 +10,7 @@ from tunesmith.core.errors import BadInput, WaitingForModel
 from tunesmith.core.events import Replied, Unanswered
 
 ATTEMPTS = 5
+FEW = 2  # attempts with a model that was given up last time
 FIRST_PAUSE = 2.0  # seconds before the second attempt; doubled with each
 LONGEST_PAUSE = 120.0  # whatever the other side asks for
 
@@ -27,8 +28,9 @@ class Conversation:
     note: Callable[[str], None] = lambda _text: None
     _wait: float = field(default=0.0, init=False)
 
-    def answer(self, exchange: Exchange) -> Replied | Unanswered:
-        """What comes of one attempt; WaitingForModel where a reply is missing and not to be waited for."""
+    def answer(self, exchange: Exchange, dialogue: Sequence[Exchange] = ()) -> Replied | Unanswered:
+        """What comes of one attempt; WaitingForModel where a reply is missing and not to be waited for.
+        `dialogue` is all that was asked in the run."""
         request = exchange.request
         model = self.models.get(request.role)
         if model is None:
@@ -52,11 +54,16 @@ class Conversation:
             )
         if isinstance(found, Reply):
             return Replied(request.number, _clean(found))
-        return self._unanswered(exchange, found)
+        return self._unanswered(exchange, found, self._most(model, dialogue))
 
-    def _unanswered(self, exchange: Exchange, found: NoReply) -> Unanswered:
+    def _most(self, model: Model, dialogue: Sequence[Exchange]) -> int:
+        """A model that nobody reached a moment ago is not waited for as long again."""
+        own = [e for e in dialogue if self.models.get(e.request.role) is model and not e.is_open]
+        return FEW if own and own[-1].failed else ATTEMPTS
+
+    def _unanswered(self, exchange: Exchange, found: NoReply, most: int) -> Unanswered:
         attempt = exchange.attempts + 1
-        final = found.lasts or attempt >= ATTEMPTS
+        final = found.lasts or attempt >= most
         if not final:
             self._wait = min(max(found.wait or 0.0, FIRST_PAUSE * 2 ** (attempt - 1)), LONGEST_PAUSE)
         return Unanswered(exchange.request.number, found.reason, found.lasts, attempt, final)

@@ -413,4 +413,8 @@ class Listener(Protocol):
     """Whoever shows progress."""
 
     def event(self, record: Recorded, state: State) -> None: ...
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        """True only for now, and may be left out."""
+
+    def say(self, text: str) -> None:
+        """Worth a line of its own."""

@@ -33,7 +33,7 @@ class Talking:
     def next_event(self, state: State) -> Event | None:
         """None: nothing more can be done without looking at a kernel or running one."""
         if state.open_request is not None:
-            return self.conversation.answer(state.open_request)
+            return self.conversation.answer(state.open_request, state.dialogue)
         if state.under_way is None and (state.this_turn("planner") or state.this_turn("analyst")):
             return self.decided(state)
         if state.under_way is None or state.under_way.decision != "refactor":
