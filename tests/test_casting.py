@@ -76,6 +76,10 @@ def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Path) -> None:
     assert casting.prompts_for("author=mailbox", "").keys() == {"author"}
     with pytest.raises(BadInput, match="there is no folder"):
         casting.prompts_for("mailbox", str(tmp_path / "none"))
+    (tmp_path / "author.md").rename(tmp_path / "auther.md")
+    with pytest.raises(BadInput, match="holds words for no role") as refused:
+        casting.prompts_for("mailbox", str(tmp_path))
+    assert refused.value.hint == "it may hold planner.md, author.md, tester.md, analyst.md"
 
 
 def test_prompts_that_nobody_would_read_are_refused(tmp_path: Path) -> None:

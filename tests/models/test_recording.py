@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.models.questions import request
 from tests.samples import started
 from tunesmith.core.dialogue import Exchange, Message, NoReply, Reply, Request, Usage
+from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Settings
 from tunesmith.models.recording import Player, keep, read_about
 
@@ -101,10 +104,13 @@ def test_what_a_run_was_told_before_it_stopped_is_not_told_again(tmp_path: Path)
 
 
 def test_a_recording_that_is_not_there_or_damaged_is_said(tmp_path: Path) -> None:
-    missing = Player(tmp_path / "nowhere").reply(request())
-    assert isinstance(missing, NoReply)
-    assert "cannot be read: No such file" in missing.reason
+    """It may be on another machine: nobody decides without it."""
+    with pytest.raises(BadInput, match="there is no folder"):
+        Player(tmp_path / "nowhere").prepare()
+    with pytest.raises(BadInput, match="there is no folder"):
+        Player(tmp_path / "nowhere").reply(request())
+    with pytest.raises(BadInput, match="holds no reply"):
+        Player(tmp_path).reply(request())
     (tmp_path / "about.json").write_text("{")
-    damaged = Player(tmp_path).reply(request())
-    assert isinstance(damaged, NoReply)
-    assert "is damaged" in damaged.reason
+    with pytest.raises(BadInput, match="is damaged"):
+        Player(tmp_path).reply(request())

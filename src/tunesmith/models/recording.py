@@ -94,9 +94,16 @@ class Player:
             self._has_noted |= exchange.reply is not None and bool(exchange.reply.note)
 
     def reply(self, request: Request) -> Reply | Pending | NoReply:
+        """A role that is asked too often does not answer; a recording that is not here may be elsewhere."""
+        self.prepare()
         try:
             if self._known is None:
                 self._known = _read(self.folder)
+            if not self._known:
+                raise BadInput(
+                    f"the recording {self.folder} holds no reply",
+                    hint="name a folder with files such as 0001-planner.reply.md",
+                )
             own, place = self._known.get(request.role, []), self._given[request.role]
             if place >= len(own):
                 why = f"the recording {self.folder} has {len(own)} replies of the {request.role}"
@@ -105,9 +112,9 @@ class Player:
             name, found = own[place]
             return replace(found, note=self._noted(name, request)) if isinstance(found, Reply) else found
         except OSError as error:
-            return NoReply(f"the recording {self.folder} cannot be read: {error.strerror}", lasts=True)
+            raise BadInput(f"the recording {self.folder} cannot be read: {error.strerror}") from error
         except Malformed as error:
-            return NoReply(f"the recording {self.folder} is damaged: {error}", lasts=True)
+            raise BadInput(f"the recording {self.folder} is damaged: {error}") from error
 
     def _noted(self, name: str, request: Request) -> str:
         file = self.folder / f"{name}.request.md"
