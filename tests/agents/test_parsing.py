@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.agents.parsing import Fault, read_file, read_json
+from tunesmith.agents.parsing import SPENT, Fault, read_file, read_json
 from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, Plan, cases_example, plan_example
 from tunesmith.core.dialogue import LONGEST, Reply
 
@@ -47,6 +47,7 @@ def test_a_single_block_without_a_header_is_left_to_the_template_reader() -> Non
         (Reply(fenced(TEMPLATE) * 2), "has 2 templates"),
         (Reply(fenced("a\n") + fenced("b\n")), "none of the 2 fenced blocks"),
         (Reply("x" * (LONGEST + 1)), "is longer than"),
+        (Reply(" ", is_cut=True), "ran into its limit before it had begun"),
     ],
 )
 def test_what_is_no_file_is_said(reply: Reply, said: str) -> None:
@@ -92,6 +93,10 @@ def test_what_is_no_plan_is_said(text: str, said: str) -> None:
     found = read_json(Reply(text), Plan)
     assert isinstance(found, Fault)
     assert said in found.reason
+
+
+def test_a_plan_that_never_began_is_told_so() -> None:
+    assert read_json(Reply("", is_cut=True), Plan) == Fault(SPENT)
 
 
 def test_sizes_are_numbers() -> None:

@@ -58,6 +58,13 @@ def test_a_reply_that_ran_into_its_limit_says_so() -> None:
     assert found.is_cut
 
 
+def test_a_model_that_thought_until_the_end_is_told_and_not_asked_the_same_again() -> None:
+    """What it used counts, and the next request says what happened."""
+    found = ask(Answer("", finish="length"))
+    assert isinstance(found, Reply)
+    assert (found.is_cut, found.usage.received) == (True, 7)
+
+
 def test_a_huge_reply_is_cut() -> None:
     found = ask(Answer("y" * (2 << 20)))
     assert isinstance(found, Reply)

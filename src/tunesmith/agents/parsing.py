@@ -13,6 +13,7 @@ from tunesmith.core.dialogue import LONGEST, Reply
 T = TypeVar("T")
 
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
+SPENT = "the reply ran into its limit before it had begun: think less, and answer"
 MARK = "/// tunesmith"  # what a template's header begins with
 
 
@@ -34,6 +35,8 @@ def read_file(reply: Reply) -> str | Fault:
         return marked[0]
     if len(marked) > 1:
         return Fault(f"the reply has {len(marked)} templates in fences; send one whole file, once")
+    if reply.is_cut and not reply.text.strip():
+        return Fault(SPENT)
     if is_open or reply.is_cut:
         return Fault("the reply ends inside a fenced block: it was cut off; send a shorter file, whole")
     if len(blocks) == 1:
@@ -48,6 +51,8 @@ def read_json(reply: Reply, kind: type[T]) -> T | Fault:
     fault = _too_long(reply)
     if fault is not None:
         return fault
+    if reply.is_cut and not reply.text.strip():
+        return Fault(SPENT)
     blocks, _ = _blocks(reply.text)
     text = next((b for b in blocks if b.lstrip().startswith("{")), None) or _braced(reply.text)
     if text is None:

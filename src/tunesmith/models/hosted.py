@@ -74,14 +74,14 @@ class Hosted:
             return NoReply(self._said(error), lasts=True)
         except (AgentRunError, OSError, ValueError) as error:  # a reply that is no reply of that protocol
             return NoReply(self._said(error))
-        text = answer.text or ""
-        if not text.strip():
+        text, ran_out = answer.text or "", answer.finish_reason == "length"
+        if not text.strip() and not ran_out:  # one that thought until the end has been paid for, and is told
             return NoReply(f"{self.name} sent an empty reply")
         return Reply(
             text[: LONGEST + 1],
             _usage(answer),
             time.monotonic() - started,
-            is_cut=answer.finish_reason == "length" or len(text) > LONGEST,
+            is_cut=ran_out or len(text) > LONGEST,
         )
 
     def _made(self) -> Any:
