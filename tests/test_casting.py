@@ -53,6 +53,12 @@ def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
     assert none.conversation.models == {}
 
 
+def test_an_analyst_that_nobody_would_listen_to_is_refused() -> None:
+    with pytest.raises(BadInput, match="reads for a model as planner"):
+        casting.prepare("analyst=mailbox,author=mailbox")
+    casting.prepare("analyst=mailbox,planner=mailbox")
+
+
 def test_a_mailbox_is_in_the_run(tmp_path: Path) -> None:
     talk = casting.talking(PROBLEM, TEMPLATES, state_of(), cast("author=mailbox", tmp_path))
     model = talk.conversation.models["author"]

@@ -88,7 +88,13 @@ def _refuse_unread(folder: Path) -> None:
 
 def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
-    for one in dict.fromkeys(played(spec, strategy).values()):
+    who = played(spec, strategy)
+    if "analyst" in who and "planner" not in who:
+        raise BadInput(
+            "a model as analyst reads for a model as planner, and here the expert plans, by its own diagnosis",
+            hint="add planner=MODEL, or leave out analyst=",
+        )
+    for one in dict.fromkeys(who.values()):
         model = _model(one, Path())
         if hasattr(model, "prepare"):
             model.prepare()
