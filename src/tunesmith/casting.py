@@ -91,7 +91,7 @@ def prepare(spec: str, strategy: str = "template") -> None:
     who = played(spec, strategy)
     if "analyst" in who and "planner" not in who:
         raise BadInput(
-            "a model as analyst reads for a model as planner, and here the expert plans, by its own diagnosis",
+            "a model as analyst reads for a model as planner, and here the expert plans by its own",
             hint="add planner=MODEL, or leave out analyst=",
         )
     for one in dict.fromkeys(who.values()):
