@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 from io import StringIO
+from typing import Literal
 
 import pytest
 
@@ -212,6 +213,14 @@ class TestProgress:
                 listen(progress, Decided("finish", "all was tried"))
                 progress.note("still there")
 
+    @pytest.mark.parametrize("decision", ["refactor", "finish"])
+    def test_what_a_model_says_is_one_line(self, decision: Literal["refactor", "finish"]) -> None:
+        """So that it cannot write lines of ours."""
+        stream = StringIO()
+        listen(Progress(stream), Decided(decision, f"done\n00:09 geometric mean 99×\r{'x' * 9000}"))
+        assert stream.getvalue().endswith(": done\n")
+        assert stream.getvalue().count("\n") == 1
+
     def test_quiet(self) -> None:
         stream = Terminal()
         with Progress(stream, quiet=True).live() as progress:
@@ -262,6 +271,12 @@ class TestReport:
             "tuned kernel     runs/tiny-1/tuned/  (start with dispatch.json)",
             "report           runs/tiny-1/report.md",
         ]
+
+    def test_why_it_stopped_forges_no_line(self) -> None:
+        said = replace(report(), reason=f"near enough {'x' * 9000}\ngeometric mean   99.00×")
+        lines = report_summary(said, "runs/tiny-1")
+        assert not any("99.00×" in line for line in lines)
+        assert max(map(len, lines)) < 400
 
     def test_what_to_type_when_it_is_not_finished(self) -> None:
         half = replace(report(), finished=False, reason="not finished", geometric_mean=None, tuned=())

@@ -51,6 +51,7 @@ from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import plain
 
+LONGEST_LINE = 300  # characters of what others say
 SHOWN = 4  # configurations of a kind, on a line
 PLAIN_EVERY = 2.0  # seconds between two progress lines where there is no terminal
 PLAIN_WIDTH = 160  # off a terminal a table may be as wide as it needs: what reads it there does not wrap
@@ -102,7 +103,9 @@ class Progress:
                 )
                 self._say(f"the original is right; it takes {times}")
             case Decided("refactor", reason):
-                self._say(f"round {sum(d.decision == 'refactor' for d in state.decided)}: {reason}")
+                self._say(
+                    f"round {sum(d.decision == 'refactor' for d in state.decided)}: {_first_line(reason)}"
+                )
             case Steered(focus, reason):
                 where = (
                     f"looks first at {focus} ({focus.inside} of {focus.of})" if focus else "looks everywhere"
@@ -111,7 +114,8 @@ class Progress:
                     where = "goes on as before"
                 self._say(f"the search {where}: {reason}")
             case Decided("finish", reason):
-                self._say(f"{'no further kernel' if is_concrete(state) else 'search ended'}: {reason}")
+                ended = "no further kernel" if is_concrete(state) else "search ended"
+                self._say(f"{ended}: {_first_line(reason)}")
             case Drafted(candidate, moves=moves, author=author):
                 by = f"by {author}" if author else ", ".join(moves) or "no moves"
                 self._say(f"{noun(state.settings)} {candidate} is written: {by}")
@@ -132,7 +136,7 @@ class Progress:
             case Searched(candidate, reason) if candidate:
                 self._say(f"search of template {candidate} ended: {reason}")
             case Extended(cases, aside, note):
-                self._say(note or f"{len(cases)} cases are added, {len(aside)} set aside")
+                self._say(_first_line(note or f"{len(cases)} cases are added, {len(aside)} set aside"))
             case Replied(number, reply):
                 note = f" ({reply.note})" if reply.note else ""
                 self._say(f"request {number} is answered; {spent_text(state)}{note}")
@@ -265,7 +269,9 @@ def report_summary(report: Report, folder: str) -> list[str]:
         cost = "unknown" if dollars is None else f"${dollars:.2f}"
         used = "unknown" if tokens is None else tokens
         lines.append(f"models           {report.talk.requests} requests, {used} tokens, cost {cost}")
-    lines.append(f"evaluations      {sum(report.evaluations.values())} ({counts}); {report.reason}")
+    lines.append(
+        f"evaluations      {sum(report.evaluations.values())} ({counts}); {_first_line(report.reason)}"
+    )
     if report.pruned:
         why = ", ".join(f"{p.count} {RULES.get(p.rule, p.rule)}" for p in report.pruned)
         lines.append(f"built            {report.built}; not measured: {why}")
@@ -295,7 +301,9 @@ def _what(r: RoundReport, report: Report) -> str:
 
 
 def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no reason given"])[0]
+    """Of what a model, a compiler or a kernel says: it has no second line of ours to write."""
+    line = (text.strip().splitlines() or ["no reason given"])[0]
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 
 
 def _survey_table(survey: SurveyReport) -> Table:
