@@ -21,12 +21,39 @@ from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Decided, Drafted, Event, Recorded, Replied, Requested, Settings
+from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.state import apply, fold
 from tunesmith.expert.planner import ExpertPlanner
 from tunesmith.models.mailbox import Mailbox
 from tunesmith.problems import load_problem
 from tunesmith.roles import catalogue_of, signature_fault
 
+TWO_LAUNCHES = """\
+// /// tunesmith
+// [params]
+// BLOCK = [1, 64]
+// [default]
+// BLOCK = 64
+// [workspace]
+// sums = { type = "float32*", shape = ["rows"] }
+// [[launch]]
+// entry = "total"
+// args = ["input", "sums", "rows", "d"]
+// grid = ["ceildiv(rows, BLOCK)"]
+// block = ["BLOCK"]
+// [[launch]]
+// entry = "rmsnorm"
+// args = ["out", "input", "weight", "eps", "rows", "d", "sums"]
+// grid = ["ceildiv(rows, BLOCK)"]
+// block = ["BLOCK"]
+// ///
+#ifndef BLOCK
+#define BLOCK 64
+#endif
+__kernel void total(__global const float *input, __global float *sums, int rows, int d) { sums[0] = BLOCK; }
+__kernel void rmsnorm(__global float *out, __global const float *input, __global const float *weight,
+                      float eps, int rows, int d, __global const float *sums) { out[0] = sums[0]; }
+"""
 PROBLEM = a_problem()
 TEMPLATES = Templates(PROBLEM, DEVICE, None, MemoryTexts())
 
@@ -197,6 +224,18 @@ def test_a_workspace_may_come_behind_them() -> None:
     assert signature_fault(PROBLEM, a_template(PROBLEM, behind)) is None
     first = behind.replace('"out", "x", "rows", "d", "sums"', '"sums", "out", "x", "rows", "d"')
     assert "must stay (out, x, rows, d)" in (signature_fault(PROBLEM, a_template(PROBLEM, first)) or "")
+
+
+def test_kernels_may_run_one_after_another() -> None:
+    """As the author's prompt says it: each with its arguments by name, and a workspace between them."""
+    problem, _ = load_problem(EXAMPLES / "opencl" / "rmsnorm")
+    template = parse_template(TWO_LAUNCHES, path="template.cl", problem=problem)
+    assert [one.entry for one in template.launches] == ["total", "rmsnorm"]
+    assert signature_fault(problem, template) is None
+    wrong = TWO_LAUNCHES.replace('"rows", "d", "sums"]', '"rows", "sums"]')
+    found = signature_fault(problem, parse_template(wrong, path="template.cl", problem=problem))
+    assert found is not None
+    assert "rmsnorm takes 7 arguments, 6 are given" in found
 
 
 def test_moves_that_a_model_plans_are_applied_by_the_experts_author(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def test_a_model_for_some_roles_leaves_the_others_to_the_expert() -> None:
         ("openai:m@http://me:secret@host/v1", "an address with a password in it would end up in the journal"),
         ("recorded:", "names no folder"),
         ("writer=expert", "unknown role 'writer'; the roles are planner, author, tester, analyst"),
+        ("planner=mailbox,author=mailbox,planner=expert", "the role planner is named twice"),
         ("planner=nothing", "unknown model 'nothing'"),
     ],
 )

@@ -53,7 +53,7 @@ def parse_models(text: str) -> Mapping[Role, Spec]:
     """`SPEC` for all roles, or `planner=SPEC,author=SPEC`: roles that are not named are the expert's."""
     if "=" not in text.split("@", 1)[0]:
         return dict.fromkeys(ROLES, parse_spec(text))
-    found: dict[Role, Spec] = dict.fromkeys(ROLES, Spec(EXPERT))
+    found: dict[Role, Spec] = {}
     for part in text.split(","):
         name, _, spec = part.partition("=")
         role = next((role for role in ROLES if role == name.strip()), None)
@@ -62,8 +62,10 @@ def parse_models(text: str) -> Mapping[Role, Spec]:
                 f"unknown role {name.strip()!r}; the roles are {', '.join(ROLES)}",
                 hint="e.g. --model planner=expert,author=openai:gpt-5",
             )
+        if role in found:
+            raise BadInput(f"the role {role} is named twice in {text!r}", hint="name one model for each role")
         found[role] = parse_spec(spec)
-    return found
+    return dict.fromkeys(ROLES, Spec(EXPERT)) | found
 
 
 def alone(text: str) -> str:
