@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.models.questions import request
-from tunesmith.core.dialogue import LONGEST, Message, NoReply, Pending, Reply
+from tunesmith.core.dialogue import LONGEST, Message, Pending, Reply
 from tunesmith.core.errors import BadInput
 from tunesmith.models.mailbox import Mailbox
 
@@ -116,7 +116,8 @@ def test_a_request_that_an_earlier_version_framed_otherwise_is_ours(tmp_path: Pa
 
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    found = Mailbox(tmp_path / "file" / "box", wait=False).reply(request())
-    assert isinstance(found, NoReply)
-    assert found.lasts
-    assert "cannot be used: Not a directory" in found.reason
+    with pytest.raises(BadInput, match="cannot be used: Not a directory"):
+        Mailbox(tmp_path / "file" / "box", wait=False).reply(request())
+    (tmp_path / "0001-planner.reply.md").mkdir()
+    with pytest.raises(BadInput, match="cannot be used: Is a directory"):
+        Mailbox(tmp_path).reply(request())

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.core.dialogue import LONGEST, NoReply, Pending, Reply, Request
+from tunesmith.core.dialogue import LONGEST, Pending, Reply, Request
 from tunesmith.core.errors import BadInput
 from tunesmith.models.letters import letter
 
@@ -28,7 +28,7 @@ class Mailbox:
     tell: Callable[[str], None] = lambda text: None
     name: str = "mailbox"
 
-    def reply(self, request: Request) -> Reply | Pending | NoReply:
+    def reply(self, request: Request) -> Reply | Pending:
         target = self.folder / f"{request.name}.reply.md"
         try:
             self._write(request, target.name)
@@ -41,8 +41,11 @@ class Mailbox:
                 if not self.wait:
                     return Pending(str(target))
                 time.sleep(POLL)
-        except OSError as error:
-            return NoReply(f"the mailbox {self.folder} cannot be used: {error.strerror or error}", lasts=True)
+        except OSError as error:  # a folder that is gone is no answer: nobody decides without one
+            raise BadInput(
+                f"the mailbox {self.folder} cannot be used: {error.strerror or error}",
+                hint="make it a folder that can be written, with replies that can be read",
+            ) from error
 
     def _write(self, request: Request, reply_name: str) -> None:
         """Once: a request that is there was asked by this run before it was interrupted, or by another run,
