@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,7 @@ def test_device_code_passes(added: str) -> None:
         ("extern int system(\n    __constant char *c);", "system is a function of the C library"),
         ('void f() { __asm__(".incbin \\"/etc/passwd\\""); }', "no assembler"),
         ("__attribute__((constructor)) void f() {}", "constructor"),
+        (f"__attribute__(({'unused, ' * 30} constructor)) void f() {{}}", "at most 200 characters"),
         ("#include <stdio.h>", "not among the original's"),
         ('#define R\n__constant char a[] = R"("; int system(int); __constant char b[] = ")";', "system is a"),
     ],
@@ -146,6 +148,32 @@ def test_flags_that_name_files_are_refused(flag: str) -> None:
     found = vet_flags(("-cl-mad-enable", flag), "opencl")
     assert found is not None
     assert repr(flag) in found
+
+
+@pytest.mark.parametrize("language", ["cuda", "opencl"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        " ",
+        "\\ ",
+        "\\\n",
+        "x \\\n\n",
+        "__attribute__((",
+        "f(",
+        "{asm();",
+        "int ",
+        "1'0",
+        "a;",
+        "/**/",
+        '""',
+    ],
+)
+def test_no_text_takes_long(text: str, language: str) -> None:
+    """Of the length that is looked at; what is found is another matter."""
+    began = time.perf_counter()
+    vet(text * ((256 << 10) // len(text)), "", language)
+    assert time.perf_counter() - began < 5.0
 
 
 def test_flags_that_shape_code_pass() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-_SPLICED = re.compile(r"(?:[^\n]*\\[ \t]*\n)+[^\n]*")
 _SPLICE = re.compile(r"\\[ \t]*\n")
 _COMMENT = r"(?P<comment>//[^\n]*|/\*.*?\*/)"
 _STRING = r"""(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')"""
@@ -33,7 +32,7 @@ def bare(source: str, is_c: bool) -> str:
         line = text.count("\n", 0, found.start()) + 1
         shown = found[0] if found[0].isprintable() else f"a control character ({found[0]!a})"
         raise Unreadable(f"line {line}: {shown} is not allowed in a template: compilers disagree on it")
-    text = _SPLICED.sub(lambda m: _SPLICE.sub("", m[0]) + "\v" * m[0].count("\n"), text)
+    text = _joined(text)
     kinds, parts, at = _C if is_c else _CPP, [], 0
     for token in kinds.finditer(text):
         if token["lone"] is not None:
@@ -47,11 +46,25 @@ def bare(source: str, is_c: bool) -> str:
     return "".join([*parts, text[at:]])
 
 
+def _joined(text: str) -> str:
+    """Lines that go on as one, with what is left of their ends behind it."""
+    parts, at, gone = [], 0, 0
+    for splice in _SPLICE.finditer(text):
+        if gone and (end := text.find("\n", at, splice.start())) >= 0:
+            parts += [text[at:end], "\v" * gone]
+            at, gone = end, 0
+        parts.append(text[at : splice.start()])
+        at, gone = splice.end(), gone + 1
+    end = text.find("\n", at) if gone else -1
+    end = len(text) if end < 0 else end
+    return "".join([*parts, text[at:end], "\v" * gone, text[end:]])
+
+
 def without_strings(text: str, is_c: bool) -> str:
-    """A bare text with nothing in its strings."""
+    """A bare text with blanks in its strings: everything else stays where it is."""
 
     def blank(token: re.Match[str]) -> str:
-        return '""' if token["string"] is not None else token[0]
+        return f'"{" " * (len(token[0]) - 2)}"' if token["string"] is not None else token[0]
 
     return (_C if is_c else _CPP).sub(blank, text)
 

@@ -17,7 +17,7 @@ _NAMED = re.compile(r'(<[^>\n]+>|"[^"\n]+")')
 _WORDS = re.compile(r"[^\W\d]\w*")
 _PROTOTYPE = re.compile(r"(?:^|(?<=[;{}]))\s*(?:[^\W\d]\w*[\s*]+)+(?P<name>[^\W\d]\w*)\s*\([^(){};]*\)\s*;")
 _DEFINITION = re.compile(r"\b(?P<name>[^\W\d]\w*)\s*\([^(){};]*\)\s*\{")
-_ATTRIBUTE = re.compile(r"\b__attribute(?:__)?\s*\(\s*\((?P<words>[^;{}]*?)\)\s*\)")
+_ATTRIBUTE = re.compile(r"\b__attribute(?:__)?\b(?:\s*\(\s*\((?P<words>[^;{}]{0,200}?)\)\s*\))?")
 
 _DIRECTIVES = frozenset({
     "define", "undef", "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif", "pragma",
@@ -111,9 +111,11 @@ def _vet_device(text: str, code: str, words: set[str], original: str) -> str | N
         return "# in a macro makes strings, which is not allowed beside asm: write instructions as they are"
     if sum(word in _ASSEMBLER for word in _WORDS.findall(code)) > sum(1 for _ in _ASM.finditer(code)):
         return "asm is not followed by its instructions: write them where it stands, in parentheses"
+    at = depth = 0
     for match in _ASM.finditer(text):
-        before = without_strings(text[: match.start()], is_c=False)
-        if before.count("{") <= before.count("}"):
+        depth += code.count("{", at, match.start()) - code.count("}", at, match.start())
+        at = match.start()
+        if depth <= 0:
             return "asm outside of a function is not allowed in a template"
         written = "".join(part[1:-1] for part in _STRING.findall(match["argument"]))
         if strange := [word for word in _PTX_WORD.findall(written) if word not in _PTX_TYPES]:
@@ -132,6 +134,8 @@ def _vet_native(code: str, words: set[str], original: str) -> str | None:
     if "##" in code and "##" not in original:
         return "## is not allowed in a template: names stand as they are"
     for attribute in _ATTRIBUTE.finditer(code):
+        if attribute["words"] is None:
+            return "__attribute__ is not followed by ((words)), at most 200 characters of them"
         strange = [word for word in _WORDS.findall(attribute["words"]) if word not in _HARMLESS]
         if strange and not _is_size(strange):
             return f"__attribute__(({strange[0]})) is not allowed in a template"
