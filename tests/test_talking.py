@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import pytest
 
@@ -36,6 +36,7 @@ from tunesmith.core.so_far import so_far
 from tunesmith.core.spending import spent, spent_text
 from tunesmith.core.state import fold
 from tunesmith.core.talking import Talking
+from tunesmith.core.template import Template
 from tunesmith.expert.planner import ExpertPlanner, InOrder
 
 MOVES = Catalogue(
@@ -70,11 +71,12 @@ def a_run(
     lab: FakeLab | None = None,
     records: list[Recorded] | None = None,
     kept: MemoryTexts | None = None,
+    kind: type[TalkingRun] = TalkingRun,
 ) -> TalkingRun:
     settings = settings or Settings(evals=60, rounds=4)
     begun = [Recorded(0, 0.0, started(settings))]
     model = Scripted(script).after(records or ())
-    return TalkingRun(
+    return kind(
         settings,
         lab=lab or FakeLab(cost, cost, survey),
         template=None,
@@ -203,6 +205,26 @@ def test_what_is_wrong_goes_back_in_exact_words_and_the_branch_ends(bad: str, wo
     assert all(
         len(r.messages[-1].text) + sum(len(m.text) for m in r.messages) < 200_000 for r in model_of(run).asked
     )
+
+
+def test_a_text_that_our_own_readers_choke_on_costs_its_branch_and_not_the_run() -> None:
+    class Choking(ModelAuthor):
+        def faults(self, template: Template) -> str | None:
+            raise RecursionError("too deep")
+
+    class ChokingRun(TalkingRun):
+        def talk(self, templates: Templates) -> Talking:
+            talk = super().talk(templates)
+            assert isinstance(talk.writer, ModelAuthor)
+            choking = Choking(*(getattr(talk.writer, f.name) for f in fields(ModelAuthor)))
+            return replace(talk, writer=choking)
+
+    run = a_run({1: [plan()], 2: [GOOD], 3: [GOOD], 4: [plan("stop")]}, kind=ChokingRun)
+    state = run.go()
+    assert state.stopped == Stopped("done")
+    first = state.candidates[0].rejected
+    assert first is not None
+    assert "it cannot be judged, which is a bug in Tunesmith: RecursionError: too deep" in first.reason
 
 
 def test_a_wrong_kernel_is_mended_by_the_words_of_the_oracle() -> None:

@@ -136,9 +136,7 @@ class Loop:
                 return
         may_mend, is_model = self._may_mend(draft), bool(draft.drafted and draft.drafted.author)
         try:
-            template = self.templates.of(draft)
-            if is_model and (fault := self._vetted(template)) is not None:
-                raise BadInput(fault)
+            template = self._vetted(draft) if is_model else self.templates.of(draft)
             configs = self.templates.configs(draft)
             done = self._state.gated(draft.id)
             step = gate.examine(template.space.params, template.default, configs, done, may_mend)
@@ -153,10 +151,12 @@ class Loop:
         again = may_mend and (self.heeds_words or is_model or bool(step.without))
         self._append(Rejected(draft.id, step.reason, step.trials, step.without, again))
 
-    def _vetted(self, template: Template) -> str | None:
+    def _vetted(self, draft: Candidate) -> Template:
         """Nothing that a model wrote is built by a run that cannot judge it."""
-        writer = self.talk.writer
-        return "no model writes in this run" if writer is None else writer.faults(template)
+        template = self.templates.of(draft)
+        if (fault := self.talk.fault_of(template)) is not None:
+            raise BadInput(fault)
+        return template
 
     def _may_mend(self, draft: Candidate) -> bool:
         """Replies that were no template count too."""

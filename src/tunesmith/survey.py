@@ -80,8 +80,8 @@ class Survey:
 
     def _may_build(self, draft: Candidate) -> bool:
         """Nothing that a model wrote is built before it is vetted."""
-        by_model, writer = draft.drafted is not None and bool(draft.drafted.author), self.talk.writer
-        if by_model and (writer is None or writer.faults(self.templates.of(draft)) is not None):
+        by_model = draft.drafted is not None and bool(draft.drafted.author)
+        if by_model and self.talk.fault_of(self.templates.of(draft)) is not None:
             return False
         return bool(len(self.templates.configs(draft)))
 

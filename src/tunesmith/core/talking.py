@@ -18,6 +18,7 @@ from tunesmith.core.ports import Author, Planner, Tester, Writer
 from tunesmith.core.problem import Problem
 from tunesmith.core.spending import no_more_requests, no_more_rounds
 from tunesmith.core.state import State
+from tunesmith.core.template import Template
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,17 @@ class Talking:
         if spent or any(c.status == "admitted" for c in state.candidates):
             return spent
         return no_more_rounds(state) if state.dialogue or state.decided else None
+
+    def fault_of(self, template: Template) -> str | None:
+        """Why what a model wrote may not be built."""
+        if self.writer is None:
+            return "no model writes in this run"
+        try:
+            return self.writer.faults(template)
+        except TunesmithError:
+            raise
+        except Exception as error:  # whatever a text does to its readers, the run goes on without it
+            return f"it cannot be judged, which is a bug in Tunesmith: {bug_text(error)}"
 
     def _drafted(self, state: State, decision: Decided) -> Event:
         found = Drafting(self.problem, self.templates, self.author, self.writer).draft(state, decision)
