@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -378,3 +379,12 @@ def test_blanking_keeps_length_and_line_breaks(text: str, language: Language) ->
 def test_nesting_has_no_limit(nested: str) -> None:
     text = f"__global__ void k(float* p) {{ {nested} p = 1; }}"
     assert kernel(text).name == "k"
+
+
+def test_text_that_is_off_stays_off_however_deep_and_takes_no_longer() -> None:
+    inside = "#if 1\n" * 20_000 + "hidden\n#else\nhidden\n" + "#endif\n" * 20_000
+    text = f"#if 0\n{inside}#else\nshown\n#endif\nafter\n"
+    began = time.perf_counter()
+    found = blank(text, "opencl")
+    assert found.plain.split() == ["shown", "after"]
+    assert time.perf_counter() - began < 10.0

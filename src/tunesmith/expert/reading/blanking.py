@@ -113,7 +113,8 @@ class _Conditions:
 
     @property
     def off(self) -> bool:
-        return any(frame in ("zero", "off") for frame in self._frames)
+        """What is opened inside of text that is off is off itself, and stays so: the last frame tells."""
+        return bool(self._frames) and self._frames[-1] in ("zero", "off")
 
     def read(self, word: str, rest: str, offset: int) -> None:
         if word in ("if", "ifdef", "ifndef"):
