@@ -9,7 +9,6 @@ from pathlib import Path
 from tunesmith import casting, runs
 from tunesmith.config import RunConfig, debugging
 from tunesmith.core import comparing
-from tunesmith.core.candidates import Templates
 from tunesmith.core.compared import Comparison, compare
 from tunesmith.core.comparing import ARMS, Plan, Planned, RunFacts, RunResult
 from tunesmith.core.errors import (
@@ -32,9 +31,9 @@ from tunesmith.deliver.comparison import (
     comparison_plots,
 )
 from tunesmith.models.names import alone, placed
-from tunesmith.problems import reload, restore
+from tunesmith.problems import restore, templates_of
 from tunesmith.starting import Subject, begin
-from tunesmith.store import FolderTexts, RunFolder, begun
+from tunesmith.store import RunFolder, begun
 
 PROMPTS = "prompts"
 POLL = 0.5  # seconds between two looks for replies
@@ -204,6 +203,5 @@ class Work:
 def _journal(path: Path) -> tuple[State, RunFacts]:
     folder = RunFolder.open(path)
     state = fold(folder.journal().read())
-    problem, template = reload(folder, state.started)
-    templates = Templates(problem, state.device, template, FolderTexts(folder))
-    return state, comparing.facts_of(problem, state, templates)
+    templates = templates_of(folder, state)
+    return state, comparing.facts_of(templates.problem, state, templates)

@@ -12,8 +12,8 @@ from tunesmith.core.so_far import so_far, so_far_name
 from tunesmith.core.state import State, fold
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
-from tunesmith.problems import reload
-from tunesmith.store import OBJECTS, FolderTexts, RunFolder
+from tunesmith.problems import templates_of
+from tunesmith.store import OBJECTS, RunFolder
 
 
 def deliver(folder: RunFolder, problem: Problem, templates: Templates, state: State) -> Report:
@@ -34,8 +34,8 @@ def deliver(folder: RunFolder, problem: Problem, templates: Templates, state: St
 def as_it_stands(folder: RunFolder) -> Report:
     """The report of a run, finished or not, from its journal; nothing is written."""
     state = fold(folder.journal().read())
-    problem, template = reload(folder, state.started)
-    templates = Templates(problem, state.device, template, FolderTexts(folder))
+    templates = templates_of(folder, state)
+    problem = templates.problem
     built = build_report(problem, state, file_names(problem, templates, state), templates=templates)
     return with_place(folder, problem, built)
 

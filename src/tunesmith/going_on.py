@@ -19,12 +19,10 @@ from tunesmith.core.report import Report, build_report
 from tunesmith.core.state import State, apply, fold
 from tunesmith.core.talking import Talking
 from tunesmith.machine import Here
-from tunesmith.problems import BESIDE, KEPT, PROMPT, RECORDING, reload
+from tunesmith.problems import KEPT, PROMPT, reload, spec_of, templates_of
 from tunesmith.store import (
-    OBJECTS,
     CeilingsCache,
     FileJournal,
-    FolderTexts,
     RunFolder,
     SqliteCache,
     resume_command,
@@ -79,35 +77,31 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
 def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here | None) -> Finished:
     journal = folder.journal()
     state = fold(journal.read())
-    problem, template = reload(folder, state.started)
-    assert state.started is not None
-    if len(state.primed) < state.started.priors:
+    templates = templates_of(folder, state)
+    problem, started = templates.problem, state.started
+    assert started is not None, "a run that can be read has begun"
+    if len(state.primed) < started.priors:
         raise BadInput(
             "this run was killed before it had begun",
             where=str(folder.path),
             hint="start it again with the same command",
         )
-    texts = FolderTexts(folder)
-    files = dict(state.started.files)
-    beside = {n.removeprefix(BESIDE): digest for n, digest in files.items() if n.startswith(BESIDE)}
-    templates = Templates(problem, state.device, template, texts, beside)
     if state.stopped is not None:
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return _delivered(folder, problem, templates, state, config)
-    started = state.started
     cast = _cast(folder, started, config, listener)
     state = _talked(casting.talking(problem, templates, state, cast), state, journal, listener)
     scratch = folder.fresh_scratch()
     try:
-        spec = _spec(folder, started)
+        spec = spec_of(folder, started)
         here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
         place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
         if place.attached is not None:
             record = journal.append(place.attached)
             state = apply(state, record)
             listener.event(record, state)
-        templates = Templates(problem, place.device, template, texts, beside)
+        templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         run = _Run(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
         if place.missing:
@@ -224,10 +218,3 @@ class _Run:
             ).run()
         finally:
             builders.close()
-
-
-def _spec(folder: RunFolder, started: Started) -> str:
-    recording = dict(started.files).get(RECORDING)
-    return (
-        f"{started.backend}:{(folder.path / OBJECTS / recording).resolve()}" if recording else started.backend
-    )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Started
 from tunesmith.core.files.problem_file import parse_problem
@@ -15,10 +16,11 @@ from tunesmith.core.files.read_headers import FindHeader, HeaderFile, user_heade
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.files.workloads_file import with_workloads
 from tunesmith.core.problem import Launch, Problem
+from tunesmith.core.state import State
 from tunesmith.core.template import Template
 from tunesmith.expert.reading.signature import missing_entry, signature_faults
 from tunesmith.expert.reading.source import is_source_name
-from tunesmith.store import RunFolder, explained
+from tunesmith.store import FolderTexts, RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
@@ -172,6 +174,21 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
         return problem, None
     name = started.template.removeprefix(TEMPLATE)
     return problem, template_of(texts[started.template], name, problem, texts)
+
+
+def templates_of(folder: RunFolder, state: State) -> Templates:
+    """The problem of a run and all its templates, given or drafted, on the device in force."""
+    problem, given = reload(folder, state.started)
+    assert state.started is not None, "a run that can be read has begun"
+    files = state.started.files
+    beside = {name.removeprefix(BESIDE): digest for name, digest in files if name.startswith(BESIDE)}
+    return Templates(problem, state.device, given, FolderTexts(folder), beside)
+
+
+def spec_of(folder: RunFolder, started: Started) -> str:
+    """The backend of a run, as one names it; a recording is part of the run that was made from it."""
+    recording = dict(started.files).get(RECORDING)
+    return f"{started.backend}:{folder.file_of(recording)}" if recording else started.backend
 
 
 def texts_of(folder: RunFolder, started: Started) -> dict[str, str]:

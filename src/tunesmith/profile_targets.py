@@ -18,8 +18,8 @@ from tunesmith.core.state import State, fold
 from tunesmith.core.steering_rounds import best_config
 from tunesmith.core.template import Template
 from tunesmith.lab.profiling import Subject
-from tunesmith.problems import load_problem, load_template, reload
-from tunesmith.store import FolderTexts, RunFolder
+from tunesmith.problems import load_problem, load_template, templates_of
+from tunesmith.store import RunFolder
 
 NOT_CHECKED = "the results of the template's kernel were not checked: tunesmith tune does that"
 
@@ -69,9 +69,9 @@ def of_problem(path: Path, template_path: Path | None, values: str | None, confi
 def of_run(path: Path, values: str | None) -> Asked:
     folder = RunFolder.open(path)
     state = fold(folder.journal().read())
-    problem, template = reload(folder, state.started)
-    assert state.started is not None
-    templates = Templates(problem, state.device, template, FolderTexts(folder))
+    templates = templates_of(folder, state)
+    problem = templates.problem
+    assert state.started is not None, "a run that can be read has begun"
     if state.started.backend == "replay":
         raise BadInput(
             "a run of recorded times has nothing to profile", where=str(path), hint="name another run"
@@ -97,7 +97,7 @@ def of_run(path: Path, values: str | None) -> Asked:
     }
     spec = registry.ABSENT_FAKE if _is_absent_fake(state.device) else state.started.backend
     own = (state.device, state.compiler)
-    return Asked(problem, subjects, spec, path, "roofline.svg", template, *own, notes, wanted)
+    return Asked(problem, subjects, spec, path, "roofline.svg", templates.given, *own, notes, wanted)
 
 
 def _template_of_winner(

@@ -17,7 +17,7 @@ from tunesmith.core.candidates import rows_for
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Primed, Started
+from tunesmith.core.events import Primed
 from tunesmith.core.library import Entry, kernel_digest, signature_of
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
@@ -28,7 +28,6 @@ from tunesmith.going_on import Finished
 from tunesmith.library import Library
 from tunesmith.problems import (
     PROBLEM_FILE,
-    RECORDING,
     TEMPLATE_HEADER,
     Files,
     change_workloads,
@@ -36,12 +35,13 @@ from tunesmith.problems import (
     load_problem,
     load_template,
     problem_of,
+    spec_of,
     template_of,
     texts_of,
 )
 from tunesmith.roles import signature_fault
 from tunesmith.starting import Priors, Subject, begin, nothing_known
-from tunesmith.store import JOURNAL, OBJECTS, PLAN, RunFolder, resume_command
+from tunesmith.store import JOURNAL, PLAN, RunFolder, resume_command
 
 EVALS = 64  # unless the user says otherwise: a start from what is known needs fewer than one from nothing
 NAME_ONE = "name the folder of a run, a template file, or one of: tunesmith library"
@@ -166,9 +166,8 @@ def _of_run(path: Path, wanted: _Wanted) -> Again:
     primed = [earlier.primed_by(name, state, own, candidate, t, first=True) for candidate, t in told]
     known = tuple(one for one in primed if one is not None)
     origin = f"run {name} on {state.device.name}{changed}"
-    return Again(
-        Subject(problem, files, template, beside, origin), lambda _device: known, _backend(folder, started)
-    )
+    backend = spec_of(folder, started) if started.backend == "replay" else None
+    return Again(Subject(problem, files, template, beside, origin), lambda _device: known, backend)
 
 
 def name_of(path: Path) -> str:
@@ -203,12 +202,6 @@ def _text(folder: RunFolder, state: State, candidate: str, texts: Mapping[str, s
         if candidate
         else texts[state.started.template]
     )
-
-
-def _backend(folder: RunFolder, started: Started) -> str | None:
-    """A recording is part of the run that was made from it."""
-    recording = dict(started.files).get(RECORDING)
-    return f"replay:{folder.path / OBJECTS / recording}" if recording else None
 
 
 # -- a template file, an entry of the library -----------------------------------------------------------

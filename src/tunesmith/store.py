@@ -180,6 +180,10 @@ class RunFolder:
             )
         return data
 
+    def file_of(self, digest: str) -> Path:
+        """Where it lies, for those that read files: also from another folder."""
+        return (self.path / OBJECTS / digest).resolve()
+
     def holds(self, name: str, digest: str) -> bool:
         """Whether the file of that name is the one with this digest."""
         try:

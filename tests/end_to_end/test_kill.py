@@ -15,13 +15,14 @@ import pytest
 
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
-from tunesmith import problems, registry
-from tunesmith.core.candidates import Templates
+from tunesmith import registry
 from tunesmith.core.codec import decode_record
 from tunesmith.core.events import Baseline, Event, Measured, Primed, Recorded, Started, Surveyed, Verified
 from tunesmith.core.outcome import Outcome, Trial
+from tunesmith.core.state import fold
 from tunesmith.core.template import Template
-from tunesmith.store import FolderTexts, RunFolder
+from tunesmith.problems import templates_of
+from tunesmith.store import RunFolder
 
 POINTS, OPENCL_POINTS = 50, 3
 TEMPLATE = """\
@@ -235,9 +236,7 @@ def _replayed(run: Path) -> list[Event]:
     events = [_event(line) for line in _raw(run)]
     started = events[0]
     assert isinstance(started, Started)
-    problem, template = problems.reload(RunFolder.open(run), started)
     memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
-    folder = RunFolder.open(run)
-    templates = Templates(problem, started.device, template, FolderTexts(folder))
-    registry.loop(problem, templates, started.settings, _Recorded(events), memory, _Silent()).run()
+    templates = templates_of(RunFolder.open(run), fold(memory.read()))
+    registry.loop(templates.problem, templates, started.settings, _Recorded(events), memory, _Silent()).run()
     return memory.events

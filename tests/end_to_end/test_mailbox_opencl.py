@@ -21,16 +21,15 @@ from tests.end_to_end.test_kill import _Memory, _Recorded, _Silent
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES, Ended, tunesmith
 from tests.talkers import Scripted, plan
-from tunesmith import casting, problems, registry
-from tunesmith.core.candidates import Templates
+from tunesmith import casting, registry
 from tunesmith.core.dialogue import ROLES
 from tunesmith.core.events import Event, Extended, Primed, Profiled, Replied, Settings, Started
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
 from tunesmith.models.names import EXPERT, parse_models
 from tunesmith.models.recording import read_about
-from tunesmith.problems import PROMPT
-from tunesmith.store import FolderTexts, RunFolder
+from tunesmith.problems import PROMPT, templates_of
+from tunesmith.store import RunFolder
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))
 MOST_EVALS = 8  # of a search: enough to find a winner, and over in a minute
@@ -127,10 +126,10 @@ def replayed(run: Path) -> list[Event]:
     events, folder = events_of(run), RunFolder.open(run)
     started = events[0]
     assert isinstance(started, Started)
-    problem, template = problems.reload(folder, started)
-    templates = Templates(problem, started.device, template, FolderTexts(folder))
     memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
     state = apply(State(), next(memory.read()))
+    templates = templates_of(folder, state)
+    problem = templates.problem
     files = dict(started.files)
     prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in ROLES if f"{PROMPT}{r}" in files}
     talk = casting.talking(problem, templates, state, casting.Cast(started.settings.models, prompts, run))

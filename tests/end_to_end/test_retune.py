@@ -122,6 +122,22 @@ class TestRun:
         assert written in ({"template.fake", "template-2.fake"}, {"template.fake", "template-given.fake"})
         names = [entry["workloads"] for entry in tunesmith(tmp_path, "library", "--json").json]
         assert sorted(names) == [["big"], ["flat"], ["small"], ["tall"]]
+        self._can_be_looked_at(tmp_path / "again")
+
+    def _can_be_looked_at(self, run: Path) -> None:
+        """Finished, and where it was cut between its two templates: `report` and `profile` know both."""
+        assert tunesmith(run.parent, "report", run, "--format", "json").json == report(run)
+        looked = tunesmith(run.parent, "profile", run, "--json").json
+        assert [[v["profile"]["seconds"] < 2e-6 for v in w["views"]] for w in looked["workloads"]] == [
+            [False, True],
+            [False, True],
+        ]
+        lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+        first = next(n for n, line in enumerate(lines) if b'"Admitted"' in line)
+        (run / "journal.jsonl").write_bytes(b"".join(lines[: first + 1]))
+        for command in ("report", "profile"):
+            ended = tunesmith(run.parent, command, run)
+            assert ended.code == 0, f"{command}: {ended.err}"
 
     def test_killed_and_resumed_it_equals_the_one_that_went_through(self, made: Path, ended: Ended) -> None:
         half = shutil.copytree(made / "again", made / "cut")

@@ -28,13 +28,17 @@ class Templates:
         beside: Mapping[str, str] | None = None,
     ) -> None:
         """`beside` are given too: name -> digest of the text."""
+        self.problem = problem
         self.given = given
         self.beside = dict(beside or {})
-        self._problem = problem
         self._device = device
         self._texts = texts
         self._read: dict[tuple[str, str], Template] = {}
         self._configs: dict[tuple[str, str], ConfigSet] = {}
+
+    def on(self, device: Device) -> Templates:
+        """The same on a device that was found later."""
+        return Templates(self.problem, device, self.given, self._texts, self.beside)
 
     def keep(self, text: str) -> str:
         """Store a draft before anything is said about it; its digest."""
@@ -54,13 +58,13 @@ class Templates:
 
     def parse(self, text: str, candidate: str) -> Template:
         """Headers are the problem's own: an author has no others."""
-        path = draft_name(self._problem, candidate)
-        return parse_template(text, path=path, problem=self._problem).of_candidate(candidate)
+        path = draft_name(self.problem, candidate)
+        return parse_template(text, path=path, problem=self.problem).of_candidate(candidate)
 
     def configs(self, candidate: Candidate) -> ConfigSet:
         key = (candidate.id, candidate.template)
         if key not in self._configs:
-            self._configs[key] = configs_of(self._problem, self.of(candidate), self._device)
+            self._configs[key] = configs_of(self.problem, self.of(candidate), self._device)
         return self._configs[key]
 
     def lookup(self, state: State) -> TemplateOf:
