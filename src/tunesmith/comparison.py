@@ -22,11 +22,13 @@ from tunesmith.core.comparison_words import limits
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.ports import Listener
+from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions
 from tunesmith.store import DAMAGED, PLAN, RunFolder, explained, resume_command
 from tunesmith.strategies import played
+from tunesmith.whole_files import partial_of
 
 USUAL = "template,rewrite,single,expert"  # arms
 
@@ -146,8 +148,8 @@ def _plan(
     prompts: tuple[tuple[str, str], ...],
     config: RunConfig,
 ) -> Plan:
-    evals = comparing.EVALS if config.evals is None and config.time is None else config.evals
-    rounds = comparing.ROUNDS if config.rounds is None else config.rounds
+    evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
+    rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
     return Plan(
         problems,
         arms,
@@ -193,7 +195,7 @@ def _create(out: Path | None, config: RunConfig) -> RunFolder:
     if out is None:
         return RunFolder.create_next(Path(config.runs), "compare")
     with explained("create the folder", out, instead="another folder with --out"):
-        (out / f"{PLAN}.part").unlink(missing_ok=True)  # of one that was killed before it had a plan
+        partial_of(out / PLAN).unlink(missing_ok=True)  # of one that was killed before it had a plan
     return RunFolder.create(out)
 
 

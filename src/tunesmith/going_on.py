@@ -16,8 +16,9 @@ from tunesmith.core.library import Kept
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report, build_report
-from tunesmith.core.state import State, apply, fold
+from tunesmith.core.state import State, fold
 from tunesmith.core.talking import Talking
+from tunesmith.core.write_down import write_down
 from tunesmith.machine import Here
 from tunesmith.problems import KEPT, PROMPT, reload, spec_of, templates_of
 from tunesmith.store import (
@@ -98,9 +99,7 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
         here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
         place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
         if place.attached is not None:
-            record = journal.append(place.attached)
-            state = apply(state, record)
-            listener.event(record, state)
+            state = write_down(place.attached, state, journal, listener)
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         run = _Run(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
@@ -147,9 +146,7 @@ def _talked(talk: Talking, state: State, journal: FileJournal, listener: Listene
     if state.open_request is None:
         return state
     while (said := talk.next_event(state)) is not None:
-        record = journal.append(said)
-        state = apply(state, record)
-        listener.event(record, state)
+        state = write_down(said, state, journal, listener)
     return state
 
 

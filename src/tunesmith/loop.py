@@ -39,13 +39,14 @@ from tunesmith.core.pruning import prune
 from tunesmith.core.racing import heat
 from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
-from tunesmith.core.state import Candidate, State, apply, fold
+from tunesmith.core.state import Candidate, State, fold
 from tunesmith.core.steering import Steerable
 from tunesmith.core.steering_rounds import of_search, to_look_at
 from tunesmith.core.steering_steps import ToProfile, next_step
 from tunesmith.core.strategy import noun
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
+from tunesmith.core.write_down import write_down
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
@@ -379,6 +380,4 @@ class Loop:
             self.lab.admit(self.templates.of(self._state.candidate(config.candidate)))
 
     def _append(self, event: Event) -> None:
-        record = self.journal.append(event)
-        self._state = apply(self._state, record)
-        self.listener.event(record, self._state)
+        self._state = write_down(event, self._state, self.journal, self.listener)

@@ -20,7 +20,9 @@ from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State, apply
+from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.template import Template
+from tunesmith.core.write_down import write_down
 from tunesmith.going_on import Finished, execute
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import BESIDE, KEPT, PROMPT, RECORDING, TEMPLATE, Files, keep
@@ -29,8 +31,6 @@ from tunesmith.store import RunFolder
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
-KERNEL_ROUNDS = 5  # where each is one concrete kernel
-SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of them together
 PACKAGES = (
     "numpy",
     "ml_dtypes",
@@ -103,9 +103,7 @@ def begin(
         journal = folder.journal()
         state = apply(State(), journal.append(started))
         for prior in primed:
-            record = journal.append(prior)
-            state = apply(state, record)
-            listener.event(record, state)
+            state = write_down(prior, state, journal, listener)
         journal.close()
     except BaseException:
         folder.discard()

@@ -25,6 +25,7 @@ from tunesmith.core.events import Event, Recorded
 from tunesmith.core.outcome import Timing
 from tunesmith.core.profile.facts import Ceilings
 from tunesmith.core.profile.possible import is_sound
+from tunesmith.whole_files import write_whole
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
 PLAN = "compare.json"  # of a comparison, which has its runs below it
@@ -223,12 +224,7 @@ class RunFolder:
     def _write(self, target: Path, data: bytes) -> None:
         begun = (self.path / JOURNAL).exists()
         with explained("write", target, resume_command(self.path) if begun else AGAIN):
-            partial = target.with_name(target.name + ".part")
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
+            write_whole(target, data)
 
 
 class FolderTexts:
@@ -395,11 +391,9 @@ class CeilingsCache:
     def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
         kept = _KeptCeilings(CEILINGS_FORMAT, device.name, device.driver, ceilings, notes)
         target = self._file(device)
-        partial = target.with_name(f"{target.name}.{os.getpid()}.part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(encode(kept))
-            partial.replace(target)
+            write_whole(target, encode(kept), shared=True)
         except OSError as error:
             self._note(f"the ceilings are not kept: {error.strerror or error}")
 

@@ -16,9 +16,10 @@ from tunesmith.core.events import Admitted, Event, Settings, Surveyed
 from tunesmith.core.ports import Journal, Listener, Searcher, SearchView
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
-from tunesmith.core.state import Candidate, State, apply, fold
+from tunesmith.core.state import Candidate, State, fold
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
+from tunesmith.core.write_down import write_down
 
 
 class Surveyor(Protocol):
@@ -110,6 +111,4 @@ class Survey:
         return [*self.searcher.ask(view, 1).configs]
 
     def _append(self, event: Event) -> None:
-        record = self.journal.append(event)
-        self._state = apply(self._state, record)
-        self.listener.event(record, self._state)
+        self._state = write_down(event, self._state, self.journal, self.listener)

@@ -10,6 +10,7 @@ from rich.text import Text
 from tunesmith.core.compared import Comparison
 from tunesmith.core.device import Device
 from tunesmith.core.library import Entry
+from tunesmith.core.named_values import named_values
 from tunesmith.core.untrusted import plain
 
 SHOWN = 4  # workloads, on a line
@@ -76,7 +77,7 @@ def library_lines(entry: Entry) -> list[str]:
         f"template         {entry.path}, {len(entry.template.splitlines())} lines, {by}",
     ]
     for s in entry.served:
-        sizes = " ".join(f"{name}={value}" for name, value in s.sizes)
+        sizes = named_values(s.sizes)
         span = f"{s.interval[0]:.2f} to {s.interval[1]:.2f}"
         lines.append(f"{s.workload:<16} {s.speedup:.2f}× ({span}) at {sizes}: {s.config}")
     lines.append(f"known            {len(entry.rows)} configurations, {len(entry.best)} of them come first")

@@ -13,6 +13,7 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Choice, verified_choice
 from tunesmith.core.dialogue import SINGLE
 from tunesmith.core.errors import BadInput
+from tunesmith.core.named_values import named_values
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import judged_by
 from tunesmith.core.spending import no_more_rounds, spent, tokens_used
@@ -22,8 +23,6 @@ from tunesmith.core.strategy import is_concrete
 from tunesmith.core.told import RoundReport, told
 
 FORMAT = 1  # counts changes of how a plan is written
-EVALS = 400  # of a run, where neither evaluations nor seconds are given
-ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -305,7 +304,7 @@ def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
     for workload in problem.workloads:
         result = state.baseline.outcome.result(workload.name) if state.baseline else None
         if result is not None and result.timing is not None:
-            sizes = " ".join(f"{name}={value}" for name, value in workload.as_dict().items())
+            sizes = named_values(workload.sizes)
             found.append(OriginalTime(workload.name, sizes, result.timing.seconds))
     return tuple(found)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core.events import Combination
+from tunesmith.core.named_values import named_values
 from tunesmith.core.outcome import Outcome, Result, Status
 from tunesmith.core.space import Config, ConfigSet, Param
 
@@ -99,7 +100,7 @@ def fault(outcome: Outcome) -> Result | None:
 
 
 def rule_text(rule: Combination) -> str:
-    return " with ".join(f"{name}={value}" for name, value in rule)
+    return named_values(rule, " with ")
 
 
 def _to_blame(

@@ -10,6 +10,7 @@ from tunesmith.core.device import Device, Resources
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.expr import Expr, Undefined
 from tunesmith.core.limits import Three, block_broken, grid_broken
+from tunesmith.core.named_values import named_values
 from tunesmith.core.occupancy import Occupancy, occupancy
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Argument, Compare, Distribution, Launch, Problem, Role
@@ -333,4 +334,4 @@ def _three(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three:
 
 
 def show_sizes(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{k}={v}" for k, v in sizes.items())
+    return named_values(sizes, ", ")

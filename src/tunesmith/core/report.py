@@ -12,6 +12,7 @@ from tunesmith.core.events import Extended, Pruned
 from tunesmith.core.explain import Explanation
 from tunesmith.core.history import History
 from tunesmith.core.mattered import explanations, history_of
+from tunesmith.core.named_values import named_values
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
@@ -290,7 +291,7 @@ def interval_text(w: WorkloadReport) -> str:
 def config_text(config: dict[str, int] | None, template: str = "") -> str:
     if config is None:
         return "original"
-    values = " ".join(f"{k}={v}" for k, v in config.items())
+    values = named_values(config)
     if not values:
         return f"kernel {template}" if template else "as written"
     return f"{values} of template {template}" if template else values

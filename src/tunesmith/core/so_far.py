@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from tunesmith.core.candidates import draft_name
 from tunesmith.core.history import ratio
+from tunesmith.core.named_values import named_values
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores
@@ -60,7 +61,7 @@ def so_far_text(found: SoFar) -> str:
     if found.status == "drafted":
         return f"{found.noun} {found.template} by {found.by} is written; it is checked where the device is"
     reached = f"{found.speedup:.2f}×" if found.speedup is not None else "nothing measured"
-    values = " ".join(f"{name}={value}" for name, value in (found.config or {}).items())
+    values = named_values(found.config or {})
     at = f" at {values}" if values else ""
     return f"{found.noun} {found.template} by {found.by}: {reached}{at}, by short measurements, not verified"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from tunesmith.core.named_values import named_values
 from tunesmith.core.profile.facts import Ceilings, Work
 from tunesmith.core.profile.findings import Finding
 from tunesmith.core.profile.page import ProfilePage, View, WorkloadPage
@@ -88,7 +89,7 @@ def ceilings_text(ceilings: Ceilings) -> str:
 
 
 def _workload(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
-    sizes = " ".join(f"{name}={value}" for name, value in page.sizes.items())
+    sizes = named_values(page.sizes)
     work = page.views[0].profile.work
     moved = f": {work_text(work)}" if work else ""
     head = f"{page.name}, {sizes}{', warm' if page.warm else ''}{moved}"

@@ -7,6 +7,7 @@ import re
 from tunesmith.core.codec import encode
 from tunesmith.core.events import ExtraCase
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.core.named_values import named_values
 from tunesmith.core.plan import show_sizes
 from tunesmith.core.report import RULES, Report, config_text, general_text, interval_text
 from tunesmith.core.so_far import so_far_text
@@ -46,7 +47,7 @@ def report_markdown(report: Report, story: str = "") -> str:
     lines += ["| workload | sizes | before | after | speed-up | 95 % interval | configuration |"]
     lines += ["|---|---|---:|---:|---:|---|---|"]
     for w in report.workloads:
-        sizes = " ".join(f"{k}={v}" for k, v in w.sizes.items())
+        sizes = named_values(w.sizes)
         lines.append(
             f"| {w.name} | {sizes} | {w.baseline_us:.1f} µs | {w.tuned_us:.1f} µs | {w.speedup:.2f}× "
             f"| {interval_text(w)} | {config_text(w.config, w.template)} |"

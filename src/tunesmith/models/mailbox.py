@@ -5,7 +5,6 @@ So a person, a coding agent or a machine without network can be the model.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from tunesmith.core.dialogue import LONGEST, Pending, Reply, Request
 from tunesmith.core.errors import BadInput
 from tunesmith.models.letters import letter
+from tunesmith.whole_files import write_whole
 
 POLL = 0.5
 SETTLED = 1.0  # seconds without a change, after which a file that somebody writes is believed to be whole
@@ -62,9 +62,7 @@ class Mailbox:
                     hint=f"move the files in {self.folder} elsewhere, and name a folder for each run",
                 )
         self.folder.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(f".{file.name}.part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, file)
+        write_whole(file, text.encode())
 
 
 def _whole(file: Path) -> str | None:

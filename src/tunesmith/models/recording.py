@@ -6,7 +6,6 @@ anew in every run, and differ. So the same recording gives the same replies in t
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ from tunesmith.core.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, 
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Settings, Started
 from tunesmith.models.letters import letter
+from tunesmith.whole_files import write_whole
 
 ABOUT = "about.json"
 _REPLY = re.compile(r"(?P<number>\d+)-(?P<role>[a-z]+)\.reply\.md")
@@ -154,6 +154,4 @@ def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
 
 
 def _write(file: Path, text: str) -> None:
-    part = file.with_name(f".{file.name}.part")
-    part.write_bytes(text.encode("utf-8", "replace"))
-    os.replace(part, file)
+    write_whole(file, text.encode("utf-8", "replace"))

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT, is_name
+from tunesmith.core.named_values import named_values
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Config:
         raise KeyError(name)
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self.items) or "as written"
+        return named_values(self.items) or "as written"
 
     @property
     def label(self) -> str:

@@ -11,6 +11,7 @@ from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import Expr, Undefined
 from tunesmith.core.expr.grammar import shorten, suggestion
 from tunesmith.core.expr.nodes import Node, names
+from tunesmith.core.named_values import named_values
 from tunesmith.core.space.configset import ConfigSet
 from tunesmith.core.space.enumeration import Rule, tables
 from tunesmith.core.space.params import Config, Param
@@ -154,7 +155,7 @@ def _check_known(constraint: Constraint, missing: Collection[str], known: Collec
 def _broken(expr: Expr, values: Values) -> str | None:
     """Why the expression does not hold, with the numbers; None where it does."""
     in_order = dict.fromkeys(names(expr.tree))
-    given = ", ".join(f"{name}={values[name]}" for name in in_order)
+    given = named_values(((name, values[name]) for name in in_order), ", ")
     suffix = f" with {given}" if given else ""
     try:
         return None if expr.evaluate(values) else f"'{expr.text}'{suffix}"
