@@ -68,6 +68,18 @@ def test_what_cannot_be_read_is_passed_over_and_told(library: Library) -> None:
     library.remove("torn")  # also what cannot be read can be removed
 
 
+def test_entries_of_other_kernels_are_not_read_further(library: Library) -> None:
+    own = an_entry()
+    library.put(own)
+    other = encode(replace(own, name="other", kernel="f" * len(own.kernel)))
+    (library.folder / "other.json").write_bytes(other[:-9])  # damaged, and of no concern here
+    (library.folder / "torn.json").write_bytes(encode(own)[:-9])
+    notes: list[str] = []
+    assert library.matching(OWN, notes.append) == [own]
+    assert [note for note in notes if "other.json" in note] == []
+    assert len([note for note in notes if "torn.json" in note]) == 1
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "..", ".x", "/etc/passwd", "a\nb", "x" * 200])
 def test_no_name_leads_out_of_the_folder(library: Library, name: str) -> None:
     (library.folder.parent).mkdir(parents=True)

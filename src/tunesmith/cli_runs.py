@@ -88,6 +88,7 @@ def tune(
     """Make templates of the kernel, search them on the device and deliver the verified winners."""
     with handled(as_json):
         from tunesmith import retuning, runs
+        from tunesmith.problems import load_problem
 
         if prior_run and prior is False:
             raise BadInput(
@@ -117,11 +118,12 @@ def tune(
             money=money,
             library=library,
         )
+        loaded = load_problem(problem)
         if template is None and not from_library and not as_json:
-            for line in retuning.offers(problem, config):
+            for line in retuning.offers(loaded[0], problem, config):
                 print_line(line, stderr=True)
         with progress(as_json) as listener:
-            finished = runs.start(problem, template, config, out, listener, prior_run or (), from_library)
+            finished = runs.start(*loaded, template, config, out, listener, prior_run or (), from_library)
         show_result(finished, as_json)
 
 

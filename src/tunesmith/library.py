@@ -13,12 +13,23 @@ from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import Malformed, decode, encode
 from tunesmith.core.errors import BadInput, TunesmithError, bug_text
-from tunesmith.core.library import FORMAT, NAME, Entry, entries_of, matches, ranked, united, with_past
+from tunesmith.core.library import (
+    FORMAT,
+    NAME,
+    Entry,
+    entries_of,
+    kernel_digest,
+    matches,
+    ranked,
+    united,
+    with_past,
+)
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
 from tunesmith.problems import problem_texts, texts_of
 from tunesmith.store import JOURNAL, RunFolder, explained
+from tunesmith.whole_files import write_whole
 
 SUFFIX = ".json"
 LOCK = ".lock"
@@ -32,28 +43,40 @@ class Library:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def entries(self, note: Note = lambda _text: None) -> list[Entry]:
-        """All that can be read, by name; of the others it is said why."""
+    def entries(self, note: Note = lambda _text: None, kernel: str = "") -> list[Entry]:
+        """All that can be read, by name; of the others it is said why. With a kernel's digest only those that
+        have it somewhere in their text: nothing else is read further."""
         found: list[Entry] = []
         for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            name = path.name.removesuffix(SUFFIX)
             try:
-                found.append(self.get(path.name.removesuffix(SUFFIX)))
+                data = self._data(name)
+                if kernel.encode() in data:
+                    found.append(self._entry(name, data))
             except BadInput as error:
                 note(f"passed over in the library: {error}")
         return found
 
     def get(self, name: str) -> Entry:
+        return self._entry(name, self._data(name))
+
+    def _data(self, name: str) -> bytes:
         path = self._file(name)
         try:
             if path.stat().st_size > LARGEST:
                 raise BadInput(f"larger than {LARGEST >> 20} MiB, so no entry of ours", where=str(path))
-            entry = decode(path.read_bytes(), Entry, "library entry")
+            return path.read_bytes()
         except FileNotFoundError as error:
             raise BadInput(
                 f"there is no {name!r} in the library", where=str(self.folder), hint=LIST
             ) from error
         except OSError as error:
             raise BadInput(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+
+    def _entry(self, name: str, data: bytes) -> Entry:
+        path = self._file(name)
+        try:
+            entry = decode(data, Entry, "library entry")
         except Malformed as error:
             hint = f"remove it: tunesmith library remove {name}"
             raise BadInput(f"cannot be read: {error}", where=str(path), hint=hint) from error
@@ -90,16 +113,8 @@ class Library:
     def put(self, entry: Entry) -> None:
         """Whole or not at all, whoever else writes."""
         target = self._file(entry.name)
-        partial = target.with_name(f"{target.name}.{os.getpid()}.part")
         self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("wb") as file:
-                file.write(encode(entry) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(target, encode(entry) + b"\n", shared=True)
 
     def remove(self, name: str) -> None:
         if name not in self:
@@ -109,7 +124,8 @@ class Library:
 
     def matching(self, problem: Problem, note: Note = lambda _text: None) -> list[Entry]:
         """Templates of this very kernel, the best first."""
-        return ranked([entry for entry in self.entries(note) if matches(entry, problem)], problem)
+        found = self.entries(note, kernel_digest(problem))
+        return ranked([entry for entry in found if matches(entry, problem)], problem)
 
     def _file(self, name: str) -> Path:
         if not NAME.fullmatch(name):

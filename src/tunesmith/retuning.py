@@ -85,18 +85,17 @@ def retune(
     return begin(again.subject, config, out, listener, priors)
 
 
-def offers(problem_path: Path, config: RunConfig) -> list[str]:
+def offers(problem: Problem, path: Path, config: RunConfig) -> list[str]:
     """What the library has for a kernel, as a user is told of it; nothing where it is switched off, or no
     template is wanted."""
     if not config.library or not config.library_dir or config.strategy != "template":
         return []
-    problem, _ = load_problem(problem_path)
     found = Library(Path(config.library_dir)).matching(problem)
     if not found:
         return []
     best, others = found[0], len(found) - 1
     more = f", and {others} more" if others else ""
-    command = f"tunesmith retune {best.name} --problem {shlex.quote(str(problem_path))}"
+    command = f"tunesmith retune {best.name} --problem {shlex.quote(str(path))}"
     return [
         f"the library has a template of this kernel: {best.name} ({best.about}){more}",
         f"search it again, with nothing to write, with: {command}; or begin from it: --from-library",

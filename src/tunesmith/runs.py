@@ -17,7 +17,7 @@ from tunesmith.core.space.feasible import configs_of
 from tunesmith.deliver.report import report_json, report_markdown
 from tunesmith.going_on import Finished, execute
 from tunesmith.machine import temporary_scratch
-from tunesmith.problems import load_problem, load_template
+from tunesmith.problems import Files, load_problem, load_template
 from tunesmith.starting import Subject, begin
 from tunesmith.store import RunFolder, newest_run
 
@@ -34,7 +34,8 @@ class Checked:
 
 
 def start(
-    problem_path: Path,
+    problem: Problem,
+    files: Files,
     template_path: Path | None,
     config: RunConfig,
     out: Path | None,
@@ -43,7 +44,6 @@ def start(
     from_library: bool = False,
 ) -> Finished:
     """`prior_runs`: earlier runs to begin from; with none, those in the user's folder of runs that fit."""
-    problem, files = load_problem(problem_path)
     template = load_template(template_path, problem, files) if template_path is not None else None
     strategies.check(config, template is not None, bool(prior_runs), from_library)
     kept = library.to_begin_from(problem, template, config, listener.note) if from_library else ()

@@ -14,6 +14,7 @@ from tests.end_to_end import kept, tiny, written
 from tests.end_to_end.asking import quickly
 from tests.running import Ended, journal, tunesmith
 from tunesmith.config import RunConfig
+from tunesmith.problems import load_problem
 from tunesmith.retuning import offers
 
 pytestmark = pytest.mark.long
@@ -95,9 +96,11 @@ class TestTheKernelComesAgain:
 
     def test_it_is_offered_with_the_one_command(self, again: Path) -> None:
         config = RunConfig(library_dir=str(again / "user-library"))
-        assert len(offers(again / "problem", config)) == 2
-        assert offers(again / "problem", replace(config, library=False)) == []
-        assert offers(again / "problem", replace(config, strategy="single")) == []
+        problem, _ = load_problem(again / "problem")
+        path = Path("problem")
+        assert len(offers(problem, path, config)) == 2
+        assert offers(problem, path, replace(config, library=False)) == []
+        assert offers(problem, path, replace(config, strategy="single")) == []
         ended = tunesmith(again, "tune", "problem", "--no-cache", "--no-prior", "--out", "offered")
         assert ended.code == 0, ended.err
         assert "the library has a template of this kernel: tiny-" in ended.err
