@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -41,8 +42,8 @@ from tunesmith.expert.model.value_types import is_integer, is_same_integer
 from tunesmith.expert.model.value_types import type_of as integer_type_of
 
 
-class Named(Machine):
-    """One block in one scenario; statements are in `team_steps`."""
+class Named(Machine, ABC):
+    """One block in one scenario; what statements do is in `team_steps`."""
 
     def __init__(
         self,
@@ -81,14 +82,14 @@ class Named(Machine):
         self.speculative = 0
         self.depth = 0
 
-    def block(self, stmts: Sequence[Stmt], active: Threads) -> Threads:
-        raise NotImplementedError  # in team_steps
+    @abstractmethod
+    def block(self, stmts: Sequence[Stmt], active: Threads) -> Threads: ...
 
-    def statement(self, stmt: Stmt, active: Threads) -> Threads:
-        raise NotImplementedError  # in team_steps
+    @abstractmethod
+    def statement(self, stmt: Stmt, active: Threads) -> Threads: ...
 
-    def effect(self, expr: Expr, active: Threads) -> None:
-        raise NotImplementedError  # in team_steps
+    @abstractmethod
+    def effect(self, expr: Expr, active: Threads) -> None: ...
 
     def declare(self, stmt: Declare, active: Threads) -> None:
         if stmt.dims:
