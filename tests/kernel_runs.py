@@ -12,7 +12,7 @@ from tests.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run
 from tunesmith.core.candidates import Templates
 from tunesmith.core.conversation import Conversation
 from tunesmith.core.dialogue import Request
-from tunesmith.core.events import Recorded, Settings
+from tunesmith.core.events import Recorded, Replied, Settings, Unanswered
 from tunesmith.core.offers import Catalogue
 from tunesmith.core.outcome import Outcome, Status, Trial
 from tunesmith.core.space import Config
@@ -82,6 +82,25 @@ class KernelRun(Run):
 
 def shown(request: Request) -> str:
     return "\n".join(m.text for m in request.messages)
+
+
+def goes_on_after_any_event(
+    script: Mapping[int, Sequence[Said]],
+    speeds: Mapping[str, float | Status],
+    settings: Settings,
+    must_have: frozenset[str],
+) -> None:
+    """Killed after each event in turn, a run ends as the one that went through, and asks nothing twice."""
+    whole = a_run(script, speeds, settings)
+    state, records = whole.go(), whole.journal.records
+    kinds = {type(record.event).__name__ for record in records}
+    assert must_have | {"Requested", "Replied", "Unanswered", "Rejected"} <= kinds
+    for cut in range(1, len(records) + 1):
+        again = a_run(script, speeds, settings, list(records[:cut]), whole.texts)
+        assert again.go() == state
+        assert again.journal.records == records, f"after event {cut}"
+        answered = sum(isinstance(r.event, (Replied, Unanswered)) for r in records[:cut])
+        assert len(again.model.asked) == len(whole.model.asked) - answered, "never asked twice"
 
 
 def a_run(

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tests.drafts import a_draft
-from tests.kernel_runs import KernelLab, KernelRun, a_run, change, kernel, stop, text
+from tests.kernel_runs import KernelLab, KernelRun, a_run, change, goes_on_after_any_event, kernel, stop, text
 from tests.talkers import Said, file
-from tests.test_loop import PROBLEM, delivered, events, kinds_of
+from tests.test_loop import PROBLEM, delivered, events
 from tests.test_rounds import WIDE
 from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import NoReply
-from tunesmith.core.events import Asked, Decided, Declined, Rejected, Replied, Settings, Stopped, Unanswered
+from tunesmith.core.events import Asked, Decided, Declined, Rejected, Settings, Stopped
 from tunesmith.core.outcome import Status
 from tunesmith.core.profile.findings import Bound, Diagnosis
 from tunesmith.core.report import Report, build_report
@@ -271,13 +271,4 @@ def test_the_report_says_that_nobody_searched() -> None:
 
 @pytest.mark.parametrize("settings", [BEST, CHAIN], ids=["best", "linear"])
 def test_a_run_killed_after_any_event_goes_on_and_asks_nothing_twice(settings: Settings) -> None:
-    whole = a_run(STORY, SPEEDS, settings)
-    state = whole.go()
-    records = whole.journal.records
-    assert {"Requested", "Replied", "Unanswered", "Rejected", "Searched"} <= set(kinds_of(whole))
-    for cut in range(1, len(records) + 1):
-        again = a_run(STORY, SPEEDS, settings, list(records[:cut]), whole.texts)
-        assert again.go() == state
-        assert again.journal.records == records, f"after event {cut}"
-        answered = sum(isinstance(r.event, (Replied, Unanswered)) for r in records[:cut])
-        assert len(again.model.asked) == len(whole.model.asked) - answered, "never asked twice"
+    goes_on_after_any_event(STORY, SPEEDS, settings, frozenset({"Searched"}))
