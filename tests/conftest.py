@@ -19,6 +19,9 @@ from tunesmith.core.ports import LaunchFailed, Unsupported
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))
 registry.write_linker_stubs(_SCRATCH / "lib")
 os.environ.update({k: v for k, v in worker_environment(_SCRATCH).items() if k != "TMPDIR"})
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # Nothing is written beside the sources, and yet no process that a test starts compiles them all again.
+    os.environ["PYTHONPYCACHEPREFIX"] = str(_SCRATCH / "bytecode")
 
 
 @cache

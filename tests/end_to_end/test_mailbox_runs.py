@@ -17,7 +17,7 @@ from tests.talkers import file, plan
 
 COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 2, "--out", "run", "--no-wait")
 MODEL = ("--model", "planner=mailbox:box,author=mailbox:box")
-POINTS = 3
+POINTS = 6
 REPLIES = {
     "0001-planner": plan(),
     "0002-author": "Not yet.",

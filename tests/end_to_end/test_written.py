@@ -15,7 +15,7 @@ from tests.end_to_end.asking import refused
 from tests.end_to_end.test_kill import kill_and_resume
 from tests.running import Ended, facts, journal, tunesmith
 
-POINTS = 6
+POINTS = 12
 COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 2, "--out", "run")
 
 
