@@ -16,14 +16,13 @@ from tunesmith.expert.c.nodes import (
     Expr,
     Function,
     Number,
-    Parameter,
     Return,
     Source,
     TemplateParameter,
     Type,
 )
 from tunesmith.expert.c.numbers import integer, of_type
-from tunesmith.expert.c.parse_statements import StatementReader
+from tunesmith.expert.c.parse_functions import KERNEL_WORDS, FunctionReader
 from tunesmith.expert.c.preprocess import preprocess
 from tunesmith.expert.c.top_level import top_level_items
 from tunesmith.expert.c.type_names import canonical
@@ -34,8 +33,7 @@ from tunesmith.expert.reading.syntax import parse, walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_KERNEL_WORDS = frozenset({"__global__", "__kernel", "kernel"})
-_DEVICE_WORDS = _KERNEL_WORDS | {"__device__", "constexpr"}
+_DEVICE_WORDS = KERNEL_WORDS | {"__device__", "constexpr"}
 _MAX_TEXT = 500_000
 
 
@@ -124,7 +122,7 @@ class _Found:
     unread: list[str] = field(default_factory=list)
 
 
-class _FileReader(StatementReader):
+class _FileReader(FunctionReader):
     def __init__(self, place: GrammarText, language: str, known: Known, found: _Found) -> None:
         super().__init__(place, language, known)
         self.found = found
@@ -191,14 +189,12 @@ class _FileReader(StatementReader):
         for member in body.named_children:
             if member.type != "function_definition" or not self._is_static(member):
                 continue
-            before = len(self.found.functions)
             try:
-                self._function(member, (), set(), "")
+                found = self.function(member, (), set(), "")
             except Unreadable:
                 continue  # it stays a call of something that is not known
-            self.found.functions[before:] = [
-                replace(f, name=f"{self.short(name)}::{f.name}") for f in self.found.functions[before:]
-            ]
+            if found is not None:
+                self.found.functions.append(replace(found, name=f"{self.short(name)}::{found.name}"))
 
     def _is_static(self, member: Node) -> bool:
         return any(
@@ -283,7 +279,7 @@ class _FileReader(StatementReader):
         template: tuple[TemplateParameter, ...] = ()
         try:
             while inner.type == "template_declaration":
-                template += self._template_parameters(inner.child_by_field_name("parameters"))
+                template += self.template_parameters(inner.child_by_field_name("parameters"))
                 inner = inner.named_children[-1]
             if inner.type != "function_definition":
                 self._other(node)
@@ -295,122 +291,19 @@ class _FileReader(StatementReader):
             if self.language != "opencl" and not words & _DEVICE_WORDS:
                 return  # host code
             if inner.has_error:
-                self._unread(inner, f"{self._name_of(inner)} could not be read, it stumbles here")
+                self._unread(inner, f"{self.function_name(inner)} could not be read, it stumbles here")
                 return
-            self._function(inner, template, words, layout(self.place.tokens[start:end]))
+            text = layout(self.place.tokens[start:end])
+            found = self.function(inner, template, words, text)
+            if found is None:
+                self.found.preamble.append(text.strip())
+            else:
+                self.found.functions.append(found)
         except Unreadable as trouble:
             line = trouble.line or self.line(inner)
             self.found.unread.append(
-                f"line {line}: {self._name_of(inner)} could not be read: {trouble.reason}"
+                f"line {line}: {self.function_name(inner)} could not be read: {trouble.reason}"
             )
-
-    def _name_of(self, node: Node) -> str:
-        declarator = node.child_by_field_name("declarator")
-        for _ in range(8):
-            if declarator is None or declarator.type == "identifier":
-                break
-            declarator = declarator.child_by_field_name("declarator")
-        return self.short(declarator) if declarator is not None else "a function"
-
-    def _function(
-        self, node: Node, template: tuple[TemplateParameter, ...], words: set[str], text: str
-    ) -> None:
-        declarator = node.child_by_field_name("declarator")
-        result = self.specifiers(node).type
-        while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
-            pointer = declarator.type == "pointer_declarator"
-            result = (
-                replace(result, pointers=result.pointers + 1) if pointer else replace(result, reference=True)
-            )
-            declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
-        name = declarator.child_by_field_name("declarator") if declarator is not None else None
-        if declarator is None or name is None or declarator.type != "function_declarator":
-            raise Unreadable("its head is not understood", self.line(node))
-        specialises: tuple[str, ...] = ()
-        if name.type == "template_function":
-            specialises = tuple(self.short(a) for a in _arguments(name))
-            name = name.child_by_field_name("name") or name
-        if name.type == "operator_name":
-            self.found.preamble.append(text.strip())  # used by its sign: only the compiler needs it
-            return
-        if name.type not in ("identifier", "field_identifier"):
-            raise Unreadable(
-                f"`{self.short(name)}` is a form of function that is not understood", self.line(name)
-            )
-        self.pointers = set()
-        self.variables = set()
-        parameters = self._parameters(declarator.child_by_field_name("parameters"))
-        self.found.functions.append(
-            Function(
-                self.short(name),
-                parameters,
-                self.block(node.child_by_field_name("body")),
-                result,
-                is_kernel=bool(words & _KERNEL_WORDS),
-                template=template,
-                specialises=tuple(canonical(text, self.language) for text in specialises),
-                text=text.strip(),
-                line=self.line(name),
-            )
-        )
-
-    def _parameters(self, node: Node | None) -> tuple[Parameter, ...]:
-        found: list[Parameter] = []
-        for child in node.named_children if node is not None else []:
-            if child.type == "comment":
-                continue
-            if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
-                raise Unreadable(f"the parameter `{self.short(child)}` is not understood", self.line(child))
-            declared = self.declarator(child.child_by_field_name("declarator"), self.specifiers(child).type)
-            type_ = declared.type
-            if declared.dims:
-                type_ = replace(type_, pointers=type_.pointers + len(declared.dims))
-            if type_ == Type("void") and not declared.name:
-                continue
-            self.variables.add(declared.name)
-            if type_.is_pointer:
-                self.pointers.add(declared.name)
-            found.append(Parameter(type_, declared.name))
-        return tuple(found)
-
-    def _template_parameters(self, node: Node | None) -> tuple[TemplateParameter, ...]:
-        found: list[TemplateParameter] = []
-        for child in node.named_children if node is not None else []:
-            match child.type:
-                case "type_parameter_declaration" | "optional_type_parameter_declaration":
-                    default = child.child_by_field_name("default_type")
-                    name = next(
-                        (c for c in child.named_children if c.type == "type_identifier" and c != default),
-                        None,
-                    )
-                    text = "" if name is None else self.short(name)
-                    found.append(
-                        TemplateParameter(
-                            text, "type", default="" if default is None else self.short(default)
-                        )
-                    )
-                case "parameter_declaration" | "optional_parameter_declaration":
-                    declared = self.declarator(
-                        child.child_by_field_name("declarator"), self.specifiers(child).type
-                    )
-                    value = child.child_by_field_name("default_value")
-                    found.append(
-                        TemplateParameter(
-                            declared.name, "value", declared.type, "" if value is None else self.short(value)
-                        )
-                    )
-                case "comment":
-                    pass
-                case _:
-                    raise Unreadable(
-                        f"the template parameter `{self.short(child)}` is not understood", self.line(child)
-                    )
-        return tuple(found)
-
-
-def _arguments(name: Node) -> list[Node]:
-    listed = name.child_by_field_name("arguments")
-    return listed.named_children if listed is not None else []
 
 
 def _is_function(declarator: Node) -> bool:

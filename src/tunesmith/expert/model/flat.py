@@ -8,38 +8,32 @@ grid-stride loops. Where there is no guard, the launch says how many there are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tunesmith.expert.c.fold import fold
 from tunesmith.expert.c.nodes import (
     Binary,
     Cast,
-    Declare,
     Expr,
-    For,
-    If,
-    Jump,
     Name,
     Number,
-    Return,
     Stmt,
     Type,
-    Unary,
 )
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, map_expr, names_in, nodes_in
-from tunesmith.expert.model.affine import number, same_value, simplified, stride, without_casts
+from tunesmith.expert.model.affine import number, simplified, stride, without_casts
 from tunesmith.expert.model.exits import structured
+from tunesmith.expert.model.flat_guards import Peeled, peel
 from tunesmith.expert.model.flat_indices import RANK, FlatIndex, kinds_of, says
 from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided, form_of, is_straight
 from tunesmith.expert.model.independence import touches
 from tunesmith.expert.model.kernel import Each, Task
 from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
-from tunesmith.expert.model.loops import head_of
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.reading import Reach
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
+from tunesmith.expert.model.scenario import Scenario
 from tunesmith.expert.model.value_types import BUILTINS
 
 
@@ -51,15 +45,6 @@ class Flat:
     each: Each
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
-
-
-@dataclass
-class _Peeled:
-    body: tuple[Stmt, ...]
-    bounds: dict[str, Expr] = field(default_factory=dict)
-    loops: dict[str, Expr] = field(default_factory=dict)  # index of a grid-stride loop -> its start
-    types: dict[str, str] = field(default_factory=dict)
-    line: int = 0
 
 
 def read_flat(
@@ -92,7 +77,7 @@ class _Reader:
         self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
 
     def read(self) -> Flat:
-        peeled = self._peel()
+        peeled = peel(self._normal, self._loops, self._scenarios)
         body = structured(peeled.body)
         if not body:
             raise OutOfReach("the kernel does nothing")
@@ -120,102 +105,6 @@ class _Reader:
                     pending[name] = self._normal.ids[name].short
         indices, body = self._reconciled(indices, body, peeled)
         return self._flat(indices, body, peeled)
-
-    # -- guards -------------------------------------------------------------------------------------
-
-    def _peel(self) -> _Peeled:
-        """Takes guards and grid-stride loops off, down to what is done for one element."""
-        found = _Peeled(self._normal.body)
-        before: list[Stmt] = []
-        rest = list(found.body)
-        while rest:
-            stmt = rest[0]
-            if isinstance(stmt, If) and _is_exit(stmt.then) and not stmt.otherwise:
-                guards = self._guards(stmt.condition, "||", (">=", ">"))
-                if guards is not None and self._bound(found, guards):
-                    rest.pop(0)
-                    found.line = found.line or stmt.line
-                    continue
-            if len(rest) == 1 and isinstance(stmt, If) and not stmt.otherwise:
-                guards = self._guards(stmt.condition, "&&", ("<", "<="))
-                if guards is not None and self._bound(found, guards):
-                    rest = list(stmt.then)
-                    found.line = found.line or stmt.line
-                    continue
-            if len(rest) == 1 and isinstance(stmt, For):
-                head = head_of(stmt)
-                role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
-                if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
-                    found.loops[head.index] = substitute(head.start, self._definitions)
-                    found.bounds[head.index] = head.stop
-                    found.types[head.index] = head.type
-                    found.line = found.line or stmt.line
-                    rest = list(stmt.body)
-                    continue
-            if isinstance(stmt, Declare):
-                before.append(rest.pop(0))
-                continue
-            break
-        found.body = (*before, *rest)
-        found.line = found.line or next((s.line for s in rest if getattr(s, "line", 0)), 0)
-        return found
-
-    def _guards(self, condition: Expr, joint: str, ops: tuple[str, str]) -> list[tuple[str, Expr]] | None:
-        """(index, extent) of every comparison in the condition; None where it tests anything else."""
-        if isinstance(condition, Binary) and condition.op == joint:
-            first = self._guards(condition.left, joint, ops)
-            second = self._guards(condition.right, joint, ops)
-            return None if first is None or second is None else first + second
-        if isinstance(condition, Unary) and condition.op == "!":
-            opposite = ("<", "<=") if ops[0] == ">=" else (">=", ">")
-            return self._guards(condition.operand, "&&" if joint == "||" else "||", opposite)
-        if not isinstance(condition, Binary):
-            return None
-        op, left, right = condition.op, condition.left, condition.right
-        mirror = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-        if self._name(right) is not None and self._name(left) is None and op in mirror:
-            op, left, right = mirror[op], right, left
-        name = self._name(left)
-        if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
-            return None
-        if not names_in(right) <= set(self._normal.types) | set(BUILTINS):
-            return None
-        return [(name, right if op in ("<", ">=") else Binary("+", right, number(1)))]
-
-    def _name(self, expr: Expr) -> str | None:
-        plain = without_casts(expr)
-        if isinstance(plain, Name) and (plain.name in self._normal.ids or plain.name in THREAD | BLOCK):
-            return plain.name
-        for name, id_ in self._normal.ids.items():
-            if without_casts(id_.expr) == plain:
-                return name
-        return None
-
-    def _bound(self, found: _Peeled, guards: list[tuple[str, Expr]]) -> bool:
-        for name, extent in guards:
-            known = found.bounds.get(name)
-            if known is not None and not same_value(known, extent):
-                return False
-        found.bounds.update(guards)
-        return True
-
-    def _covers(self, start: Expr, step: Expr) -> bool:
-        """Whether a grid-stride loop steps by as many as start together, in every scenario."""
-        begin, by = substitute(start, self._definitions), substitute(step, self._definitions)
-        for scenario in self._scenarios:
-            form = form_of(begin, scenario)
-            if form is None:
-                return False
-            moving = [axis for axis in range(3) if form.per_block[axis]]
-            if len(moving) != 1:
-                return False
-            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
-            try:
-                if number_of(by, numbers) != form.per_block[moving[0]] * scenario.grid[moving[0]]:
-                    return False
-            except Unknown:
-                return False
-        return True
 
     # -- indices ------------------------------------------------------------------------------------
 
@@ -260,7 +149,7 @@ class _Reader:
         return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
 
     def _reconciled(
-        self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: _Peeled
+        self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: Peeled
     ) -> tuple[dict[str, FlatIndex], tuple[Stmt, ...]]:
         """One name for each thing counted: others are said in its terms."""
         chosen: dict[str, FlatIndex] = {}
@@ -299,7 +188,7 @@ class _Reader:
             base = Binary("%" if index.kind == "thread" else "/", base, self._launch.replaced(count))
         return Cast(Type(type_.base), base)
 
-    def _flat(self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: _Peeled) -> Flat:
+    def _flat(self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: Peeled) -> Flat:
         self._check_cover(indices)
         element, notes = self._side_by_side(self._element(indices), indices, body)
         tasks: list[tuple[tuple[int, int], Task]] = []
@@ -341,7 +230,7 @@ class _Reader:
             f"neighbouring threads differ in '{element}', but elements lie side by side along '{best}'"
         ]
 
-    def _type(self, name: str, peeled: _Peeled) -> str:
+    def _type(self, name: str, peeled: Peeled) -> str:
         if name in peeled.types:
             return peeled.types[name]
         return self._normal.ids[name].type.base if name in self._normal.ids else self._normal.types[name].base
@@ -372,7 +261,7 @@ class _Reader:
                 if scenario.block[axis] > 1 and not thread:
                     raise OutOfReach(f"the threads along {'xyz'[axis]} of a block all do the same work")
 
-    def _extent(self, name: str, index: FlatIndex, peeled: _Peeled) -> Expr:
+    def _extent(self, name: str, index: FlatIndex, peeled: Peeled) -> Expr:
         bound = peeled.bounds.get(name)
         if bound is not None:
             if name not in peeled.loops:
@@ -402,7 +291,3 @@ class _Reader:
             candidate, count = f"{name}_{count}", count + 1
         self._taken.add(candidate)
         return candidate
-
-
-def _is_exit(body: Sequence[Stmt]) -> bool:
-    return len(body) == 1 and isinstance(body[0], Return | Jump)

@@ -11,8 +11,8 @@ from tunesmith.expert.c.walk import names_in, nodes_in
 from tunesmith.expert.model.kernel import Again, Each, Let, Once, Step, Total, When
 
 
-def parts_of(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
-    """The expressions and statement lists of a step and of those inside it."""
+def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
+    """The expressions and statement lists of a step; not those of steps inside it."""
     match step:
         case Each():
             yield step.start
@@ -24,14 +24,16 @@ def parts_of(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
             yield body
         case When():
             yield step.condition
-            for inner in (*step.then, *step.otherwise):
-                yield from parts_of(inner)
         case Again():
             yield step.start
             yield step.stop
             yield step.step
-            for inner in step.body:
-                yield from parts_of(inner)
+
+
+def parts_of(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
+    """The same, and of those inside it."""
+    for each in all_steps((step,)):
+        yield from own_parts(each)
 
 
 def names_in_steps(steps: Sequence[Step]) -> frozenset[str]:

@@ -11,8 +11,9 @@ from tunesmith.core.problem import Argument
 from tunesmith.expert.model.kernel import Choice, Draft
 from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.moves.port import Context
+from tunesmith.expert.writing.make_plan import make_plan
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import Plan, plan
+from tunesmith.expert.writing.plan import Plan
 from tunesmith.expert.writing.rules import structural_rules
 from tunesmith.expert.writing.unwritable import Unwritable
 
@@ -25,7 +26,7 @@ POWERS = (16, 8, 4, 2)  # elements; the most that are tried first
 def planned(draft: Draft, context: Context, choices: Mapping[str, Choice] | None = None) -> Plan | str:
     """The writer's plan with these choices as well, or why it has none."""
     try:
-        return plan(replace(draft, schedule=replace(draft.schedule, **(choices or {}))), context.problem)
+        return make_plan(replace(draft, schedule=replace(draft.schedule, **(choices or {}))), context.problem)
     except Unwritable as error:
         return error.reason
 

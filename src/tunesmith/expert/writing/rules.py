@@ -13,8 +13,8 @@ from tunesmith.expert.model.kernel import Again, Draft, Step, When
 from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.beside import length_of_all
 from tunesmith.expert.writing.index_division import division_rules
+from tunesmith.expert.writing.make_plan import make_plan
 from tunesmith.expert.writing.plan import LoopPlan, Plan, loops_in
-from tunesmith.expert.writing.plan import plan as make_plan
 from tunesmith.expert.writing.sizes import factors
 from tunesmith.expert.writing.unwritable import Unwritable
 

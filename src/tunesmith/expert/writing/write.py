@@ -16,9 +16,9 @@ from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.gpu_prelude import own_names, packs
 from tunesmith.expert.writing.header import header
 from tunesmith.expert.writing.kernel_text import KernelText, guard
+from tunesmith.expert.writing.make_plan import make_plan
 from tunesmith.expert.writing.naming import Knob
 from tunesmith.expert.writing.plan import Plan
-from tunesmith.expert.writing.plan import plan as make_plan
 from tunesmith.expert.writing.source_parts import helper_text, preamble, used_functions
 from tunesmith.expert.writing.team_totals import TeamTotals
 
