@@ -13,7 +13,7 @@ import pytest
 from tunesmith import registry
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.config import worker_environment
-from tunesmith.core.ports import LaunchFailed, Unsupported
+from tunesmith.core.backend import LaunchFailed, Unsupported
 
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))

@@ -14,9 +14,9 @@ import pytest
 
 from tunesmith import doctor, registry
 from tunesmith.backends.fake import FakeBackend
+from tunesmith.core.backend import Unsupported
 from tunesmith.core.device import Device
 from tunesmith.core.errors import DeviceMissing
-from tunesmith.core.ports import Unsupported
 
 
 @pytest.fixture

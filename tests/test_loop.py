@@ -30,14 +30,7 @@ from tunesmith.core.events import (
 )
 from tunesmith.core.one_search import BUILDS, CONVINCED, LEAST, LITTLE
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
-from tunesmith.core.ports import (
-    Author,
-    Planner,
-    Prior,
-    Proposal,
-    Searcher,
-    SearchView,
-)
+from tunesmith.core.ports import Author, Planner, Prior, Proposal, Searcher, SearchView
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.scores import LEAST_NOISE, USUAL_NOISE
 from tunesmith.core.space import Config, Param

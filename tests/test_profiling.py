@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,9 +12,6 @@ from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES, tunesmith
-from tunesmith.backends.fake import FakeBackend
-from tunesmith.core.profile.facts import Ceilings, Point
-from tunesmith.store import CeilingsCache
 
 TEMPLATE = ("--template", FIXTURES / "scale" / "template.fake")
 
@@ -186,68 +180,6 @@ def test_a_kernel_that_crashes_is_a_note_and_the_rest_goes_on(tmp_path: Path) ->
     assert ended.code == 0, ended.err
     assert ended.out.count("could not be timed: crashed, killed by SIGABRT") == 2
     assert not list(tmp_path.glob("*.svg"))
-
-
-# -- ceilings that are kept -------------------------------------------------------------------------------
-
-
-def test_ceilings_are_kept_by_device_and_driver(tmp_path: Path) -> None:
-    device = FakeBackend().devices()[0]
-    cache, ceilings = CeilingsCache(tmp_path / "cache"), Ceilings(copy=(Point(64, 1e-6),), fp32=1e12)
-    assert cache.get(device) is None
-    cache.put(device, ceilings, ("a note",))
-    found = cache.get(device)
-    assert found is not None
-    assert found[0] == replace(ceilings, measured_on=found[0].measured_on)
-    assert found[1] == ("a note",)
-    assert cache.get(replace(device, driver="2")) is None
-    (file,) = (tmp_path / "cache" / "ceilings").iterdir()
-    assert json.loads(file.read_text())["device"] == "simulated device"
-
-
-@pytest.mark.parametrize("spoil", ["", "{", '{"format":1}', "\0"])
-def test_a_damaged_file_is_measured_again(tmp_path: Path, spoil: str) -> None:
-    device, cache = FakeBackend().devices()[0], CeilingsCache(tmp_path)
-    cache.put(device, Ceilings())
-    (file,) = (tmp_path / "ceilings").iterdir()
-    file.write_text(spoil)
-    assert cache.get(device) is None
-
-
-def test_a_file_from_before_dates_were_written_has_that_of_the_file(tmp_path: Path) -> None:
-    device, cache = FakeBackend().devices()[0], CeilingsCache(tmp_path)
-    cache.put(device, Ceilings(fp32=1e12))
-    (file,) = (tmp_path / "ceilings").iterdir()
-    old = file.read_text().replace(',"measured_on":""', "")
-    assert "measured_on" not in old
-    file.write_text(old)
-    os.utime(file, (1_700_000_000, 1_700_000_000))
-    assert cache.get(device) == (Ceilings(fp32=1e12, measured_on="2023-11-14"), ())
-
-
-@pytest.mark.parametrize("spoilt", ['"seconds":0.0', '"seconds":-1.0', '"seconds":1e999'])
-def test_numbers_that_nobody_measures_are_damage(tmp_path: Path, spoilt: str) -> None:
-    device, cache = FakeBackend().devices()[0], CeilingsCache(tmp_path)
-    cache.put(device, Ceilings(copy=(Point(64, 0.5),)))
-    (file,) = (tmp_path / "ceilings").iterdir()
-    assert cache.get(device) is not None
-    file.write_text(file.read_text().replace('"seconds":0.5', spoilt))
-    assert cache.get(device) is None
-
-
-def test_another_format_is_measured_again(tmp_path: Path) -> None:
-    device, cache = FakeBackend().devices()[0], CeilingsCache(tmp_path)
-    cache.put(device, Ceilings())
-    (file,) = (tmp_path / "ceilings").iterdir()
-    file.write_text(file.read_text().replace('"format":1', '"format":999'))
-    assert cache.get(device) is None
-
-
-def test_a_cache_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    notes: list[str] = []
-    CeilingsCache(tmp_path / "file", notes.append).put(FakeBackend().devices()[0], Ceilings())
-    assert notes == ["the ceilings are not kept: Not a directory"]
 
 
 # -- real devices -----------------------------------------------------------------------------------------

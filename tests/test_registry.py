@@ -9,9 +9,9 @@ import pytest
 
 from tests.samples import DEVICE, a_problem
 from tunesmith import registry
+from tunesmith.caches import CeilingsCache
 from tunesmith.core.errors import BadInput
 from tunesmith.core.profile.facts import Ceilings
-from tunesmith.store import CeilingsCache
 
 PROBLEM = a_problem()
 

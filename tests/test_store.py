@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,8 +33,8 @@ from tunesmith.core.events import (
     Requested,
     Stopped,
 )
-from tunesmith.core.outcome import Status, Timing
-from tunesmith.store import PLAN, FileJournal, RunFolder, SqliteCache, newest_run, resume_command
+from tunesmith.core.outcome import Status
+from tunesmith.store import PLAN, FileJournal, RunFolder, newest_run, resume_command
 
 LONG = finalist(0, config(64), {"small": 2.0, "wide": 1.5})
 EVENTS: list[Event] = [
@@ -452,88 +451,6 @@ def test_the_newest_run_is_the_one_written_last(tmp_path: Path) -> None:
     assert newest_run(tmp_path) == tmp_path / "scale-3"
     os.utime(tmp_path / "other-1" / "journal.jsonl", (0, 2000))
     assert newest_run(tmp_path) == tmp_path / "other-1"
-
-
-# -- the cache --------------------------------------------------------------------------------------------
-
-
-def test_timings_are_kept_for_the_next_run(tmp_path: Path) -> None:
-    path, notes = tmp_path / "deep" / "results.sqlite", list[str]()
-    cache = SqliteCache(path, notes.append)
-    assert cache.get("k") is None
-    cache.put("k", Timing((1.0, 2.0)))
-    cache.put("k", Timing((3.0,), paired=(4.0,)))
-    cache.put("l", Timing((5.0,)))
-    cache.close()
-    again = SqliteCache(path, notes.append)
-    assert again.get("k") == Timing((3.0,), paired=(4.0,))
-    assert again.get("l") == Timing((5.0,))
-    assert again.get("m") is None
-    again.close()
-    assert notes == []
-
-
-def test_two_processes_share_a_cache(tmp_path: Path) -> None:
-    notes: list[str] = []
-    one, other = (SqliteCache(tmp_path / "results.sqlite", notes.append) for _ in range(2))
-    one.put("k", Timing((1.0,)))
-    other.put("l", Timing((2.0,)))
-    assert other.get("k") == Timing((1.0,))
-    assert one.get("l") == Timing((2.0,))
-    one.close()
-    other.close()
-    assert notes == []
-
-
-@pytest.mark.parametrize(
-    "content", [b"this is no database at all, but long enough", b"SQLite format 3\0" + b"\7" * 500]
-)
-def test_a_damaged_cache_is_noted_once_and_done_without(tmp_path: Path, content: bytes) -> None:
-    path, notes = tmp_path / "results.sqlite", list[str]()
-    path.write_bytes(content)
-    cache = SqliteCache(path, notes.append)
-    cache.put("k", Timing((1.0,)))
-    assert cache.get("k") is None
-    cache.close()
-    assert len(notes) == 1
-    assert notes[0].startswith("going on without the result cache: ")
-
-
-def test_a_cache_damaged_while_in_use(tmp_path: Path) -> None:
-    path, notes = tmp_path / "results.sqlite", list[str]()
-    cache = SqliteCache(path, notes.append)
-    cache.put("k", Timing((1.0,)))
-    with sqlite3.connect(path) as other:
-        other.execute("DROP TABLE results")
-    assert cache.get("k") is None
-    cache.put("k", Timing((1.0,)))
-    assert len(notes) == 1
-
-
-@pytest.mark.parametrize("stored", [b"{}", b"", b"\xff", b'{"samples":[]}', b'{"samples":["fast"]}', b"null"])
-def test_an_entry_that_another_version_wrote_is_absent(tmp_path: Path, stored: bytes) -> None:
-    path, notes = tmp_path / "results.sqlite", list[str]()
-    cache = SqliteCache(path, notes.append)
-    with sqlite3.connect(path) as other:
-        other.execute("INSERT INTO results VALUES ('k', ?)", (stored,))
-    assert cache.get("k") is None
-    cache.put("k", Timing((1.0,)))
-    assert cache.get("k") == Timing((1.0,))
-    cache.close()
-    assert notes == []
-
-
-@pytest.mark.parametrize("blocked", ["folder", "file"])
-def test_a_cache_that_cannot_be_made(tmp_path: Path, blocked: str) -> None:
-    notes: list[str] = []
-    path = tmp_path / "cache" / "results.sqlite"
-    if blocked == "folder":
-        path.mkdir(parents=True)
-    else:
-        path.parent.write_text("in the way")
-    cache = SqliteCache(path, notes.append)
-    assert cache.get("k") is None
-    assert len(notes) == 1
 
 
 # -- long texts -------------------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ from benchmarks.cuda.race import Contender, Track
 from tunesmith import machine
 from tunesmith.backends.cuda.driver import checked, driver
 from tunesmith.backends.cuda.session import CudaSession
+from tunesmith.core.backend import Pointer
 from tunesmith.core.device import Device
 from tunesmith.core.messages import TimingPolicy
 from tunesmith.core.plan import necessary_traffic
-from tunesmith.core.ports import Pointer
 from tunesmith.core.problem import Problem
 from tunesmith.core.stats import median
 from tunesmith.core.template import Template

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tunesmith import machine, registry
 from tunesmith.backends.cuda import counter_rights, ncu, nvcc, nvrtc, toolkit
 from tunesmith.backends.cuda.devices import OLDEST_DRIVER
+from tunesmith.core.backend import Unsupported
 from tunesmith.core.errors import TunesmithError
-from tunesmith.core.ports import Unsupported
 
 CUDA_EXTRA = "pip install 'tunesmith[cuda]'"
 DRIVERS = "from https://www.nvidia.com/drivers"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith import casting, delivering, library, machine, registry, strategies
+from tunesmith.caches import CeilingsCache, SqliteCache
 from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import decode
@@ -22,10 +23,8 @@ from tunesmith.core.write_down import write_down
 from tunesmith.machine import Here
 from tunesmith.problems import KEPT, PROMPT, reload, spec_of, templates_of
 from tunesmith.store import (
-    CeilingsCache,
     FileJournal,
     RunFolder,
-    SqliteCache,
     resume_command,
 )
 

@@ -28,12 +28,7 @@ from tunesmith.core.events import (
 from tunesmith.core.files.template_guard import guarded
 from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
-from tunesmith.core.ports import (
-    Journal,
-    Lab,
-    Listener,
-    Searcher,
-)
+from tunesmith.core.ports import Journal, Lab, Listener, Searcher
 from tunesmith.core.problem import Problem
 from tunesmith.core.pruning import prune
 from tunesmith.core.racing import heat

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith import machine, registry
+from tunesmith.caches import CeilingsCache
 from tunesmith.config import RunConfig
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
@@ -26,7 +27,7 @@ from tunesmith.lab.profiling import Profiler
 from tunesmith.lab.runner import Runner
 from tunesmith.machine import temporary_scratch
 from tunesmith.profile_targets import Asked, of_problem, of_run, workloads_of
-from tunesmith.store import JOURNAL, CeilingsCache, explained
+from tunesmith.store import JOURNAL, explained
 
 NOT_WANTED = "--no-counters was given"
 

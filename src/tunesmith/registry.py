@@ -13,18 +13,12 @@ from tunesmith import config as settings
 from tunesmith.core.errors import BadInput, DeviceMissing
 
 if TYPE_CHECKING:
+    from tunesmith.core.backend import Backend
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
     from tunesmith.core.events import ExtraCase, Settings
     from tunesmith.core.outcome import Outcome
-    from tunesmith.core.ports import (
-        Backend,
-        Journal,
-        Lab,
-        Listener,
-        ResultCache,
-        Searcher,
-    )
+    from tunesmith.core.ports import Journal, Lab, Listener, ResultCache, Searcher
     from tunesmith.core.problem import Problem
     from tunesmith.core.profile.counting import Counting
     from tunesmith.core.talking import Talking

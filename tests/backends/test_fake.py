@@ -6,8 +6,8 @@ import pytest
 
 from tests.lab.labs import fake_kernel
 from tunesmith.backends.fake import FAULTS, FakeBackend, FakeKernel
+from tunesmith.core.backend import BuildFailed
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import BuildFailed
 
 
 def unit(source: str) -> Unit:

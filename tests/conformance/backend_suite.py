@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tunesmith.core.codec import decode, encode
-from tunesmith.core.device import Device
-from tunesmith.core.messages import Unit
-from tunesmith.core.ports import (
+from tunesmith.core.backend import (
     Backend,
     BuildFailed,
     Call,
@@ -24,6 +21,9 @@ from tunesmith.core.ports import (
     Scalar,
     Session,
 )
+from tunesmith.core.codec import decode, encode
+from tunesmith.core.device import Device
+from tunesmith.core.messages import Unit
 
 
 class BackendSuite(ABC):

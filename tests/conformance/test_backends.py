@@ -14,9 +14,9 @@ from tunesmith.backends.cuda.backend import CudaBackend
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.opencl import OpenCLBackend
 from tunesmith.backends.replay import ReplayBackend
+from tunesmith.core.backend import Backend, BuildFailed, LaunchFailed, Scalar
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Backend, BuildFailed, LaunchFailed, Scalar
 
 FAKE = """{head}// /// fake
 // args = ["out", "x", "rows", "d"]

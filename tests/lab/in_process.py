@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith import registry
+from tunesmith.core.backend import Backend
 from tunesmith.core.codec import decode_tagged, encode_tagged
 from tunesmith.core.messages import REPLY_TYPES, REQUEST_TYPES, Reply, Request
-from tunesmith.core.ports import Backend
 from tunesmith.lab.bench import Bench
 from tunesmith.lab.process import WorkerProcess, WorkerReplaced
 

@@ -11,12 +11,13 @@ from typing import Any
 from tests.lab.in_process import Log, spawner
 from tunesmith import registry
 from tunesmith.backends.fake import FAULTS
+from tunesmith.core.backend import Backend
 from tunesmith.core.device import Device
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import RunCase
 from tunesmith.core.outcome import Effort, Outcome, Purpose, Result, Trial
-from tunesmith.core.ports import Backend, ResultCache
+from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends.fake import FakeBackend, FakeMemory, FakeSession
+from tunesmith.core.backend import Comparison, Difference, NumberRule, Pointer, Session
 from tunesmith.core.device import Device
 from tunesmith.core.dtypes import element_type
-from tunesmith.core.ports import Comparison, Difference, NumberRule, Pointer, Session
 
 Bytes = NDArray[np.uint8]
 

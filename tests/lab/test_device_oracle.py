@@ -17,10 +17,10 @@ from tests.lab.numpy_inspector import InspectingBackend
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
 from tunesmith.backends.fake import FAULTS
+from tunesmith.core.backend import LaunchFailed
 from tunesmith.core.errors import BadInput, KernelWrong
 from tunesmith.core.messages import CheckCase, CheckCases, Judged, KeepCase, Refer, RunCase, TimeRuns
 from tunesmith.core.outcome import Status
-from tunesmith.core.ports import LaunchFailed
 from tunesmith.core.problem import Problem
 from tunesmith.lab import device_oracle
 from tunesmith.lab.verdicts import Examined, Verdict

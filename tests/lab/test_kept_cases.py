@@ -9,6 +9,7 @@ from tests.lab.kept_scenarios import SCENARIOS, TWICE, Scenario, add, idle, past
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, Keeper, a_case
 from tests.lab.python_kernels import Array, Kernel, PythonBackend, PythonSession, then
+from tunesmith.core.backend import LaunchFailed, OutOfMemory
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.messages import (
     Contender,
@@ -22,7 +23,6 @@ from tunesmith.core.messages import (
     TimingPolicy,
 )
 from tunesmith.core.outcome import Status
-from tunesmith.core.ports import LaunchFailed, OutOfMemory
 from tunesmith.lab import guards, references
 from tunesmith.lab.bench import Bench
 from tunesmith.lab.reference import draw_inputs

@@ -1,1 +1,1 @@
-"""Backends, one a file, all behind `core.ports.Backend`."""
+"""Backends, one a file, all behind `core.backend.Backend`."""

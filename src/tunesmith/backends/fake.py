@@ -22,12 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tunesmith.core.device import Device, Limits, Resources
-from tunesmith.core.digest import digest_of
-from tunesmith.core.errors import BadInput
-from tunesmith.core.expr import Expr, Undefined, parse
-from tunesmith.core.messages import Unit
-from tunesmith.core.ports import (
+from tunesmith.core.backend import (
     Binary,
     BuildFailed,
     Call,
@@ -42,6 +37,11 @@ from tunesmith.core.ports import (
     Session,
     at_slot,
 )
+from tunesmith.core.device import Device, Limits, Resources
+from tunesmith.core.digest import digest_of
+from tunesmith.core.errors import BadInput
+from tunesmith.core.expr import Expr, Undefined, parse
+from tunesmith.core.messages import Unit
 
 FAULTS = (
     "none",

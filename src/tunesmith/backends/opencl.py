@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from tunesmith.core.device import Device, Limits, Resources
-from tunesmith.core.digest import digest_of
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.messages import Unit
-from tunesmith.core.ports import (
+from tunesmith.core.backend import (
     Binary,
     BuildFailed,
     Call,
@@ -29,6 +25,10 @@ from tunesmith.core.ports import (
     Unsupported,
     at_slot,
 )
+from tunesmith.core.device import Device, Limits, Resources
+from tunesmith.core.digest import digest_of
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.messages import Unit
 
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from tunesmith.backends.fake import FakeBackend, FakeExecutable, FakeKernel, FakeSession, scalars
+from tunesmith.core.backend import Binary, BuildFailed, Call, Session
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Binary, BuildFailed, Call, Session
 
 LONGEST = 1e9  # milliseconds, twelve days
 

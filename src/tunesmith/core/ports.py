@@ -1,212 +1,32 @@
-"""The ports: what the loop needs from searchers, labs, planners and journals, and the lab from backends."""
+"""The ports: what the loop needs from searchers, labs, planners and journals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from tunesmith.core.device import Device, Resources
+from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Baseline, Decided, Event, Extended, Profiled, Recorded, Surveyed, Verified
 from tunesmith.core.events import Declined as Declined  # what an author may say is a fact of the run
 from tunesmith.core.focus import Focus, Region, Side, region
-from tunesmith.core.messages import Unit
 from tunesmith.core.outcome import Outcome, Timing, Trial
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config, ConfigSet, Space
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
 
-# -- backends ---------------------------------------------------------------------------------------
-
-
-class BuildFailed(Exception):
-    """The compiler's words; a verdict about the source, not about us."""
-
-
-class OutOfMemory(Exception):
-    """The device has no room for an allocation."""
-
-
-class LaunchFailed(Exception):
-    """The driver refused or aborted a launch; the session may be unusable afterwards."""
-
-
-class Unsupported(Exception):
-    """This backend has no such feature; says which."""
-
-
-@dataclass(frozen=True)
-class Binary:
-    """A device binary. `code_digest` is equal for equal code, whatever path or time the compiler put in."""
-
-    data: bytes
-    code_digest: str
-    resources: Resources
-    log: str = ""
-
-
-class Executable(Protocol):
-    @property
-    def entries(self) -> tuple[str, ...]: ...
-
-
-class Memory(Protocol):
-    @property
-    def nbytes(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class Pointer:
-    memory: Memory
-    offset: int
-    nbytes: int
-    stride: int = 0  # bytes to the same array's next copy, where a recording rotates through several
-
-    def part(self, start: int, nbytes: int) -> Pointer:
-        return Pointer(self.memory, self.offset + start, nbytes)
-
-
-@dataclass(frozen=True)
-class Scalar:
-    type: str
-    value: float | int
-
-
-@dataclass(frozen=True)
-class LocalBytes:
-    nbytes: int
-
-
-@dataclass(frozen=True)
-class Call:
-    """One launch with everything bound."""
-
-    executable: Executable
-    entry: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int
-    args: tuple[Pointer | Scalar | LocalBytes, ...]
-    cluster: tuple[int, int, int] | None = None
-    cooperative: bool = False
-    pdl: bool = False
-
-
-class Recording(Protocol):
-    """Launches made ready to be played again and again, one after the other."""
-
-    def start(self) -> Callable[[], float]:
-        """Queue it all. The answer waits for the end, and gives the seconds from the first launch's start to
-        the last one's end."""
-        ...
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How many bytes differ, and where the first and the last of them are; -1 where none does."""
-
-    count: int
-    first: int = -1
-    last: int = -1
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a device finds when it compares numbers: wrong ones by the rule given, errors over finite ones."""
-
-    wrong: int
-    max_error: float
-    squared_error: float
-    squared_ulp: float
-    count: int  # of finite ones
-
-
-class Inspector(Protocol):
-    """Fills and compares memory on the device, by kernels of our own: inputs and outputs never leave it."""
-
-    def fill(self, to: Pointer, pattern: bytes) -> None: ...
-    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
-        """Repeat a block, each time rolled by `roll` elements more and, where `negate`, every second negated
-        (its sign bit flipped)."""
-        ...
-
-    def differing(self, a: Pointer, b: Pointer) -> Difference: ...
-    def unlike(self, a: Pointer, pattern: bytes) -> Difference: ...
-    def compare(
-        self, got: Pointer, type: str, expected: Pointer, expected_type: str, rule: NumberRule
-    ) -> Comparison: ...
-
-
-@dataclass(frozen=True)
-class NumberRule:
-    """An element is right if its error is at most max(atol + rtol * |expected|, ulps * ulp), and at most
-    `cap` + 1 ulp where there is a cap."""
-
-    rtol: float
-    atol: float
-    ulps: float
-    cap: float | None = None
-    add_ulps: bool = False  # codes: half an ulp *plus* the tolerance, of what the type can hold
-
-
-def at_slot(call: Call, slot: int) -> Call:
-    args = tuple(
-        replace(a, offset=a.offset + slot * a.stride) if isinstance(a, Pointer) and a.stride else a
-        for a in call.args
-    )
-    return replace(call, args=args)
-
-
-class Session(Protocol):
-    """An open device in this process. Calls are serial; `run` returns when the device is idle."""
-
-    inspector: Inspector | None  # None: the host fills and compares
-
-    def load(self, unit: Unit, binary: bytes) -> Executable: ...
-    def allocate(self, nbytes: int) -> Memory: ...
-    def release(self, memory: Memory) -> None: ...
-    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None: ...
-    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes: ...
-    def copy(self, to: Pointer, source: Pointer) -> None: ...
-    def run(self, calls: Sequence[Call]) -> None: ...
-    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
-        """The calls once for each slot; there every pointer has moved on by slot × its stride."""
-        ...
-
-    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
-        """The same, with every launch handed to the driver by itself each time."""
-        ...
-
-    def throttled(self) -> bool | None:
-        """Whether the clock is being held down right now; None where the device does not say."""
-        ...
-
-
-class Backend(Protocol):
-    """A way to build and run kernels. `build` needs the device's description, not the device."""
-
-    name: str
-    languages: tuple[str, ...]
-
-    def devices(self) -> tuple[Device, ...]: ...
-    def build(self, unit: Unit, device: Device) -> Binary: ...
-    def open(self, device: Device) -> Session: ...
-
-
-# -- the loop's partners ----------------------------------------------------------------------------
-
 
 class Lab(Protocol):
-    def extend(self, wanted: Extended) -> Extended:
-        """Try further cases on the original: what it fails is set aside, the rest is tested from now on."""
-        ...
-
     """Experiments. Outcomes come back in the order the trials were submitted, so that a run's decisions
     depend on its measurements alone and never on which process happened to be faster."""
 
     def baseline(self) -> Baseline: ...
+    def extend(self, wanted: Extended) -> Extended:
+        """Try further cases on the original: what it fails is set aside, the rest is tested from now on."""
+        ...
+
     def admit(self, template: Template) -> None: ...
     def build(self, trial: Trial) -> None: ...
     def built(self) -> Surveyed: ...

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.core.backend import Memory, OutOfMemory, Pointer, Session
 from tunesmith.core.checks.draws import BLOCK, draw_array
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Draw
 from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.core.ports import Memory, OutOfMemory, Pointer, Session
 from tunesmith.core.problem import PythonFunction
 from tunesmith.lab import reference
 from tunesmith.lab.calls import initial_payload

@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tunesmith.core import messages as m
-from tunesmith.core.device import Device
-from tunesmith.core.digest import digest_of
-from tunesmith.core.outcome import Status
-from tunesmith.core.plan import BufferPlan
-from tunesmith.core.ports import (
+from tunesmith.core.backend import (
     Backend,
     BuildFailed,
     Executable,
@@ -24,6 +20,10 @@ from tunesmith.core.ports import (
     Session,
     Unsupported,
 )
+from tunesmith.core.device import Device
+from tunesmith.core.digest import digest_of
+from tunesmith.core.outcome import Status
+from tunesmith.core.plan import BufferPlan
 from tunesmith.core.profile.counting import Marking
 from tunesmith.lab import guards, reference
 from tunesmith.lab.arenas import Arenas, needs_restoring

@@ -6,7 +6,6 @@ judged again on the host, whose words are the verdict.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core import messages as m
+from tunesmith.core.backend import Difference, Executable, Inspector, Pointer, Session
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS
 from tunesmith.core.checks.compare import (
     ErrorStats,
@@ -29,26 +29,22 @@ from tunesmith.core.digest import digest_of
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.core.ports import (
-    Comparison,
-    Difference,
-    Executable,
-    Inspector,
-    Memory,
-    NumberRule,
-    Pointer,
-    Session,
-)
 from tunesmith.lab import guards, reference
 from tunesmith.lab.calls import bind_calls, initial_payload
+from tunesmith.lab.kept_memory import KeptMemory
+from tunesmith.lab.number_rules import (
+    NEIGHBOURS,
+    is_comparable,
+    original_rule,
+    reference_rule,
+    rms,
+    rms_holds,
+)
 from tunesmith.lab.outputs import POISON_PERIOD, as_array, count_poisoned, gaps_damaged
 from tunesmith.lab.references import CONTESTED_ROWS
 from tunesmith.lab.verdicts import RIGHT, Verdict
 
-PHASE = 64  # copies keep an array's place within so many bytes, so that whole vectors can be compared
 MEMORY_SHARE = 0.25
-NEIGHBOURS = NumberRule(0.0, 0.0, 1.0)  # at most one step apart
-DOUBT = 1e-9  # of a sum, relatively: what the order of its terms may change, and more
 
 
 @dataclass
@@ -74,7 +70,7 @@ class KeptCases:
         self._inspector = inspector
         self._device = device
         self._cases: OrderedDict[str, _Kept] = OrderedDict()
-        self._arenas: dict[str, Memory] = {}
+        self._memory = KeptMemory(session, device)
         self._busy = 0.0
 
     def keep(self, request: m.KeepCase, blobs: Sequence[bytes], executable: Executable) -> m.Judged:
@@ -114,13 +110,10 @@ class KeptCases:
 
     def give_back(self) -> bool:
         """Release all memory, and whether there was any; the lab will hear that its cases are forgotten."""
-        had = bool(self._cases or self._arenas)
+        had = bool(self._cases)
         for case in list(self._cases):
             self._forget(case)
-        for memory in self._arenas.values():
-            self._session.release(memory)
-        self._arenas.clear()
-        return had
+        return self._memory.give_back() or had
 
     # -- memory -------------------------------------------------------------------------------------
 
@@ -137,45 +130,19 @@ class KeptCases:
                 return
             self._forget(oldest)
 
-    def _arena(self, name: str, nbytes: int) -> Memory:
-        """Memory that every case uses in its turn."""
-        memory = self._arenas.get(name)
-        if memory is None or memory.nbytes < nbytes:
-            if memory is not None:
-                del self._arenas[name]
-                self._session.release(memory)
-            memory = self._arenas[name] = self._session.allocate(max(nbytes, 1))
-        return memory
-
-    def _layout(self, b: BufferPlan) -> guards.GuardedLayout:
-        return guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
-
-    def _work(self, b: BufferPlan) -> Pointer:
-        layout = self._layout(b)
-        return Pointer(self._arena(f"work {b.name}", layout.total), layout.offset, layout.nbytes)
-
-    def _first(self, b: BufferPlan) -> Pointer:
-        """Where the first run's output waits for the second."""
-        phase = self._layout(b).offset % PHASE
-        return Pointer(self._arena(f"first {b.name}", phase + b.nbytes), phase, b.nbytes)
-
-    def _copy_place(self, b: BufferPlan) -> Pointer:
-        phase = self._layout(b).offset % PHASE
-        return Pointer(self._session.allocate(phase + max(b.nbytes, 1)), phase, b.nbytes)
-
     # -- laying out ---------------------------------------------------------------------------------
 
     def _lay_out(self, kept: _Kept, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
         request = kept.request
         digests = []
         for name, array in reference.linked_inputs(request.plan, request.draw).items():
-            kept.pristine[name] = place = self._copy_place(request.plan.buffer(name))
+            kept.pristine[name] = place = self._memory.copy_place(request.plan.buffer(name))
             data = array.tobytes()
             self._session.write(place.memory, place.offset, data)
             digests.append((name, digest_of(data)))
         for b in request.plan.buffers:
             if b.role in ("input", "inout") and b.name not in kept.pristine:
-                kept.pristine[b.name] = self._copy_place(b)
+                kept.pristine[b.name] = self._memory.copy_place(b)
                 self._draw(b, request.draw, kept.pristine[b.name])
         for spec, blob in zip(request.expected, blobs, strict=True):
             place = Pointer(self._session.allocate(max(len(blob), 1)), 0, len(blob))
@@ -187,7 +154,7 @@ class KeptCases:
         """A block drawn on the host, repeated on the device just as the host would repeat it."""
         block = draw_block(b, draw.distribution, draw.seed)
         data = block.values.tobytes()
-        source = self._arena("block", len(data))
+        source = self._memory.arena("block", len(data))
         self._session.write(source, 0, data)
         self._inspector.spread(place, Pointer(source, 0, len(data)), b.itemsize, block.roll, block.negate)
 
@@ -196,7 +163,7 @@ class KeptCases:
     def _run_twice(self, kept: _Kept, plan: Plan, executable: Executable) -> float:
         pointers: dict[str, Pointer] = {}
         for number, b in enumerate(plan.buffers):
-            layout, work = self._layout(b), self._work(b)
+            layout, work = self._memory.layout(b), self._memory.work(b)
             end = layout.offset + layout.nbytes
             pattern = guards.zone_pattern(number)
             self._inspector.fill(Pointer(work.memory, 0, layout.offset), pattern)
@@ -210,7 +177,7 @@ class KeptCases:
         self._session.run(calls)
         self._busy = time.perf_counter() - before
         for b in plan.compared():
-            self._session.copy(self._first(b), self._work(b))
+            self._session.copy(self._memory.first(b), self._memory.work(b))
         self._prepare(kept, plan, guards.OTHER_PATTERN)
         before = time.perf_counter()
         self._session.run(calls)
@@ -220,7 +187,7 @@ class KeptCases:
 
     def _prepare(self, kept: _Kept, plan: Plan, pattern: bytes) -> None:
         for b in plan.buffers:
-            work = self._work(b)
+            work = self._memory.work(b)
             if b.role == "inout":
                 self._session.copy(work, kept.pristine[b.name])
             elif b.role != "input" and b.init is None and b.extent == b.count:
@@ -243,8 +210,8 @@ class KeptCases:
                     return Verdict(Status.WRONG, reason), seconds, False
                 kept.errors[b.name] = self._errors(kept, b)
             if b.name in request.sampled or b.name not in kept.expected:
-                kept.original[b.name] = place = self._copy_place(b)
-                self._session.copy(place, self._first(b))
+                kept.original[b.name] = place = self._memory.copy_place(b)
+                self._session.copy(place, self._memory.first(b))
         return RIGHT, seconds, False
 
     def _integrity(self, kept: _Kept, plan: Plan) -> tuple[Verdict, bool]:
@@ -254,13 +221,16 @@ class KeptCases:
             if damage:
                 return Verdict(Status.WRONG, f"it writes outside {b.name}: {damage}"), True
         for b in plan.buffers:
-            if b.role == "input" and self._inspector.differing(self._work(b), kept.pristine[b.name]).count:
+            if (
+                b.role == "input"
+                and self._inspector.differing(self._memory.work(b), kept.pristine[b.name]).count
+            ):
                 return Verdict(Status.WRONG, f"it changes the input {b.name}"), False
         for b in plan.compared():
-            first = self._first(b)
+            first = self._memory.first(b)
             if b.extent != b.count and self._gaps_hit(kept, b):
                 return Verdict(Status.WRONG, f"it writes between the rows of {b.name}"), False
-            different = self._inspector.differing(self._work(b), first)
+            different = self._inspector.differing(self._memory.work(b), first)
             if not different.count:
                 continue
             deterministic = kept.request.deterministic
@@ -278,27 +248,27 @@ class KeptCases:
     def _poisoned(self, b: BufferPlan, first: Pointer, different: Difference) -> int:
         """Elements never written differ between the runs, which were poisoned differently."""
         if not b.in_c_order or b.packed > 1:
-            return count_poisoned(b, self._read(first))
+            return count_poisoned(b, self._memory.read(first))
         start = different.first - different.first % POISON_PERIOD
         end = min(b.nbytes, different.last + POISON_PERIOD - different.last % POISON_PERIOD)
         count = (end - start) // b.itemsize
         part = replace(b, shape=(count,), strides=(1,), extent=count)
-        return count_poisoned(part, self._read(first.part(start, end - start)))
+        return count_poisoned(part, self._memory.read(first.part(start, end - start)))
 
     def _damage(self, b: BufferPlan, number: int) -> str:
-        layout, work = self._layout(b), self._work(b)
+        layout, work = self._memory.layout(b), self._memory.work(b)
         end = layout.offset + layout.nbytes
         pattern = guards.zone_pattern(number)
         zones = (Pointer(work.memory, 0, layout.offset), Pointer(work.memory, end, layout.total - end))
         if not any(self._inspector.unlike(zone, pattern).count for zone in zones):
             return ""
-        now = (self._read(zones[0]), self._read(zones[1]))
+        now = (self._memory.read(zones[0]), self._memory.read(zones[1]))
         return guards.damage(now, guards.zones(layout, number)) or "the guard zone changed"
 
     def _gaps_hit(self, kept: _Kept, b: BufferPlan) -> bool:
         place = kept.pristine.get(b.name)
-        before = guards.gaps_digest(b, self._read(place)) if place is not None else None
-        return gaps_damaged(b, self._read(self._first(b)), before)
+        before = guards.gaps_digest(b, self._memory.read(place)) if place is not None else None
+        return gaps_damaged(b, self._memory.read(self._memory.first(b)), before)
 
     def _compare(self, kept: _Kept, b: BufferPlan, comparable: bool) -> tuple[str | None, tuple[int, ...]]:
         """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
@@ -313,7 +283,7 @@ class KeptCases:
     def _against_reference(self, kept: _Kept, b: BufferPlan, original: ErrorStats | None) -> str | None:
         spec, place = kept.expected[b.name]
         rule = reference_rule(b, original)
-        if rule is not None and _comparable(b, spec):
+        if rule is not None and is_comparable(b, spec):
             got = self._rows(kept, b)
             found = self._inspector.compare(got, b.type, place, spec.dtype, rule)
             if not found.wrong and rms_holds(found, original):
@@ -323,14 +293,14 @@ class KeptCases:
     def _errors(self, kept: _Kept, b: BufferPlan) -> ErrorStats:
         spec, place = kept.expected[b.name]
         rule = reference_rule(b, None)
-        if rule is not None and _comparable(b, spec):
+        if rule is not None and is_comparable(b, spec):
             found = self._inspector.compare(self._rows(kept, b), b.type, place, spec.dtype, rule)
             if not found.wrong:
-                return ErrorStats(found.max_error, _rms(found.squared_error, found.count))
+                return ErrorStats(found.max_error, rms(found.squared_error, found.count))
         return error_stats(*self._on_host(kept, b), b)
 
     def _against_original(self, kept: _Kept, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
-        first, place = self._first(b), kept.original[b.name]
+        first, place = self._memory.first(b), kept.original[b.name]
         if self._is_like(b, first, place):
             return None, ()
         rows = kept.request.rows if b.name in kept.request.sampled else ()
@@ -341,7 +311,7 @@ class KeptCases:
                 self._session.copy(first.part(row * size, size), place.part(row * size, size))
             if self._is_like(b, first, place):
                 return None, ()
-        got, other = as_array(b, self._read(first)), as_array(b, self._read(place))
+        got, other = as_array(b, self._memory.read(first)), as_array(b, self._memory.read(place))
         return judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
 
     def _is_like(self, b: BufferPlan, first: Pointer, place: Pointer) -> bool:
@@ -364,54 +334,18 @@ class KeptCases:
 
     def _rows(self, kept: _Kept, b: BufferPlan) -> Pointer:
         """The output, or the rows of it that the reference was asked for, one after the other."""
-        first, rows = self._first(b), kept.request.rows
+        first, rows = self._memory.first(b), kept.request.rows
         if not rows or b.name not in kept.request.sampled:
             return first
         size = first.nbytes // b.shape[0]
-        memory = self._arena("rows", size * len(rows))
+        memory = self._memory.arena("rows", size * len(rows))
         for number, row in enumerate(rows):
             self._session.copy(Pointer(memory, number * size, size), first.part(row * size, size))
         return Pointer(memory, 0, size * len(rows))
 
     def _on_host(self, kept: _Kept, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
         spec, place = kept.expected[b.name]
-        got = as_array(b, self._read(self._first(b)))
+        got = as_array(b, self._memory.read(self._memory.first(b)))
         if kept.request.rows and b.name in kept.request.sampled:
             got = got[list(kept.request.rows)]
-        return got, np.frombuffer(self._read(place), dtype=spec.dtype).reshape(spec.shape)
-
-    def _read(self, pointer: Pointer) -> bytes:
-        return self._session.read(pointer.memory, pointer.offset, pointer.nbytes)
-
-
-def reference_rule(b: BufferPlan, original: ErrorStats | None) -> NumberRule | None:
-    """The host's rule for one element as numbers; None where only the host can tell."""
-    if b.compare == "codes":
-        return NumberRule(b.rtol, b.atol, 0.5, add_ulps=True)
-    if b.compare == "close":
-        return NumberRule(b.rtol, b.atol, 0.5, None if original is None else 2 * original.max_error)
-    return NumberRule(0.0, 0.0, 0.0) if element_type(b.type).kind != "float" else None
-
-
-def original_rule(b: BufferPlan) -> NumberRule:
-    """The same for floats that are close to the original's."""
-    return NumberRule(b.rtol, b.atol, 2.0)
-
-
-def rms_holds(found: Comparison, original: ErrorStats | None) -> bool:
-    """Whether the error on the whole is surely no worse than the host allows."""
-    if original is None:
-        return True
-    limit = 1.25 * original.rms_error + 0.25 * _rms(found.squared_ulp, found.count)
-    # The host adds up in another order: where that may decide, it shall.
-    return _rms(found.squared_error, found.count) <= (1 - DOUBT) * limit
-
-
-def _comparable(b: BufferPlan, spec: m.ExpectedArray) -> bool:
-    """Dense numbers of a kind the device knows, and integers only where integers are expected."""
-    exact = b.compare == "exact"
-    return b.in_c_order and element_type(b.type).packed == 1 and exact == (spec.dtype != "float64")
-
-
-def _rms(squared: float, count: int) -> float:
-    return math.sqrt(squared / count) if count else 0.0
+        return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tunesmith.core.backend import Call, Executable, Pointer, Recording, Session
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Contender, Timed, TimeRuns, TimingPolicy
 from tunesmith.core.plan import BufferPlan
-from tunesmith.core.ports import Call, Executable, Pointer, Recording, Session
 from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
 from tunesmith.lab.calls import bind_calls
 

@@ -10,9 +10,9 @@ from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.sass import read_sass
+from tunesmith.core.backend import Binary
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.ports import Binary
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.facts import Instructions, Profile, StaticFacts
 from tunesmith.core.profile.launch_facts import launch_facts

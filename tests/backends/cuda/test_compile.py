@@ -21,8 +21,8 @@ from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.backend import CudaBackend
 from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.cubin import Cubin
+from tunesmith.core.backend import Unsupported
 from tunesmith.core.files.read_headers import HeaderFile, user_headers
-from tunesmith.core.ports import Unsupported
 
 SEVERAL = """#include <cuda_fp16.h>
 template <typename T, int B> __global__ void __launch_bounds__(B) twice(T* x) { *x = *x + *x; }
@@ -298,7 +298,7 @@ def test_without_the_bindings_everything_imports_and_says_what_is_missing(tmp_pa
 import tunesmith.backends.cuda.backend
 from tunesmith.backends.cuda import architectures, compile, cubin, container
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Unsupported
+from tunesmith.core.backend import (Unsupported)
 assert "nvrtc" not in dict(compile.compilers())
 try:
     compile.build(Unit("k.cu", "", "cuda", (), ("k",), compiler="nvrtc"), architectures.absent_device(None))

@@ -10,7 +10,7 @@ import pytest
 from tests.backends.cuda.host_driver import COMPILER, compiled, session_on_host
 from tests.conformance.inspector_suite import InspectorSuite
 from tunesmith.backends.cuda.backend import CudaBackend
-from tunesmith.core.ports import Session
+from tunesmith.core.backend import Session
 
 
 @pytest.fixture(scope="module")

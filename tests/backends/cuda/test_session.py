@@ -10,9 +10,9 @@ import pytest
 
 from tunesmith.backends.cuda.backend import CudaBackend
 from tunesmith.backends.cuda.devices import describe_all
+from tunesmith.core.backend import Call, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Call, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
 
 pytestmark = pytest.mark.gpu
 
@@ -186,7 +186,7 @@ BAD = """
 import sys
 from tunesmith.backends.cuda.backend import CudaBackend
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Call, LaunchFailed, Pointer
+from tunesmith.core.backend import (Call, LaunchFailed, Pointer)
 backend = CudaBackend()
 device = backend.devices()[0]
 session = backend.open(device)

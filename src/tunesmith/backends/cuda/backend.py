@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tunesmith.core.backend import Binary, Session
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Binary, Session
 
 
 class CudaBackend:

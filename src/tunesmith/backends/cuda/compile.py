@@ -11,10 +11,10 @@ from tunesmith.backends.cuda.entries import Compiled, Refused, check_entries, en
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.cuda.standard_headers import standard_headers
 from tunesmith.backends.cuda.usage import resources_of, without_chatter
+from tunesmith.core.backend import Binary, BuildFailed, Unsupported
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Binary, BuildFailed, Unsupported
 
 COMPILERS = {"nvrtc": nvrtc.compile_unit, "nvcc": nvcc.compile_unit}
 NO_HOST = "NVRTC compiles device code alone, without the host's headers"

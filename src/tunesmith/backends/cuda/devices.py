@@ -6,8 +6,8 @@ from typing import Any
 
 from tunesmith.backends.cuda.architectures import PLATFORM
 from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.core.backend import Unsupported
 from tunesmith.core.device import Device, Limits
-from tunesmith.core.ports import Unsupported
 
 OLDEST_DRIVER = 13000  # what the bindings speak; a driver of the same major version runs newer builds too
 

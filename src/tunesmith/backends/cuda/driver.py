@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from tunesmith.core.ports import LaunchFailed, OutOfMemory, Unsupported
+from tunesmith.core.backend import LaunchFailed, OutOfMemory, Unsupported
 
 
 @cache

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tunesmith.core.backend import BuildFailed
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import BuildFailed
 
 # As C++ names a function: a::b<float, 4>, static_cast<void (*)(int*)>(f). Nothing that could end a line,
 # a list or a literal, because it is put into a source.

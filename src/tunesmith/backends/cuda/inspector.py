@@ -11,10 +11,10 @@ import numpy as np
 
 from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.core.backend import Comparison, Difference, NumberRule, Pointer
 from tunesmith.core.device import Device
 from tunesmith.core.dtypes import ElementType, element_type
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Comparison, Difference, NumberRule, Pointer
 
 THREADS = 256
 BLOCKS_PER_SM = 8

@@ -12,8 +12,8 @@ from tunesmith.backends.cuda.entries import Compiled, Refused
 from tunesmith.backends.cuda.flags import Flags
 from tunesmith.backends.cuda.standard_headers import pre_included, standard_headers
 from tunesmith.backends.cuda.toolkit import header_folders
+from tunesmith.core.backend import Unsupported
 from tunesmith.core.messages import Unit
-from tunesmith.core.ports import Unsupported
 from tunesmith.core.template import plain_name
 
 NAME_MAP = "__nv_name_map"  # the file in which NVRTC finds fault with the name of an entry

@@ -15,10 +15,7 @@ from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.driver import checked, driver
 from tunesmith.backends.cuda.inspector import CudaInspector
 from tunesmith.backends.cuda.throttling import Throttling
-from tunesmith.core.device import Device
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.messages import Unit
-from tunesmith.core.ports import (
+from tunesmith.core.backend import (
     Call,
     Executable,
     Inspector,
@@ -29,6 +26,9 @@ from tunesmith.core.ports import (
     Recording,
     Scalar,
 )
+from tunesmith.core.device import Device
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.messages import Unit
 
 SPARE = 256 << 20  # of the device's memory, left to the driver
 
