@@ -318,3 +318,20 @@ def worker_pid(worker: WorkerProcess, tmp_path: Path) -> int:
     pid = int(path.read_text())
     assert running(pid)
     return pid
+
+
+def test_one_that_is_closed_while_it_starts_does_not_stay(
+    make: Callable[..., WorkerProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = make(sys.executable, "-c", "import time; time.sleep(600)")
+    popen, started = process.subprocess.Popen, []
+
+    def closing(*args: object, **options: object) -> object:
+        started.append(popen(*args, **options))  # type: ignore[call-overload]
+        worker.close()  # as another thread does
+        return started[0]
+
+    monkeypatch.setattr(process.subprocess, "Popen", closing)
+    with pytest.raises(WorkerDied, match="closing"):
+        worker.ensure_started()
+    assert started[0].poll() == -signal.SIGKILL

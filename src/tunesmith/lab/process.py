@@ -112,7 +112,7 @@ class WorkerProcess:
 
     def _start(self) -> None:
         self._stderr.clear()
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -122,12 +122,16 @@ class WorkerProcess:
             start_new_session=True,
             bufsize=0,
         )
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        os.set_blocking(self._process.stdin.fileno(), False)
-        os.set_blocking(self._process.stdout.fileno(), False)
-        stderr = self._process.stderr.fileno()
-        self._drain = threading.Thread(target=self._drain_stderr, args=(stderr,), daemon=True)
-        self._drain.start()
+        assert process.stdin and process.stdout and process.stderr
+        os.set_blocking(process.stdin.fileno(), False)
+        os.set_blocking(process.stdout.fileno(), False)
+        stderr = process.stderr.fileno()
+        drain = threading.Thread(target=self._drain_stderr, args=(stderr,), daemon=True)
+        drain.start()
+        self._drain, self._process = drain, process
+        if self._closed:  # by another thread, which may have seen no process to kill
+            self.kill()
+            raise WorkerDied("the lab is closing")
         self.generation += 1
 
     def _drain_stderr(self, descriptor: int) -> None:
