@@ -57,6 +57,37 @@ REFUSED = {
         _FLAT + "if (i < rows * d) { float v;\n"
         'asm("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i)); out[i] = v; }',
         _ALL, "not understood"),
+    "a number in assembly": (
+        _FLAT + 'unsigned l; asm("mov.u32 %0, %%laneid;" : "=r"(l)); if (i < rows * d) out[i] = x[i] * l;',
+        _ALL, "line 4: 'asm"),
+    "a lambda that asks for its thread": (
+        _FLAT + "auto f = [&](float a) { return a * threadIdx.x; }; if (i < rows * d) out[i] = f(x[i]);",
+        _ALL, "it uses threadIdx"),
+    "a function of another file": (
+        _FLAT + "if (i < rows * d) out[i] = warp_sum(x[i]);", _ALL, "warp_sum is called, whose text is not"),
+}  # fmt: skip
+
+# What is called -> (text before the kernel, what is stored, what must be said).
+OUT_OF_SIGHT = {
+    "an operator": (
+        "struct R { __device__ float operator()(float a) const { return a + __shfl_xor_sync(~0u, a, 1); } };",
+        "R{}(x[i])", "is not understood"),
+    "a method": (
+        "struct R { __device__ float go(float a) const { return a + __shfl_xor_sync(~0u, a, 1); } };\n"
+        "__device__ R made() { return R(); }",
+        "made().go(x[i])", "a structure of the file uses __shfl_xor_sync"),
+    "a function that could not be read": (
+        "template <typename T> struct Add { __device__ T operator()(T a, T b) const { return a + b; } };\n"
+        "template <typename T, template <typename> class Op> __device__ T joined(T a) {\n"
+        "    return Op<T>()(a, __shfl_xor_sync(~0u, a, 1)); }",
+        "joined<float, Add>(x[i])", "a function could not be read"),
+    "a function given as a template argument": (
+        "__device__ float pair(float a) { return a + __shfl_xor_sync(~0u, a, 1); }\n"
+        "template <float (*F)(float)> __device__ float by(float a) { return F(a); }",
+        "by<pair>(x[i])", "calls __shfl_xor_sync"),
+    "assembly in a function": (
+        '__device__ unsigned lane() { unsigned l; asm("mov.u32 %0, %%laneid;" : "=r"(l)); return l; }',
+        "x[i] * lane()", "'asm"),
 }  # fmt: skip
 
 
@@ -64,6 +95,24 @@ REFUSED = {
 def test_refused(case: str) -> None:
     body, grid, reason = REFUSED[case]
     assert reason in refusal(row_problem(body, grid=grid))
+
+
+@pytest.mark.parametrize("case", OUT_OF_SIGHT)
+def test_what_is_called_may_hide_no_cooperation(case: str) -> None:
+    before, value, reason = OUT_OF_SIGHT[case]
+    body = _FLAT + f"if (i < rows * d) out[i] = {value};"
+    assert reason in refusal(row_problem(body, grid=_ALL, before=before))
+
+
+def test_assembly_that_only_computes_is_a_helper_like_any() -> None:
+    before = (
+        "__device__ int rounded(float v) { unsigned r;\n"
+        'asm volatile("{.reg .f32 t;\\n\\tadd.f32 t, %1, %1;\\n"'
+        '" cvt.rni.sat.s8.f32 %0, t;}" : "=r"(r) : "f"(v));\n'
+        "return (int)(signed char)r; }"
+    )
+    body = _FLAT + "if (i < rows * d) out[i] = rounded(x[i]);"
+    assert summary(lifted(row_problem(body, grid=_ALL, before=before))) == "| each 0..rows * d"
 
 
 def test_an_index_that_only_looks_flat_stays_as_it_is() -> None:

@@ -13,11 +13,23 @@ from tunesmith.expert.c.unreadable import Unreadable
 from tunesmith.expert.c.walk import calls_in, nodes_in, stored_in
 
 _INDICES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
-_COLLECTIVE = (
+COLLECTIVE = (
     "__shfl", "__syncthreads", "__syncwarp", "__ballot", "__any", "__all", "__match", "__activemask",
     "__reduce", "atomic", "atom_", "__threadfence", "barrier", "mem_fence", "sub_group", "work_group",
     "get_", "__ld", "__st", "vload", "vstore", "async_work_group", "__pipeline", "__nanosleep",
 )  # fmt: skip
+
+
+# Instructions that make values of values: no memory, no other thread, no special register.
+_ARITHMETIC = frozenset({
+    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos",
+    "cvt", "div", "dp2a", "dp4a", "ex2", "fma", "lg2", "lop3", "mad", "max", "min", "mov", "mul", "mul24",
+    "mad24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf",
+    "shl", "shr", "sin", "slct", "sqrt", "sub", "szext", "tanh", "testp", "xor",
+})  # fmt: skip
+
+
+_ASSEMBLY = re.compile(r'\s*(?:__)?asm(?:__)?\s*(?:__)?(?:volatile)?(?:__)?\s*\(((?:\s*"(?:[^"\\]|\\.)*")+)')
 
 
 def own_functions(call: Call, source: Source) -> list[Function]:
@@ -59,13 +71,23 @@ def _touches_itself(function: Function) -> str:
     for node in nodes_in(function.body):
         if isinstance(node, Name) and node.name.startswith(_INDICES):
             return f"asks for {node.name}"
-        if isinstance(node, Call) and node.function.startswith(_COLLECTIVE):
+        if isinstance(node, Call) and node.function.startswith(COLLECTIVE):
             return f"calls {node.function}"
         if isinstance(node, Declare) and "shared" in node.storage:
             return f"uses the shared memory {node.name}"
-        if isinstance(node, Verbatim) and node.names & {"asm", "__asm__"}:
+        if isinstance(node, Verbatim) and node.names & {"asm", "__asm__"} and not _only_computes(node.text):
             return "contains assembly"
     return ""
+
+
+def _only_computes(assembly: str) -> bool:
+    """Whether every instruction of an `asm` statement is arithmetic on its operands."""
+    found = _ASSEMBLY.match(assembly)
+    if found is None or "%%" in found[1]:
+        return False
+    text = re.sub(r"\\[nt]", ";", "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1])))
+    lines = [re.sub(r"^@!?\w+\s+", "", line.strip(" {}")) for line in text.split(";")]
+    return all(line.startswith(".reg") or line.split(".")[0] in _ARITHMETIC for line in lines if line)
 
 
 def resolve(call: Call, types: Types, source: Source) -> Function | str:

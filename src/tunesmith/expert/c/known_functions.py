@@ -1,6 +1,8 @@
-"""Functions of CUDA, HIP and OpenCL whose result type is known by their name."""
+"""Functions of CUDA, HIP and OpenCL known by their name: what they give, and that nothing is hidden there."""
 
 from __future__ import annotations
+
+import re
 
 RESULTS: dict[str, str] = {
     "__half2float": "float", "__bfloat162float": "float", "__low2float": "float", "__high2float": "float",
@@ -42,3 +44,42 @@ SAME_AS: dict[str, int] = {
     "floor": 0, "ceil": 0, "round": 0, "pow": 0, "native_exp": 0, "native_rsqrt": 0, "clamp": 0, "mad": 0,
     "abs": 0, "fmax": 0, "fmin": 0, "erf": 0, "exp2": 0, "sin": 0, "cos": 0, "rint": 0, "trunc": 0,
 }  # fmt: skip
+# C's mathematics, in the spellings of all floating-point types, and what OpenCL adds to it.
+_MATH = frozenset({
+    "abs", "acos", "acosh", "acospi", "add_sat", "all", "any", "asin", "asinh", "asinpi", "atan", "atan2",
+    "atan2pi", "atanh", "atanpi", "bitselect", "cbrt", "ceil", "clamp", "clz", "copysign", "cos", "cosh",
+    "cospi", "cross", "ctz", "cyl_bessel_i0", "cyl_bessel_i1", "degrees", "distance", "divide", "dot",
+    "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp", "exp10", "exp2", "expm1", "fabs", "fast_distance",
+    "fast_length", "fast_normalize", "fdim", "fdivide", "ffs", "floor", "fma", "fmax", "fmin", "fmod",
+    "fract", "frexp", "hadd", "hypot", "ilogb", "isequal", "isfinite", "isgreater", "isgreaterequal",
+    "isinf", "isless", "islessequal", "isnan", "isnormal", "isnotequal", "j0", "j1", "labs", "ldexp",
+    "length", "lgamma", "llabs", "llmax", "llmin", "llrint", "llround", "log", "log10", "log1p", "log2",
+    "logb", "lrint", "lround", "mad", "mad24", "mad_hi", "mad_sat", "max", "maxmag", "min", "minmag", "mix",
+    "modf", "mul24", "mul_hi", "nan", "nearbyint", "nextafter", "norm", "norm3d", "norm4d", "normalize",
+    "normcdf", "normcdfinv", "popcount", "pow", "powi", "pown", "powr", "radians", "rcbrt", "recip",
+    "remainder", "remquo", "rhadd", "rhypot", "rint", "rnorm", "rnorm3d", "rnorm4d", "rootn", "rotate",
+    "round", "rsqrt", "scalbln", "scalbn", "select", "shuffle", "shuffle2", "sign", "signbit", "sin",
+    "sincos", "sincospi", "sinh", "sinpi", "smoothstep", "sqrt", "step", "sub_sat", "swap", "tan", "tanh",
+    "tanpi", "tgamma", "trunc", "ullmax", "ullmin", "umax", "umin", "upsample", "y0", "y1",
+})  # fmt: skip
+_HALF = frozenset({
+    "ceil", "cos", "exp", "exp10", "exp2", "floor", "log", "log10", "log2", "rcp", "rint", "rsqrt", "sin",
+    "sqrt", "tanh", "trunc",
+})  # fmt: skip
+_PREFIXES = (
+    "make_", "convert_", "as_", "native_", "half_", "vload", "vstore", "atomic", "atom_", "get_", "barrier",
+    "mem_fence", "read_mem_fence", "write_mem_fence", "work_group_", "sub_group_", "prefetch", "assert",
+    "printf",
+)  # fmt: skip
+
+
+def is_known(name: str) -> bool:
+    """Whether the languages or their libraries have the function: nothing is hidden in a call of it.
+
+    Names with two underscores in front are the compiler's own.
+    """
+    name = re.sub(r"^(::)?(cuda::)?(std::)?", "", name)
+    if name.startswith(("__", "numeric_limits<", *_PREFIXES)):
+        return True
+    plain = name.removesuffix("f").removesuffix("l")
+    return name in _MATH or plain in _MATH or name.removeprefix("h2").removeprefix("h") in _HALF

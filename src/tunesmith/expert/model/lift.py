@@ -8,6 +8,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.expert.c.bind import bind
 from tunesmith.expert.c.inline import inline
 from tunesmith.expert.c.nodes import Function, Source
+from tunesmith.expert.c.out_of_sight import check_in_sight
 from tunesmith.expert.c.parse import read_source_tree
 from tunesmith.expert.c.unreadable import Unreadable
 from tunesmith.expert.model.element_loops import cooperates
@@ -39,7 +40,9 @@ def lift(problem: Problem) -> Kernel | Beyond:
         return Beyond(source, None, bound)
     function = bound.function
     try:
-        function = inline(function, source).function
+        inlined = inline(function, source)
+        function = inlined.function
+        check_in_sight(inlined, source)
         return _Lifting(problem, source, function, bound.arguments).kernel()
     except OutOfReach as stop:
         return Beyond(source, function, stop.reason, stop.line)
