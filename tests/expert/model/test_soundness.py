@@ -123,6 +123,89 @@ def test_an_index_that_only_looks_flat_stays_as_it_is() -> None:
     assert "x[i < d ? i : i - d]" in print_statements(step.body)
 
 
+def test_a_bound_on_what_is_no_index_of_its_own_stays_a_test() -> None:
+    body = (
+        "const int i = blockDim.x * (gridDim.x * blockIdx.y + blockIdx.x) + threadIdx.x;\n"
+        "if (i < rows * d) out[i] = x[i];"
+    )
+    step = lifted(row_problem(body, grid=("ceildiv(rows * d, 512)", "2"))).steps[0]
+    assert isinstance(step, Each)
+    assert "< rows * d" in print_statements(step.body)
+
+
+def test_a_second_bound_stays_a_test() -> None:
+    body = _FLAT + "if (i >= rows * d) return;\nconst int j = i * 2; if (j < d) out[i] = x[i];"
+    step = lifted(row_problem(body, grid=_ALL)).steps[0]
+    assert isinstance(step, Each)
+    assert "if ((int)(i * 2) < d)" in print_statements(step.body)
+
+
+def test_an_axis_of_one_block_counts_nothing() -> None:
+    body = (
+        "const int i = blockDim.x * (gridDim.x * blockIdx.y + blockIdx.x) + threadIdx.x;\n"
+        "if (i < rows * d) out[i] = x[i];"
+    )
+    assert summary(lifted(row_problem(body, grid=_ALL))) == "| each 0..rows * d"
+
+
+_ROW = "const int r = blockIdx.x * d;\n"
+_SHIFTED = {
+    "by the block, with a break": (
+        _ROW + "float s = 0; for (int b = 0; b < d; b += blockDim.x) {\n"
+        "    const int i = b + threadIdx.x; if (i >= d) break; s += x[r + i]; }\n"
+        "for (int o = 16; o > 0; o /= 2) s += __shfl_xor_sync(~0u, s, o);\n"
+        "for (int b = 0; b < d; b += blockDim.x) {\n"
+        "    const int i = b + threadIdx.x; if (i >= d) return; out[r + i] = x[r + i] * s; }",
+        ("rows",), ("32",), "block<rows | each 0..d +s; each 0..d"),
+    "by the block, no name for the element": (
+        _ROW + "for (int b = 0; b < d; b += 256)\n"
+        "    if (b + threadIdx.x < d) out[r + b + threadIdx.x] = x[r + b + threadIdx.x];",
+        ("rows",), ("256",), "block<rows | each 0..d"),
+    "by rounds": (
+        _ROW + "const int rounds = (d + 255) / 256; for (int k = 0; k < rounds; k++) {\n"
+        "    const int i = k * 256 + threadIdx.x; if (i < d && x[r + i] > 0) out[r + i] = x[r + i]; }",
+        ("rows",), ("256",), "block<rows | each 0..d"),
+    "four to a thread, a block apart": (
+        "const int first = blockIdx.x * (blockDim.x * 4) + threadIdx.x;\n"
+        "for (int k = 0; k < 4; k++) { const int i = first + k * blockDim.x;\n"
+        "    if (i < rows * d) out[i] = x[i]; }",
+        ("ceildiv(rows * d, 1024)",), ("256",), "| each 0..rows * d"),
+    "four to a thread, side by side": (
+        "const int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
+        "for (int k = 0; k < 4; k++) { if (first + k >= rows * d) break; out[first + k] = x[first + k]; }",
+        ("ceildiv(rows * d, 1024)",), ("256",), "| each 0..rows * d"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _SHIFTED)
+def test_loops_that_count_the_same_for_all_threads(case: str) -> None:
+    body, grid, block, expected = _SHIFTED[case]
+    assert summary(lifted(row_problem(body, grid=grid, block=block))) == expected
+
+
+def test_several_to_a_thread_need_a_launch_that_comes_to_all() -> None:
+    body = _SHIFTED["four to a thread, a block apart"][0]
+    assert "own test allows" in refusal(row_problem(body, grid=("ceildiv(rows * d, 2048)",)))
+
+
+def test_several_to_a_thread_that_use_the_thread_as_well_stay_as_they_are() -> None:
+    body = (
+        "const int first = blockIdx.x * (blockDim.x * 4) + threadIdx.x;\n"
+        "for (int k = 0; k < 4; k++) { const int i = first + k * blockDim.x;\n"
+        "    if (i < rows * d) out[i] = x[threadIdx.x]; }"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 1024)",)))
+    assert summary(kernel) == "block<ceildiv(rows * d, 1024) | each 0..256"
+
+
+def test_rounds_that_are_too_few_stay_as_they_are() -> None:
+    body = _ROW + (
+        "for (int k = 0; k < d / 256; k++) {\n"
+        "    const int i = k * 256 + threadIdx.x; if (i < d) out[r + i] = x[r + i]; }"
+    )
+    assert summary(lifted(row_problem(body))) == "block<rows | each 0..256"
+
+
 def test_both_sides_of_a_branch_by_size_are_kept() -> None:
     body = (
         "const int r = blockIdx.x * d;\n"
@@ -256,10 +339,10 @@ def test_a_constant_that_a_float_must_round_keeps_its_variable() -> None:
     assert print_statements(let.body) == "const float tenth = 0.1;\n"
 
 
-def test_several_elements_of_a_thread_without_a_guard_of_their_own() -> None:
+def test_several_elements_of_a_thread_without_a_test_of_their_own() -> None:
     body = (
         "const int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
-        "for (int k = 0; k < 4; k++) { if (first + k < rows * d) out[first + k] = x[first + k]; }"
+        "for (int k = 0; k < 4; k++) out[first + k] = x[first + k];"
     )
-    kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 1024)",)))
-    assert summary(kernel) == "| each 0..(rows * d + 1023) / 1024 * 256"
+    kernel = lifted(row_problem(body, grid=("rows",), block=("8",), d="{ one_of = [32] }"))
+    assert summary(kernel) == "| each 0..rows * 8"

@@ -82,7 +82,8 @@ class _Reader:
         if not body:
             raise OutOfReach("the kernel does nothing")
         definitions = {**self._definitions, **peeled.loops}
-        used = sorted((names_in(body) & (set(definitions) | THREAD | BLOCK)) | set(peeled.loops))
+        known = set(definitions) | THREAD | BLOCK
+        used = sorted((names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
         indices: dict[str, FlatIndex] = {}
         values: dict[str, Expr] = {}
         for name in used:
@@ -91,6 +92,7 @@ class _Reader:
                 indices[name] = found
             else:
                 values[name] = self._normal.ids[name].short if name in self._normal.ids else definitions[name]
+                body = self._guarded_again(name, body, peeled)
         pending = dict(values)
         for _ in range(20):
             if not pending:
@@ -125,6 +127,15 @@ class _Reader:
         found = {i for i in found if i.kind != "thread" or widest[i.axis] > 1 or names_in(expr) <= THREAD}
         order = ["block", "thread", "both", "flat"]
         return min(found, key=lambda i: (order.index(i.kind), i.axis), default=None)
+
+    def _guarded_again(self, name: str, body: tuple[Stmt, ...], peeled: _Peeled) -> tuple[Stmt, ...]:
+        """A bound on what turns out to count nothing of its own stays a test."""
+        if name in peeled.loops:
+            raise OutOfReach(
+                f"line {peeled.line}: what the loop over '{name}' counts is not clear", peeled.line
+            )
+        bound = peeled.bounds.pop(name, None)
+        return body if bound is None else (If(Binary("<", Name(name), bound), body, line=peeled.line),)
 
     def _put_together(self, expr: Expr) -> Expr:
         """`(i / p) * d + i % p * 8` is `8 * i` where p is `d / 8` and the contract says that 8 divides d."""
@@ -162,13 +173,16 @@ class _Reader:
                 chosen[name] = index
                 continue
             values[name] = self._in_terms(name, index, other, chosen[other])
-            if name in peeled.bounds and other not in peeled.bounds:
-                if chosen[other] == index:
-                    peeled.bounds[other] = peeled.bounds[name]
-                elif chosen[other].times == 1 and chosen[other].kind == index.kind:
-                    up = number(index.times - 1)
-                    whole = Binary("/", Binary("+", peeled.bounds[name], up), number(index.times))
-                    peeled.bounds[other] = fold(whole)
+            bound = peeled.bounds.get(name)
+            if bound is None or (
+                chosen[other] == index and same_value(peeled.bounds.get(other, bound), bound)
+            ):
+                peeled.bounds.update({} if bound is None else {other: bound})
+            elif chosen[other].times == 1 and chosen[other].kind == index.kind and other not in peeled.bounds:
+                up = number(index.times - 1)
+                peeled.bounds[other] = fold(Binary("/", Binary("+", bound, up), number(index.times)))
+            else:
+                body = self._guarded_again(name, body, peeled)
         return chosen, substitute(body, values) if values else body
 
     def _in_terms(self, name: str, index: FlatIndex, other: str, known: FlatIndex) -> Expr:

@@ -21,6 +21,16 @@ class LaunchTerms:
     parameters: Mapping[str, Node]
     values: Mapping[str, Expr]
 
+    @property
+    def single(self) -> dict[str, Expr]:
+        """Numbers of blocks and threads along axes that have one of them."""
+        found: dict[str, Expr] = {}
+        for index, count in (("blockIdx", "gridDim"), ("threadIdx", "blockDim")):
+            for letter in "xyz":
+                if self.values.get(f"{count}.{letter}") == number(1):
+                    found |= {f"{index}.{letter}": number(0), f"{count}.{letter}": number(1)}
+        return found
+
     def replaced(self, expr: Expr) -> Expr:
         """gridDim and blockDim written as what the launch gives them, where parameters can say it."""
         return fold(substitute(expr, self.values))

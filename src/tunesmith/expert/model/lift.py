@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.bind import bind
+from tunesmith.expert.c.fold import fold_statements
 from tunesmith.expert.c.inline import inline
 from tunesmith.expert.c.nodes import Function, Source
 from tunesmith.expert.c.out_of_sight import check_in_sight
 from tunesmith.expert.c.parse import read_source_tree
+from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.unreadable import Unreadable
 from tunesmith.expert.model.element_loops import cooperates
 from tunesmith.expert.model.flat import Flat, read_flat
@@ -23,6 +25,7 @@ from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.reading import Reading, check_reach
 from tunesmith.expert.model.scenario import Scenario, every_scenario, scenarios
 from tunesmith.expert.model.shared_types import with_used_types
+from tunesmith.expert.model.shifted_loops import with_element_loops
 from tunesmith.expert.model.teams import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy
 from tunesmith.expert.model.wrap_up import aliases_of, flat_reading, kernel_of, looks_like_rows, multiples
@@ -70,8 +73,10 @@ class _Lifting:
         tried = scenarios(self._problem, launch.parameters)
         if not tried:
             raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
+        normal, reach = with_element_loops(normal, tried)
         loops = strided_loops(normal, tried[-1])
         reading = self._read(normal, launch, tried, loops)
+        reading = replace(reading, reach=(*reading.reach, *reach))
         check_reach(reading, every_scenario(self._problem, launch.parameters))
         problem, source, function = self._problem, self._source, self._function
         kernel = kernel_of(reading, normal, problem, source, function, self._bound, launch)
@@ -84,8 +89,10 @@ class _Lifting:
         in_shared = frozenset(
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )
+        launch = launch_terms(self._problem, names)
+        body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
-        return with_used_types(normal), launch_terms(self._problem, names)
+        return with_used_types(normal), launch
 
     def _read(
         self,

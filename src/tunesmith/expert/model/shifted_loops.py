@@ -1,0 +1,272 @@
+"""Loops that count the same for all threads, while each thread takes an element of its own in every turn.
+
+    for (b = 0; b < n; b += blockDim.x) { i = b + threadIdx.x; if (i >= n) break; ... }
+    for (k = 0; k < (n + 255) / 256; k++) { i = k * 256 + threadIdx.x; if (i < n) ... }
+        ->  for (i = threadIdx.x; i < n; i += blockDim.x) ...
+
+    for (k = 0; k < 4; k++) { i = blockIdx.x * 1024 + k * 256 + threadIdx.x; if (i < n) ... }
+        ->  for (i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) ...
+
+The last takes the same elements only if the launch comes to all of them, which is told as a `Reach`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Cast,
+    Declare,
+    Expr,
+    For,
+    If,
+    Jump,
+    Name,
+    Return,
+    Stmt,
+    Type,
+    Unary,
+)
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import assigned_in, declared_in, map_expr, map_statements, names_in
+from tunesmith.expert.model.affine import affine, from_terms, number, same_value, terms, without_casts
+from tunesmith.expert.model.geometry import BLOCK, THREAD, form_of
+from tunesmith.expert.model.launch_terms import product
+from tunesmith.expert.model.loops import Head, head_of
+from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.reading import Reach
+from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
+from tunesmith.expert.model.value_types import is_integer, type_of
+
+_MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_OPPOSITE = {">=": "<", ">": "<="}
+
+
+@dataclass(frozen=True)
+class _Guarded:
+    """What a turn does for elements below `stop`; `element` is over the loop's index and the thread."""
+
+    element: Expr
+    stop: Expr
+    body: tuple[Stmt, ...]
+
+
+def with_element_loops(normal: Normal, tried: Sequence[Scenario]) -> tuple[Normal, tuple[Reach, ...]]:
+    work = _Shifting(normal, tried)
+    body = work.block(normal.body, True)
+    return replace(normal, body=body, types={**normal.types, **work.types}), tuple(work.reach)
+
+
+class _Shifting:
+    def __init__(self, normal: Normal, tried: Sequence[Scenario]) -> None:
+        self._normal = normal
+        self._tried = tried
+        self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
+        self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
+        self.types: dict[str, Type] = {}
+        self.reach: list[Reach] = []
+
+    def block(self, stmts: tuple[Stmt, ...], top: bool) -> tuple[Stmt, ...]:
+        """`top`: nothing of the kernel follows the last of these statements."""
+        done: list[Stmt] = []
+        for at, stmt in enumerate(stmts):
+            last = top and at == len(stmts) - 1
+            if isinstance(stmt, For):
+                stmt = self._loop(stmt, last, done)
+                stmt = replace(stmt, body=self.block(stmt.body, False))
+            elif isinstance(stmt, If):
+                then, otherwise = self.block(stmt.then, False), self.block(stmt.otherwise, False)
+                stmt = replace(stmt, then=then, otherwise=otherwise)
+            done.append(stmt)
+        return tuple(done)
+
+    def _loop(self, loop: For, last: bool, before: Sequence[Stmt]) -> For:
+        """`last`: nothing follows it, and `before` is all that comes before it."""
+        head = head_of(loop)
+        guarded = None if head is None else _guarded(loop.body, head.index, last)
+        if head is None or guarded is None or head.index in assigned_in(loop.body):
+            return loop
+        found = affine(guarded.element, head.index)
+        if found is None or not self._is_of_thread(found[1]):
+            return loop
+        each, rest = found
+        if each == number(1) and same_value(guarded.stop, head.stop):
+            start = _sum(head.start, rest)
+            if all(self._is_natural(rest, s) for s in self._tried):
+                return self._made(loop, head, guarded, start, head.step) or loop
+        if head.start != number(0) or head.step != number(1):
+            return loop
+        if all(
+            self._is_natural(rest, s) and self._reaches(head, guarded, each, rest, s) for s in self._tried
+        ):
+            return self._made(loop, head, guarded, rest, each) or loop
+        if last and not any(self._is_of_thread(part) for part in before):
+            return self._spread(loop, head, guarded) or loop
+        return loop
+
+    def _is_of_thread(self, part: Expr | Stmt) -> bool:
+        names = names_in(part)
+        for name in tuple(names):
+            names |= names_in(self._definitions[name]) if name in self._definitions else frozenset()
+        return bool(names & THREAD)
+
+    def _is_natural(self, rest: Expr, scenario: Scenario) -> bool:
+        form = form_of(substitute(rest, self._definitions), scenario)
+        return form is not None and min(form.base) >= 0 and min(form.per_block) >= 0
+
+    def _reaches(self, head: Head, guarded: _Guarded, each: Expr, rest: Expr, scenario: Scenario) -> bool:
+        """Whether all turns together come to every element of a thread, in every block."""
+        form = form_of(substitute(rest, self._definitions), scenario)
+        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        try:
+            turns, step = number_of(head.stop, numbers), number_of(each, numbers)
+            stop = number_of(guarded.stop, numbers)
+        except Unknown:
+            return False
+        return form is not None and step > 0 and min(form.base) + turns * step >= stop
+
+    def _spread(self, loop: For, head: Head, guarded: _Guarded) -> For | None:
+        """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""
+        for scenario in self._tried:
+            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            try:
+                turns = number_of(head.stop, numbers)
+            except Unknown:
+                return None
+            if not 0 < turns <= 64 or scenario.threads != scenario.block[0]:
+                return None
+            whole = turns * scenario.threads
+            values: list[int] = []
+            for turn in range(turns):
+                own = {**self._definitions, head.index: number(turn)}
+                form = form_of(substitute(guarded.element, own), scenario)
+                if form is None or form.per_block != (whole, 0, 0):
+                    return None
+                values += form.base
+            if sorted(values) != list(range(whole)):
+                return None
+        block, threads, grid = Name("blockIdx.x"), Name("blockDim.x"), Name("gridDim.x")
+        start = Binary("+", Binary("*", block, threads), Name("threadIdx.x"))
+        made = self._made(loop, head, guarded, start, Binary("*", grid, threads))
+        if made is None or any(self._is_of_thread(stmt) for stmt in made.body):
+            return None
+        if names_in(made.body) & BLOCK & {"blockIdx.x"}:
+            return None
+        index = made.init[0]
+        assert isinstance(index, Declare)
+        count = product(product(grid, threads), head.stop)
+        self.reach.append(Reach(index.name, guarded.stop, count))
+        return made
+
+    def _made(self, loop: For, head: Head, guarded: _Guarded, start: Expr, step: Expr) -> For | None:
+        name = self._fresh(head.index)
+        body = map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
+        if head.index in names_in(body):
+            return None
+        type_ = type_of(guarded.element, self._normal.types)
+        if type_ is None or not is_integer(type_):
+            return None
+        self._taken.add(name)
+        self.types[name] = Type(type_.base)
+        return For(
+            (Declare(Type(type_.base), name, _as(type_, start, self._normal.types), line=loop.line),),
+            Binary("<", Name(name), guarded.stop),
+            (Assign("+=", Name(name), step),),
+            body,
+            line=loop.line,
+        )
+
+    def _fresh(self, index: str) -> str:
+        name, count = f"{index}_own", 2
+        while name in self._taken:
+            name, count = f"{index}_own_{count}", count + 1
+        return name
+
+    def _said(self, expr: Expr, element: Expr, index: str, name: str) -> Expr:
+        """The expression over the element in place of the loop's index."""
+        plain = without_casts(element)
+
+        def node(part: Expr) -> Expr:
+            if index not in names_in(part):
+                return part
+            if without_casts(part) == plain:
+                return Name(name)
+            # `(row + b) + thread` has no such part, but the same sum.
+            if isinstance(part, Binary) and part.op in ("+", "-") and not _widens(part):
+                left = from_terms(terms(Binary("-", part, element)))
+                if index not in names_in(left) and not self._is_of_thread(left):
+                    return Binary("+", left, Name(name))
+            return part
+
+        return map_expr(expr, node)
+
+
+def _widens(expr: Expr) -> bool:
+    return without_casts(expr) != expr
+
+
+def _sum(left: Expr, right: Expr) -> Expr:
+    return right if left == number(0) else Binary("+", left, right)
+
+
+def _as(type_: Type, expr: Expr, types: Mapping[str, Type]) -> Expr:
+    found = type_of(expr, types)
+    return expr if found is not None and found.base == type_.base else Cast(Type(type_.base), expr)
+
+
+def _guarded(body: tuple[Stmt, ...], index: str, last: bool) -> _Guarded | None:
+    """`if (element >= stop) break; ...` and `if (element < stop) { ... }`."""
+    first = body[0] if body else None
+    if not isinstance(first, If) or first.otherwise:
+        return None
+    if _leaves(first.then, last):
+        found = _bound(_inverse(first.condition), index)
+        return None if found is None else _Guarded(*found, body[1:])
+    if len(body) != 1:
+        return None
+    conditions = _all_of(first.condition)
+    found = _bound(conditions[0], index)
+    if found is None:
+        return None
+    then = first.then
+    for condition in reversed(conditions[1:]):
+        then = (If(condition, then, line=first.line),)
+    return _Guarded(*found, then)
+
+
+def _leaves(then: tuple[Stmt, ...], last: bool) -> bool:
+    if len(then) != 1:
+        return False
+    return isinstance(then[0], Jump) or (isinstance(then[0], Return) and last)
+
+
+def _all_of(condition: Expr) -> list[Expr]:
+    if isinstance(condition, Binary) and condition.op == "&&":
+        return [*_all_of(condition.left), *_all_of(condition.right)]
+    return [condition]
+
+
+def _inverse(condition: Expr) -> Expr:
+    match condition:
+        case Unary(op="!", operand=operand):
+            return operand
+        case Binary(op=op, left=left, right=right) if op in _OPPOSITE:
+            return Binary(_OPPOSITE[op], left, right)
+        case Binary(op="<" | "<=" as op, left=left, right=right):
+            return Binary("<" if op == "<=" else "<=", right, left)
+    return condition
+
+
+def _bound(condition: Expr, index: str) -> tuple[Expr, Expr] | None:
+    """(element, stop) of `element < stop`."""
+    if not isinstance(condition, Binary) or condition.op not in _MIRROR:
+        return None
+    op, left, right = condition.op, condition.left, condition.right
+    if index in names_in(right):
+        op, left, right = _MIRROR[op], right, left
+    if index not in names_in(left) or index in names_in(right) or op not in ("<", "<="):
+        return None
+    return left, right if op == "<" else Binary("+", right, number(1))
