@@ -185,9 +185,7 @@ def _local(task: Refactoring, context: Context, why: str) -> Written | Declined:
                 refused.append((move.name, result.reason))
             else:
                 draft = result
-    refused += _not_here(
-        task, [move.name for move in LOCAL_MOVES], "the kernel could not be read as tasks and steps"
-    )
+    refused += _not_here(task, [move.name for move in LOCAL_MOVES], f"the kernel keeps its own text: {why}")
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
     if not draft.choices:
         told = "; ".join(f"{name}: {reason}" for name, reason in refused)

@@ -346,3 +346,35 @@ def test_several_elements_of_a_thread_without_a_test_of_their_own() -> None:
     )
     kernel = lifted(row_problem(body, grid=("rows",), block=("8",), d="{ one_of = [32] }"))
     assert summary(kernel) == "| each 0..rows * 8"
+
+
+def test_totals_in_a_structure() -> None:
+    body = _ROW + (
+        "float2 s = make_float2(0.0f, 0.0f);\n"
+        "for (int i = threadIdx.x; i < d; i += 256) { float v = x[r + i]; s.x += v; s.y += v * v; }\n"
+        "for (int o = 16; o > 0; o /= 2) {\n"
+        "    s.x += __shfl_xor_sync(~0u, s.x, o); s.y += __shfl_xor_sync(~0u, s.y, o); }\n"
+        "__shared__ float2 all[8]; if (threadIdx.x % 32 == 0) all[threadIdx.x / 32] = s; __syncthreads();\n"
+        "s = threadIdx.x % 32 < 8 ? all[threadIdx.x % 32] : make_float2(0.0f, 0.0f);\n"
+        "for (int o = 16; o > 0; o /= 2) {\n"
+        "    s.x += __shfl_xor_sync(~0u, s.x, o); s.y += __shfl_xor_sync(~0u, s.y, o); }\n"
+        "for (int i = threadIdx.x; i < d; i += 256) out[r + i] = (x[r + i] - s.x) * s.y;"
+    )
+    assert summary(lifted(row_problem(body))) == "block<rows | each 0..d +s_x +s_y; each 0..d"
+
+
+def test_fields_that_are_set_from_each_other() -> None:
+    body = _FLAT + (
+        "if (i >= rows * d) return;\n"
+        "float2 s = make_float2(x[i], 2.0f); s = make_float2(s.y, s.x); out[i] = s.x - s.y;"
+    )
+    step = lifted(row_problem(body, grid=_ALL)).steps[0]
+    assert isinstance(step, Each)
+    text = print_statements(step.body)
+    assert text.index("= s_y;") < text.index("= s_x;") < text.index("\ns_x = ")
+
+
+def test_structures_that_are_loaded_whole_stay_whole() -> None:
+    body = _FLAT + "if (i < rows * d / 2) { float2 v = ((const float2 *)x)[i]; ((float2 *)out)[i] = v; }"
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 512)",)))
+    assert [(a.array, a.stride) for a in kernel.accesses] == [("x", 1), ("out", 1)]

@@ -31,13 +31,15 @@ class Task:
     """One index of the independent pieces of work: 0 <= name < extent. `extent` is over kernel parameters.
 
     Where no parameter tells it, `extent` is over the names gridDim.* (and blockDim.*) of today's launch;
-    `size` is the same over the problem's sizes, for a launch: "" where it has no such expression.
+    `size` is the same over the problem's sizes, for a launch: "" where it has no such expression. `count` is
+    the steps' name for such an extent, "" where they do not ask for it.
     """
 
     name: str
     extent: Expr
     type: str = "int"
     size: str = ""
+    count: str = ""
 
 
 @dataclass(frozen=True)

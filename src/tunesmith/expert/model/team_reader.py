@@ -240,7 +240,9 @@ class TeamReader:
             tasks.append(((axis.grid is None, -(axis.grid or 0)), task))
         tasks.sort(key=lambda pair: pair[0])
         steps = replaced(steps, names) if names else steps
-        left = names_in_steps(steps) & set(BUILTINS)
+        # How far a task's index goes may be asked for: it is given a name (see `wrap_up`).
+        told = {task.extent.name for _, task in tasks if isinstance(task.extent, Name)}
+        left = names_in_steps(steps) & set(BUILTINS) - told
         if left:
             raise OutOfReach(f"what the team does depends on {', '.join(sorted(left))}")
         return tuple(task for _, task in tasks), steps

@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tunesmith.expert.c.nodes import (
     Assign,
-    Braces,
-    Call,
     Declare,
     Evaluate,
     Expr,
     For,
     If,
     Jump,
-    Member,
     Name,
-    Number,
     Scope,
     Source,
     Stmt,
-    Type,
     While,
 )
 from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.c.walk import assigned_in, names_in, nodes_in
 from tunesmith.expert.model.reach import OutOfReach
-
-_VECTORS = {
-    f"{base}{count}": tuple("xyzw"[:count])
-    for base in ("float", "double", "int", "uint")
-    for count in (2, 3, 4)
-}
-_ELEMENTS = {"float": "float", "double": "double", "int": "int", "uint": "unsigned int"}
-_STRUCT = re.compile(r"\bstruct\s+(?:__\w+__\s*(?:\([^)]*\))?\s*)*(\w+)\s*\{([^{}()]*)\}")
-_FIELD = re.compile(r"^\s*((?:[A-Za-z_]\w*\s+)+)([\w\s,]+)$")
+from tunesmith.expert.model.structures import structures, without_structures
 
 
 def tidy(body: tuple[Stmt, ...], source: Source, parameters: Iterable[str]) -> tuple[Stmt, ...]:
     renamed = _Unique(set(parameters)).block(body, {}, 0)
     shaped = _with_loops(_joined(renamed), 0)
-    return _without_structures(shaped, _structures(source))
+    return without_structures(shaped, structures(source))
 
 
 class _Unique:
@@ -211,76 +197,3 @@ def _is_reset(name: str, later: Sequence[Stmt]) -> bool:
         if name in names_in(stmt):
             return False
     return True
-
-
-def _structures(source: Source) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Plain structures of the file: name -> (field, type) in order."""
-    found: dict[str, tuple[tuple[str, str], ...]] = {
-        name: tuple((field, _ELEMENTS[name[:-1]]) for field in fields) for name, fields in _VECTORS.items()
-    }
-    for text in source.preamble:
-        for name, inside in _STRUCT.findall(text):
-            fields: list[tuple[str, str]] = []
-            for line in inside.split(";"):
-                match = _FIELD.match(line.strip()) if line.strip() else None
-                if match is None:
-                    continue
-                fields += [(field.strip(), match[1].strip()) for field in match[2].split(",")]
-            found[name] = tuple(fields)
-    return found
-
-
-def _without_structures(
-    body: tuple[Stmt, ...], structures: dict[str, tuple[tuple[str, str], ...]]
-) -> tuple[Stmt, ...]:
-    """Variables of a structure that are only used by their fields become one variable for each."""
-    whole: dict[str, int] = {}
-    for node in nodes_in(body):
-        if isinstance(node, Member) and isinstance(node.base, Name):
-            whole[node.base.name] = whole.get(node.base.name, 0) - 1
-        elif isinstance(node, Name):
-            whole[node.name] = whole.get(node.name, 0) + 1
-        elif not isinstance(node, Declare | Member):
-            for name in getattr(node, "names", ()):
-                whole[name] = whole.get(name, 0) + 1
-    # `nodes_in` meets the base of a member as a name too: those cancel out.
-    split = {
-        stmt.name: structures[stmt.type.base]
-        for stmt in body
-        if isinstance(stmt, Declare)
-        and stmt.type.base in structures
-        and not stmt.type.is_pointer
-        and not stmt.dims
-        and not stmt.storage
-        and whole.get(stmt.name, 0) == 0
-        and _parts(stmt, len(structures[stmt.type.base])) is not None
-    }
-    if not split:
-        return body
-
-    def field_name(node: Expr) -> Expr:
-        if isinstance(node, Member) and isinstance(node.base, Name) and node.base.name in split:
-            return Name(f"{node.base.name}_{node.field}")
-        return node
-
-    def declare(stmt: Stmt) -> Stmt | Iterable[Stmt]:
-        if isinstance(stmt, Declare) and stmt.name in split:
-            parts = _parts(stmt, len(split[stmt.name])) or ()
-            return [
-                Declare(Type(type_, const=stmt.type.const), f"{stmt.name}_{field}", part, line=stmt.line)
-                for (field, type_), part in zip(split[stmt.name], parts, strict=True)
-            ]
-        return stmt
-
-    return map_statements(body, lambda e: map_expr(e, field_name), declare)
-
-
-def _parts(stmt: Declare, count: int) -> tuple[Expr | None, ...] | None:
-    match stmt.init:
-        case None:
-            return (None,) * count
-        case Braces(items=items) if len(items) <= count:
-            return (*items, *[Number("0", 0)] * (count - len(items)))
-        case Call(function=function, args=args) if function == f"make_{stmt.type.base}":
-            return args if len(args) == count else None
-    return None

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Call, Expr, For, Function, Source, Verbatim
+from tunesmith.expert.c.nodes import Call, Expr, For, Function, Name, Source, Verbatim
 from tunesmith.expert.c.walk import names_in, nodes_in
 from tunesmith.expert.model.accesses import accesses, marked_again
 from tunesmith.expert.model.affine import stride
 from tunesmith.expert.model.exchange import check_exchange
 from tunesmith.expert.model.flat import Flat
 from tunesmith.expert.model.independence import clash, touches
-from tunesmith.expert.model.kernel import Kernel, Step
+from tunesmith.expert.model.kernel import Kernel, Step, Task
 from tunesmith.expert.model.launch_terms import LaunchTerms
 from tunesmith.expert.model.loops import head_of, trips
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.places import is_pointer
 from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.reading import Reading
-from tunesmith.expert.model.step_tree import all_steps, parts_of
+from tunesmith.expert.model.step_tree import all_steps, names_in_steps, parts_of, replaced
+from tunesmith.expert.model.value_types import BUILTINS
 
 _SMALL = 64  # turns of a loop that is part of what is done for one element
 
@@ -67,6 +69,7 @@ def kernel_of(
     steps = marked_again(reading.steps, normal.arrays, multiples(problem, launch))
     _check_pointers(steps, normal)
     check_exchange(steps, normal.arrays, aliases_of(problem, function), reading.barriers > 0)
+    tasks, steps = _counted(reading.tasks, steps, normal)
     notes = list(reading.notes)
     notes += [
         f"line {step.line}: the loop stores only what an earlier loop has stored"
@@ -76,7 +79,7 @@ def kernel_of(
     return Kernel(
         source,
         function,
-        reading.tasks,
+        tasks,
         steps,
         reading.team,
         reading.lanes,
@@ -86,6 +89,23 @@ def kernel_of(
         reading.barriers,
         tuple(notes),
     )
+
+
+def _counted(
+    tasks: tuple[Task, ...], steps: tuple[Step, ...], normal: Normal
+) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
+    """Axes of today's grid that the steps ask for, by a name: another launch has other axes."""
+    used, taken = names_in_steps(steps), set(normal.types) | set(normal.ids)
+    done: list[Task] = []
+    for task in tasks:
+        if isinstance(task.extent, Name) and task.extent.name in used & set(BUILTINS):
+            name = f"{task.name}_count"
+            while name in taken:
+                name += "_"
+            steps = replaced(steps, {task.extent.name: Name(name)})
+            task = replace(task, count=name)
+        done.append(task)
+    return tuple(done), steps
 
 
 def aliases_of(problem: Problem, function: Function) -> dict[str, str]:

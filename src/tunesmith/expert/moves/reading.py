@@ -31,6 +31,7 @@ def types_of(kernel: Kernel) -> dict[str, Type | None]:
     """Of every name that steps may use; None where two of one name differ."""
     found: dict[str, Type | None] = {p.name: p.type for p in kernel.function.parameters}
     found |= {task.name: Type(task.type) for task in kernel.tasks}
+    found |= {task.count: Type("unsigned int") for task in kernel.tasks if task.count}
     found |= {kept.name: Type(kept.type.base, 1) for kept in kernel.kept}
     found |= {loop.index: Type(loop.type) for loop in loops(kernel)}
     found |= {total.name: total.type for loop in loops(kernel) for total in loop.totals}

@@ -27,6 +27,7 @@ def known_types(plan: Plan) -> dict[str, Type | None]:
     """Of everything a body may name, as far as the model tells."""
     found: dict[str, Type | None] = {p.name: p.type for p in plan.kernel.function.parameters}
     found.update({task.name: Type(task.type) for task in plan.kernel.tasks})
+    found.update({task.count: Type("unsigned int") for task in plan.kernel.tasks if task.count})
     found.update({kept.name: Type(kept.type.base, 1) for kept in plan.kernel.kept})
 
     def visit(steps: Iterable[Step]) -> None:

@@ -15,6 +15,7 @@ class Dialect:
     block_z: str
     grid_x: str
     grid_y: str
+    grid_z: str
     wide: str  # a 64-bit integer
     truth: str  # a truth value
 
@@ -28,6 +29,7 @@ _CUDA = Dialect(
     block_z="blockIdx.z",
     grid_x="gridDim.x",
     grid_y="gridDim.y",
+    grid_z="gridDim.z",
     wide="long long",
     truth="bool",
 )
@@ -40,6 +42,7 @@ _OPENCL = Dialect(
     block_z="get_group_id(2)",
     grid_x="get_num_groups(0)",
     grid_y="get_num_groups(1)",
+    grid_z="get_num_groups(2)",
     wide="long",
     truth="int",
 )

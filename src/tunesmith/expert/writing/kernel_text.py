@@ -171,8 +171,11 @@ class KernelText:
             if plan.knobs.tasks.most > 1:
                 out.add(f"if ({self._task} >= {self._tasks})", "    return;")
         names = list(plan.tasks)
-        if plan.outer is not None:
-            out.add(f"const {plan.outer.type} {plan.outer.name} = {self._d.block_z};")
+        places = ((self._d.block_z, self._d.grid_z), (self._d.block_y, self._d.grid_y))
+        for outer, (place, count) in zip(plan.outer, places, strict=False):
+            out.add(f"const {outer.type} {outer.name} = {place};")
+            if outer.count:
+                out.add(f"const unsigned int {outer.count} = {count};")
         rest = self._task
         for number, task in enumerate(reversed(names)):
             extent = _in_product(print_expr(task.extent, plan.language))
@@ -181,6 +184,10 @@ class KernelText:
                 value = f"({task.type}){value if value == self._task else f'({value})'}"
             out.add(f"const {task.type} {task.name} = {value};")
             rest = f"{rest} / {extent}"
+            if task.count:  # nobody tells it, so it is the slowest, and the grid is exactly as large
+                others = " * ".join(_in_product(print_expr(t.extent, plan.language)) for t in names[1:])
+                count = f"{self._tasks} / ({others})" if others else self._tasks
+                out.add(f"const unsigned int {task.count} = {count};")
 
     def _kept_rows(self, out: Lines) -> None:
         plan = self._plan

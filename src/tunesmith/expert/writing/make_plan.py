@@ -61,7 +61,7 @@ def _refuse_launch_words(kernel: Kernel) -> None:
 
 def _model_names(kernel: Kernel) -> Iterator[str]:
     """Every name in the steps: the reader may have made some that the source does not have."""
-    yield from (task.name for task in kernel.tasks)
+    yield from (name for task in kernel.tasks for name in (task.name, task.count) if name)
     yield from (kept.name for kept in kernel.kept)
     for step in all_steps(kernel.steps):
         if isinstance(step, Each | Again):

@@ -71,19 +71,24 @@ class Plan:
         return not self.kernel.tasks
 
     @property
-    def outer(self) -> Task | None:
-        """A second index of the tasks that only today's grid tells the end of: an axis of the grid."""
+    def outer(self) -> tuple[Task, ...]:
+        """Further indices of the tasks that only today's grid tells the end of: axes z and y of the grid.
+
+        Axis y is free where no task is split over several blocks. What lies along x today stays
+        there: only that axis may be long.
+        """
         untold = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
-        if len(untold) > 2:
+        if len(untold) > (2 if self.knobs.split.most > 0 else 3):
             raise Unwritable(
                 "several indices of the tasks end where today's grid does, and nobody tells where"
             )
-        return untold[1] if len(untold) == 2 else None
+        along_x = next((task for task in untold if "gridDim.x" in names_in(task.extent)), None)
+        return tuple(task for task in untold if task != (along_x or untold[0]))
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The others, which become one index; one whose end nobody tells is the slowest."""
-        found = [task for task in self.kernel.tasks if task != self.outer]
+        found = [task for task in self.kernel.tasks if task not in self.outer]
         return tuple(sorted(found, key=lambda task: not names_in(task.extent) & set(BUILTINS)))
 
     @property

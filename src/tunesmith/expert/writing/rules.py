@@ -136,14 +136,15 @@ def _grouped(text: str) -> str:
 
 def grid(plan: Plan) -> list[str]:
     found = _grid(plan)
-    if plan.outer is None:
+    axes: list[str] = []
+    for task in plan.outer:
+        size = task.size or plan.sizes.text(task.extent)
+        if not size:
+            raise Unwritable(f"how far {task.name} goes is not told by the contract, so no grid can cover it")
+        axes.append(size)
+    if not axes:
         return found
-    size = plan.outer.size or plan.sizes.text(plan.outer.extent)
-    if not size:
-        raise Unwritable(
-            f"how far {plan.outer.name} goes is not told by the contract, so no grid can cover it"
-        )
-    return [*found, *(["1"] if len(found) == 1 else []), size]
+    return [*found, *(axes[1:] or (["1"] if len(found) == 1 else [])), axes[0]]
 
 
 def _grid(plan: Plan) -> list[str]:
