@@ -348,6 +348,30 @@ def test_several_elements_of_a_thread_without_a_test_of_their_own() -> None:
     assert summary(kernel) == "| each 0..rows * 8"
 
 
+def test_vectors_and_what_is_left_of_them_over_the_whole_grid() -> None:
+    body = _FLAT + (
+        "const int n = rows * d, step = blockDim.x * gridDim.x;\n"
+        "for (int k = i; k < n / 4; k += step) ((float4 *)out)[k] = ((const float4 *)x)[k];\n"
+        "for (int k = n / 4 * 4 + i; k < n; k += step) out[k] = x[k];"
+    )
+    kernel = lifted(row_problem(body, grid=("min(rows, 1024)",)))
+    assert summary(kernel) == "| each 0..rows * d / 4; each 0..rows * d - rows * d / 4 * 4"
+    assert [a.stride for a in kernel.accesses] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_elements_that_one_thread_stores_twice_in_order(flat: bool) -> None:
+    """Loops over other ranges are shared out otherwise: the order would be lost."""
+    start, by, end = ("threadIdx.x", "256", "d") if not flat else (
+        "blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x", "rows * d")  # fmt: skip
+    body = ("float *row = out;\n" if flat else "float *row = out + blockIdx.x * d;\n") + (
+        f"for (int i = {start}; i < {end}; i += {by}) row[i] = 0.0f;\n"
+        f"for (int i = {start}; i < {end} / 3; i += {by}) row[i] = x[i];"
+    )
+    grid = ("min(rows, 64)",) if flat else ("rows",)
+    assert "passes values between threads" in refusal(row_problem(body, grid=grid))
+
+
 def test_totals_in_a_structure() -> None:
     body = _ROW + (
         "float2 s = make_float2(0.0f, 0.0f);\n"

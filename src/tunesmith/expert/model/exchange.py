@@ -50,7 +50,8 @@ def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None
     if _same_turn(earlier, later):
         return
     both_store = earlier.touch.writes and later.touch.writes
-    if both_store and not (earlier.touch.reads or later.touch.reads) and not has_barriers:
+    only_store = both_store and not (earlier.touch.reads or later.touch.reads)
+    if only_store and not has_barriers and not _same_thread(earlier, later):
         return  # the kernel itself leaves the order open
     line = later.step.line
     raise OutOfReach(
@@ -62,9 +63,15 @@ def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None
 
 def _same_turn(earlier: _Seen, later: _Seen) -> bool:
     a, b = earlier.step, later.step
-    if not isinstance(a, Each) or not isinstance(b, Each):
+    if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.stop, b.stop):
         return False
-    if not same_value(a.start, b.start) or not same_value(a.stop, b.stop):
+    return _same_thread(earlier, later)
+
+
+def _same_thread(earlier: _Seen, later: _Seen) -> bool:
+    """Whether the same thread of the original comes to an element in both: its order is no accident."""
+    a, b = earlier.step, later.step
+    if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.start, b.start):
         return False
     one, two = earlier.touch.place, later.touch.place
     if (one.as_type.base if one.as_type else "") != (two.as_type.base if two.as_type else ""):

@@ -18,6 +18,7 @@ from tunesmith.expert.model.flat import Flat, read_flat
 from tunesmith.expert.model.geometry import Strided, strided_loops
 from tunesmith.expert.model.kernel import Beyond, Kernel
 from tunesmith.expert.model.launch_terms import LaunchTerms, launch_terms
+from tunesmith.expert.model.loops_apart import loops_apart
 from tunesmith.expert.model.normal import Normal, normal_form
 from tunesmith.expert.model.online import with_two_passes
 from tunesmith.expert.model.opencl_words import in_opencl_words
@@ -105,7 +106,17 @@ class _Lifting:
         together = cooperates(normal.body) is not None or bool(normal.shared)
         if together or any(loop.role == "element" for loop in loops.values()):
             return read_teams(normal, launch, tried, loops, aliases, self._problem.kernel.language)
-        flat: Flat = read_flat(normal, loops, tried, launch, multiples(self._problem, launch))
+        promised = multiples(self._problem, launch)
+        parts = [read_flat(part, loops, tried, launch, promised) for part in loops_apart(normal, loops)]
+        if parts and not any(part.tasks for part in parts):
+            readings = [flat_reading(part, normal, aliases, "") for part in parts]
+            return replace(
+                readings[0],
+                steps=tuple(step for reading in readings for step in reading.steps),
+                notes=tuple(dict.fromkeys(note for reading in readings for note in reading.notes)),
+                reach=tuple(reach for reading in readings for reach in reading.reach),
+            )
+        flat: Flat = read_flat(normal, loops, tried, launch, promised)
         if not looks_like_rows(flat, normal):
             return flat_reading(flat, normal, aliases, "")
         try:
