@@ -372,6 +372,30 @@ def test_elements_that_one_thread_stores_twice_in_order(flat: bool) -> None:
     assert "passes values between threads" in refusal(row_problem(body, grid=grid))
 
 
+_EACH_ROW = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= rows) return;\n"
+_IN_MEMORY = {
+    "set before": (
+        "out[i * d] = 0; int j; for (j = 0; j < d; j++) out[i * d] += x[i * d + j];",
+        "i<rows | each 0..d +out_here; once 1"),
+    "added to": (
+        "for (int j = 0; j < d; j++) out[i * d] += x[i * d + j];", "i<rows | each 0..d +out_here; once 1"),
+    "the largest": (
+        "out[i * d] = -INFINITY; for (int j = 0; j < d; j++) out[i * d] = fmaxf(out[i * d], x[i * d + j]);",
+        "i<rows | each 0..d maxout_here; once 1"),
+    "read as well": (
+        "for (int j = 0; j < d; j++) if (out[i * d] < 9) out[i * d] += x[i * d + j];", "| each 0..rows"),
+    "the element moves": (
+        "for (int j = 0; j < d; j++) out[i * d + j % 2] += x[i * d + j];", "| each 0..rows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _IN_MEMORY)
+def test_totals_in_memory(case: str) -> None:
+    body, expected = _IN_MEMORY[case]
+    kernel = lifted(row_problem(_EACH_ROW + body, grid=("ceildiv(rows, 64)",), block=("64",)))
+    assert summary(kernel) == expected
+
+
 def test_totals_in_a_structure() -> None:
     body = _ROW + (
         "float2 s = make_float2(0.0f, 0.0f);\n"

@@ -14,11 +14,13 @@ from tunesmith.expert.c.parse import read_source_tree
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.unreadable import Unreadable
 from tunesmith.expert.model.element_loops import cooperates
+from tunesmith.expert.model.exchange import check_exchange
 from tunesmith.expert.model.flat import Flat, read_flat
 from tunesmith.expert.model.geometry import Strided, strided_loops
 from tunesmith.expert.model.kernel import Beyond, Kernel
 from tunesmith.expert.model.launch_terms import LaunchTerms, launch_terms
 from tunesmith.expert.model.loops_apart import loops_apart
+from tunesmith.expert.model.memory_totals import with_totals_in_variables
 from tunesmith.expert.model.normal import Normal, normal_form
 from tunesmith.expert.model.online import with_two_passes
 from tunesmith.expert.model.opencl_words import in_opencl_words
@@ -93,6 +95,7 @@ class _Lifting:
         launch = launch_terms(self._problem, names)
         body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
+        normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
 
     def _read(
@@ -120,7 +123,9 @@ class _Lifting:
         if not looks_like_rows(flat, normal):
             return flat_reading(flat, normal, aliases, "")
         try:
-            return self._rows(normal, launch, tried, loops, aliases)
+            reading = self._rows(normal, launch, tried, loops, aliases)
+            check_exchange(reading.steps, normal.arrays, aliases, has_barriers=False)
+            return reading
         except OutOfReach as stop:
             return flat_reading(flat, normal, aliases, stop.reason)
 
