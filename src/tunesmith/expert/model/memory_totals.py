@@ -5,8 +5,8 @@
                                                        out[i] = out_here;
 
 Without the first line the sum starts at 0 and is added to the element behind the loop. Only where nothing
-else in the loop touches the array, and the element is the same in every turn. Whether other threads touch it is
-looked at later.
+else in the loop touches the array, and the element is the same in every turn. Whether other threads touch it
+is looked at later.
 """
 
 from __future__ import annotations
