@@ -68,6 +68,17 @@ READINGS = {
         "thread",
         "t<tokens | let m; each 1..experts maxm_2; each 1..experts +l_sum; let l; each 0..experts"),
     "zoo/softmax_warp": ("warp", "row<rows | each 0..d maxm; each 0..d +sum; let inv; each 0..d"),
+    "zoo/cl_matvec_in_memory": ("thread", "row<rows | each 0..cols +sums_here; once 1"),
+    "zoo/fp8_vectors_and_rest": (
+        "grid", "| each 0..count >> 2; each 0..count - (count >> 2) * 4"),
+    "zoo/matvec_in_memory": ("thread", "row<rows | each 0..cols +sums_here; once 1"),
+    "zoo/norm_by_axes": (
+        "block",
+        "batch<samples, matrix<channels, row<rows | each 0..length +sums_x +sums_y; "
+        "let mean, spread, factor; each 0..length"),
+    "zoo/softmax_offset_loops": (
+        "block",
+        "row<rows | each 0..given maxtop; each 0..given +total; let share; each 0..given"),
     "zoo/stencil2d": ("grid", "y<height | each 0..width"),
     "zoo/swiglu_interleaved": ("grid", "| each 0..n"),
     "bad_cuda/serial_thread": ("block", "block<rows | let found; each 1..cols maxfound_2; each 0..cols"),

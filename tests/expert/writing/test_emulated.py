@@ -13,16 +13,19 @@ from tests.expert.writing import models
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.emulator import needs_emulator, run
 from tests.expert.writing.models import MAP, ROWS, Model
+from tests.running import FIXTURES
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.messages import Draw
 from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original
-from tunesmith.expert.model.kernel import Draft, Schedule
+from tunesmith.expert.model.kernel import Draft, Kernel, Schedule
+from tunesmith.expert.model.lift import lift
 from tunesmith.expert.moves.convert import FORMATS
 from tunesmith.expert.writing import write
 from tunesmith.lab.reference import draw_inputs
+from tunesmith.problems import load_problem
 
 ANY_LANES = models.choice("LANES", 4, 16, 32, 64, 96, default=64)
 SMALL_ROWS = replace(ROWS, lanes=ANY_LANES, load_hint=None)
@@ -148,3 +151,36 @@ def test_conversions_by_twos(vec: int, tmp_path: Path) -> None:
 )
 def test_maps(values: dict[str, int], tmp_path: Path) -> None:
     compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, tmp_path, **values)
+
+
+def _of_the_zoo(name: str) -> Model:
+    def model() -> tuple[Kernel, Problem]:
+        problem, _ = load_problem(FIXTURES / "zoo" / name)
+        kernel = lift(problem)
+        assert isinstance(kernel, Kernel)
+        return kernel, problem
+
+    return model
+
+
+@needs_emulator
+@pytest.mark.parametrize("values", [{"LANES": 32, "TASKS": 2}, {"LANES": 64, "VEC": 4, "KEEP": 2}])
+def test_axes_that_only_the_grid_tells(values: dict[str, int], tmp_path: Path) -> None:
+    schedule = replace(SMALL_ROWS, persistent=None)
+    sizes = {"rows": 4, "channels": 2, "samples": 3, "cols": 40}
+    compare(_of_the_zoo("norm_by_axes"), schedule, sizes, tmp_path, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    "values", [{"LANES": 16, "TASKS": 4}, {"LANES": 4, "TASKS": 8, "VEC": 2, "ITEMS": 2}]
+)
+def test_a_total_that_was_kept_in_memory(values: dict[str, int], tmp_path: Path) -> None:
+    compare(_of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, tmp_path, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize("values", [{"LANES": 32}, {"LANES": 64, "ITEMS": 4, "STORE": 1}])
+def test_vectors_and_what_is_left_of_them(values: dict[str, int], tmp_path: Path) -> None:
+    schedule = replace(SMALL_MAP, split=None, tasks=None)
+    compare(_of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, tmp_path, **values)

@@ -53,12 +53,13 @@ _PACK = """\
 template <typename T, int N, int ALIGN>
 struct Pack {{
     static constexpr int BYTES = N * (int)sizeof(T);
-    static constexpr int WIDTH = BYTES % 16 == 0 && ALIGN >= 16 ? 16
-        : BYTES % 8 == 0 && ALIGN >= 8 ? 8
-        : BYTES % 4 == 0 && ALIGN >= 4 ? 4
-        : BYTES % 2 == 0 && ALIGN >= 2 ? 2 : 1;
+    static constexpr int LEAST = ALIGN > (int)alignof(T) ? ALIGN : (int)alignof(T);
+    static constexpr int WIDTH = BYTES % 16 == 0 && LEAST >= 16 ? 16
+        : BYTES % 8 == 0 && LEAST >= 8 ? 8
+        : BYTES % 4 == 0 && LEAST >= 4 ? 4
+        : BYTES % 2 == 0 && LEAST >= 2 ? 2 : 1;
     typedef typename word_of<WIDTH>::type word;
-    alignas(WIDTH) T at[N];
+    alignas(WIDTH) alignas(T) T at[N];
 {methods}}};
 """
 
