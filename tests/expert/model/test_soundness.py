@@ -63,6 +63,12 @@ REFUSED = {
     "a lambda that asks for its thread": (
         _FLAT + "auto f = [&](float a) { return a * threadIdx.x; }; if (i < rows * d) out[i] = f(x[i]);",
         _ALL, "it uses threadIdx"),
+    "a variable of the file": (
+        _FLAT + "if (i < rows * d) { seen = i; out[i] = x[i]; }", _ALL, "'seen', a variable of the file"),
+    "a value carried over the whole grid": (
+        "float p = 0; for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < rows * d;\n"
+        "    i += gridDim.x * blockDim.x) { out[i] = x[i] + p; p = x[i]; }",
+        ("64",), "'p' is carried from one element to the next"),
     "a function of another file": (
         _FLAT + "if (i < rows * d) out[i] = warp_sum(x[i]);", _ALL, "warp_sum is called, whose text is not"),
 }  # fmt: skip
@@ -94,7 +100,7 @@ OUT_OF_SIGHT = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str) -> None:
     body, grid, reason = REFUSED[case]
-    assert reason in refusal(row_problem(body, grid=grid))
+    assert reason in refusal(row_problem(body, grid=grid, before="__device__ int seen;"))
 
 
 @pytest.mark.parametrize("case", OUT_OF_SIGHT)
@@ -193,6 +199,16 @@ def test_several_to_a_thread_that_use_the_thread_as_well_stay_as_they_are() -> N
         "const int first = blockIdx.x * (blockDim.x * 4) + threadIdx.x;\n"
         "for (int k = 0; k < 4; k++) { const int i = first + k * blockDim.x;\n"
         "    if (i < rows * d) out[i] = x[threadIdx.x]; }"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 1024)",)))
+    assert summary(kernel) == "block<ceildiv(rows * d, 1024) | each 0..256"
+
+
+def test_several_to_a_thread_that_hand_on_a_value_stay_as_they_are() -> None:
+    body = (
+        "float p = 0; const int first = blockIdx.x * (blockDim.x * 4) + threadIdx.x;\n"
+        "for (int k = 0; k < 4; k++) { const int i = first + k * blockDim.x;\n"
+        "    if (i < rows * d) { out[i] = x[i] + p; p = x[i]; } }"
     )
     kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 1024)",)))
     assert summary(kernel) == "block<ceildiv(rows * d, 1024) | each 0..256"

@@ -15,6 +15,7 @@ from tunesmith.expert.c.nodes import (
     Binary,
     Cast,
     Expr,
+    If,
     Name,
     Number,
     Stmt,
@@ -22,7 +23,7 @@ from tunesmith.expert.c.nodes import (
 )
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, map_expr, names_in, nodes_in
-from tunesmith.expert.model.affine import number, simplified, stride, without_casts
+from tunesmith.expert.model.affine import number, same_value, simplified, stride, without_casts
 from tunesmith.expert.model.exits import structured
 from tunesmith.expert.model.flat_guards import Peeled, peel
 from tunesmith.expert.model.flat_indices import RANK, FlatIndex, kinds_of, says
@@ -128,7 +129,7 @@ class _Reader:
         order = ["block", "thread", "both", "flat"]
         return min(found, key=lambda i: (order.index(i.kind), i.axis), default=None)
 
-    def _guarded_again(self, name: str, body: tuple[Stmt, ...], peeled: _Peeled) -> tuple[Stmt, ...]:
+    def _guarded_again(self, name: str, body: tuple[Stmt, ...], peeled: Peeled) -> tuple[Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""
         if name in peeled.loops:
             raise OutOfReach(

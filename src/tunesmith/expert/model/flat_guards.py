@@ -18,11 +18,12 @@ from tunesmith.expert.c.nodes import (
     Unary,
 )
 from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.c.walk import assigned_in, declared_in, names_in
 from tunesmith.expert.model.affine import number, same_value, without_casts
 from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided, form_of
 from tunesmith.expert.model.loops import head_of
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
 from tunesmith.expert.model.value_types import BUILTINS
 
@@ -72,6 +73,10 @@ class _Guards:
                 head = head_of(stmt)
                 role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
                 if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
+                    for name in sorted(assigned_in(stmt.body) & set(declared_in(before))):
+                        raise OutOfReach(
+                            f"line {stmt.line}: '{name}' is carried from one element to the next", stmt.line
+                        )
                     found.loops[head.index] = substitute(head.start, self._definitions)
                     found.bounds[head.index] = head.stop
                     found.types[head.index] = head.type

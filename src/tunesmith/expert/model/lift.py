@@ -31,7 +31,14 @@ from tunesmith.expert.model.shared_types import with_used_types
 from tunesmith.expert.model.shifted_loops import with_element_loops
 from tunesmith.expert.model.teams import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy
-from tunesmith.expert.model.wrap_up import aliases_of, flat_reading, kernel_of, looks_like_rows, multiples
+from tunesmith.expert.model.wrap_up import (
+    aliases_of,
+    check_own_memory,
+    flat_reading,
+    kernel_of,
+    looks_like_rows,
+    multiples,
+)
 from tunesmith.expert.reading.source_model import Language
 
 
@@ -95,6 +102,7 @@ class _Lifting:
         launch = launch_terms(self._problem, names)
         body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
+        check_own_memory(normal)
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
 

@@ -31,7 +31,7 @@ from tunesmith.expert.c.nodes import (
     Unary,
 )
 from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, declared_in, map_expr, map_statements, names_in
+from tunesmith.expert.c.walk import assigned_in, declared_in, map_expr, map_statements, names_in, stored_in
 from tunesmith.expert.model.affine import affine, from_terms, number, same_value, terms, without_casts
 from tunesmith.expert.model.geometry import BLOCK, THREAD, form_of
 from tunesmith.expert.model.launch_terms import product
@@ -103,6 +103,9 @@ class _Shifting:
             self._is_natural(rest, s) and self._reaches(head, guarded, each, rest, s) for s in self._tried
         ):
             return self._made(loop, head, guarded, rest, each) or loop
+        outside = {name for stmt in before for name in declared_in((stmt,))}
+        if outside & (assigned_in(loop.body) | stored_in(loop.body)):
+            return loop  # a turn leaves something for the next
         if last and not any(self._is_of_thread(part) for part in before):
             return self._spread(loop, head, guarded) or loop
         return loop

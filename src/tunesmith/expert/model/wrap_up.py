@@ -7,8 +7,16 @@ from dataclasses import replace
 
 from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Call, Expr, For, Function, Name, Source, Verbatim
-from tunesmith.expert.c.walk import names_in, nodes_in
+from tunesmith.expert.c.nodes import Call, Expr, For, Function, Name, Opaque, Source, Stmt, Verbatim
+from tunesmith.expert.c.walk import (
+    children,
+    declared_in,
+    names_in,
+    nodes_in,
+    root,
+    statements_in,
+    writes_in,
+)
 from tunesmith.expert.model.accesses import accesses, marked_again
 from tunesmith.expert.model.affine import stride
 from tunesmith.expert.model.exchange import check_exchange
@@ -116,6 +124,26 @@ def aliases_of(problem: Problem, function: Function) -> dict[str, str]:
     return {
         names[a.name]: names.get(a.alias, a.alias) for a in ordered if a.alias is not None and a.name in names
     }
+
+
+def check_own_memory(normal: Normal) -> None:
+    """Memory is only followed in what is understood; variables of the file may only be read."""
+    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
+    own |= set(declared_in(normal.body))
+    for stmt in statements_in(normal.body):
+        parts: list[Expr | Stmt] = [part for part in children(stmt) if isinstance(part, Expr)]
+        parts += [stmt] if isinstance(stmt, Verbatim) else []
+        for target in (target for part in parts for target in writes_in(part)):
+            name = root(target)[0]
+            if name is not None and name not in own:
+                raise OutOfReach(
+                    f"line {stmt.line}: '{name}', a variable of the file, is written to", stmt.line
+                )
+        for node in (node for part in parts for node in nodes_in(part)):
+            if isinstance(node, Opaque | Verbatim) and node.names & (set(normal.arrays) | set(normal.shared)):
+                text = " ".join(node.text.split())
+                text = text if len(text) <= 60 else text[:57] + "..."
+                raise OutOfReach(f"line {stmt.line}: '{text}' is not understood", stmt.line)
 
 
 def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
