@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -125,8 +126,8 @@ def template(
             return
         for note in made.notes:
             print_line(note, stderr=True)
-        for name, why in made.refused:
-            print_line(f"{name} does not apply: {why}", stderr=True)
+        for line in _refusals(made.refused):
+            print_line(line, stderr=True)
         if made.template is None:
             print_line(f"there is no template: {made.declined}", stderr=True)
             return
@@ -137,6 +138,20 @@ def template(
         else:
             go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
             print_line(f"wrote {out}; search it with: {go_on}")
+
+
+def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
+    """Moves that do not apply; many with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in refused:
+        by_reason.setdefault(why, []).append(name)
+    lines: list[str] = []
+    for why, names in by_reason.items():
+        if len(names) > 3:
+            lines.append(f"{', '.join(names)} do not apply: {why}")
+        else:
+            lines += [f"{name} does not apply: {why}" for name in names]
+    return lines
 
 
 @app.command()
@@ -155,8 +170,8 @@ def explain(
         show_lines(list(reading.lines))
         print_line("")
         print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
-        for name, why in reading.refused:
-            print_line(f"  {name} does not apply: {why}")
+        for line in _refusals(reading.refused):
+            print_line(f"  {line}")
 
 
 for _command in (tune, retune, resume, report, compare):

@@ -200,6 +200,8 @@ def _listed(refused: _Refusals) -> tuple[tuple[str, str], ...]:
 
 
 def _not_here(
-    task: Refactoring, known: list[str], why: str = "it edits the text of kernels that cannot be read"
+    task: Refactoring,
+    known: list[str],
+    why: str = "it edits the text of kernels that cannot be read",
 ) -> _Refusals:
     return [(name, why) for name in task.moves if name not in known]
