@@ -63,6 +63,9 @@ REFUSED = {
     "a lambda that asks for its thread": (
         _FLAT + "auto f = [&](float a) { return a * threadIdx.x; }; if (i < rows * d) out[i] = f(x[i]);",
         _ALL, "it uses threadIdx"),
+    "a lambda": (
+        _FLAT + "auto f = [=](float a) { return a * 2.0f; }; if (i < rows * d) out[i] = f(x[i]);",
+        _ALL, "f, a variable, is called"),
     "a variable of the file": (
         _FLAT + "if (i < rows * d) { seen = i; out[i] = x[i]; }", _ALL, "'seen', a variable of the file"),
     "a value carried over the whole grid": (

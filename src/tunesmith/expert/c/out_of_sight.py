@@ -12,7 +12,7 @@ from tunesmith.expert.c.inline import Inlined
 from tunesmith.expert.c.known_functions import is_known
 from tunesmith.expert.c.nodes import Call, Expr, Function, Opaque, Source, Verbatim
 from tunesmith.expert.c.unreadable import Unreadable
-from tunesmith.expert.c.walk import calls_in, children, expressions_in, nodes_in, statements_in
+from tunesmith.expert.c.walk import calls_in, children, declared_in, expressions_in, nodes_in, statements_in
 
 _THREADS = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "cooperative_groups", "asm", "__asm__"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -46,6 +46,7 @@ def check_in_sight(inlined: Inlined, source: Source) -> None:
 class _Look:
     def __init__(self, inlined: Inlined, source: Source) -> None:
         self._source = source
+        self._variables = frozenset(declared_in(inlined.function.body))
         self._notes: dict[str, str] = {}
         for note in inlined.notes:  # "line 5: f stays a call: why"
             said = note.partition(": ")[2]
@@ -69,6 +70,8 @@ class _Look:
             reason = self._of_function(function)
             if reason:
                 return reason
+        if name in self._variables:
+            return f"{name}, a variable, is called"
         if own or is_known(name) or self._is_type(name):
             return ""
         unread = next((why for why in self._source.unread if "function" in why), "")
