@@ -11,11 +11,12 @@ import pytest
 from tests.comparisons import plan
 from tests.samples import DEVICE, a_problem, state_of
 from tunesmith import going_on, registry
+from tunesmith.caches import CeilingsCache
 from tunesmith.comparison_runs import Work
 from tunesmith.config import RunConfig
 from tunesmith.core.comparing import ARMS, Planned
 from tunesmith.core.events import Settings
-from tunesmith.store import CeilingsCache, RunFolder
+from tunesmith.store import RunFolder
 
 
 class Quiet:

@@ -1,0 +1,93 @@
+"""Three strategies and the expert compared on two OpenCL kernels, from recordings of a language model.
+
+`fixtures/conversations/compared` has the replies: with them a comparison is made again here, without a model.
+`fixtures/comparisons/opencl.tar.xz` has such a comparison as it ended elsewhere, with all that was measured:
+from its journals come the same figures, table and pictures, on any machine.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.test_mailbox_opencl import events_of, replayed
+from tests.opencl_here import needs_opencl
+from tests.running import EXAMPLES, FIXTURES, tunesmith
+
+REPLIES = FIXTURES / "conversations" / "compared"
+KEPT = FIXTURES / "comparisons" / "opencl.tar.xz"
+ARMS = ("template", "rewrite", "single", "expert")
+PROBLEMS = ("softmax", "transpose")
+PICTURES = ("speed-ups.svg", "gain-per-round.svg")
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "compare-data.json").read_text())
+    return told
+
+
+def is_whole(folder: Path, problems: tuple[str, ...], arms: tuple[str, ...]) -> None:
+    page = (folder / "compare.md").read_text()
+    for problem in problems:
+        for arm in arms:
+            assert f"| {problem} | {arm} | 1 |" in page
+    for name in PICTURES:
+        assert (folder / "plots" / name).read_text().startswith("<svg")
+        assert f"plots/{name}" in page
+
+
+@pytest.mark.timeout(120)
+def test_the_figures_follow_from_what_was_recorded(tmp_path: Path) -> None:
+    with tarfile.open(KEPT) as archive:
+        archive.extractall(tmp_path, filter="data")
+    kept = tmp_path / "compared"
+    before = figures(kept)
+    (kept / "compare-data.json").unlink()
+    (kept / "compare.md").unlink()
+    shutil.rmtree(kept / "plots")
+    ended = tunesmith(tmp_path, "compare", "--resume", kept)
+    assert ended.code == 0, ended.err
+    assert figures(kept) == before
+    is_whole(kept, PROBLEMS, ARMS)
+
+
+def compared(folder: Path, problems: tuple[str, ...], arms: tuple[str, ...], evals: int) -> None:
+    """From the plain kernels, by the recorded replies; what each run is follows from what was measured."""
+    words = ["compare", *(EXAMPLES / "opencl" / name for name in problems), "--strategies", ",".join(arms)]
+    words += ["--repeats", "1", "--rounds", "2", "--evals", str(evals), "--seed", "1"]
+    ended = tunesmith(folder, *words, "--model", f"recorded:{REPLIES}", "--out", "cmp", timeout=1700)
+    assert ended.code == 0, ended.err
+    is_whole(folder / "cmp", problems, arms)
+    for problem in problems:
+        for arm in arms:
+            run = folder / "cmp" / "runs" / problem / f"{arm}-1"
+            report = json.loads((run / "report.json").read_text())
+            assert report["verified_cases"] > 0
+            if arm in ("template", "expert"):
+                assert replayed(run) == events_of(run)
+            else:
+                assert len(report["rounds"]) == kernels_in(REPLIES / problem / f"{arm}-1")
+
+
+def kernels_in(recording: Path) -> int:
+    return sum(name in file.name for file in recording.glob("*.reply.md") for name in ("author", "single"))
+
+
+@needs_opencl
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_played_again_on_one_kernel(tmp_path: Path) -> None:
+    compared(tmp_path, ("transpose",), ("template", "rewrite", "single"), evals=4)
+
+
+@needs_opencl
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_played_again_on_both(tmp_path: Path) -> None:
+    compared(tmp_path, PROBLEMS, ARMS, evals=16)
