@@ -121,13 +121,13 @@ def test_scalar_types(own: str, given: str, fine: bool) -> None:
     assert (faults(text, OUT, scalar("a", given)) == []) == fine
 
 
-VLLM = """
-namespace vllm {
-template <typename scalar_t, scalar_t (*ACT_FN)(const scalar_t&), bool act_first>
-__global__ void act_and_mul_kernel(
-    scalar_t* __restrict__ out,          // [..., d]
-    const scalar_t* __restrict__ input,  // [..., 2, d]
-    const int d) { out[0] = ACT_FN(input[d]); }
+GATED = """
+namespace ops {
+template <typename E, E (*GATE)(const E&), bool FIRST>
+__global__ void gated(
+    E* __restrict__ out,
+    const E* __restrict__ halves,
+    const int d) { out[0] = GATE(halves[d]); }
 }
 """
 
@@ -145,8 +145,8 @@ class TestTemplates:
             ("template <class T> KERNEL(typename T::type* out, Vec<T, 8> const* x, int n) {}", "k<A>"),
             ("typedef double T;\ntemplate <class T> KERNEL(T* out, T* x, int n) {}", "k<__half>"),
             ("template <class T> KERNEL(T* out, std::enable_if_t<1, T> const* x, int n) {}", "k<A>"),
-            (VLLM, "vllm::act_and_mul_kernel<__half, vllm::silu<__half>, true>"),
-            (VLLM, "act_and_mul_kernel<c10::Half, silu_kernel<c10::Half>, true>"),
+            (GATED, "ops::gated<__half, ops::silu<__half>, true>"),
+            (GATED, "gated<c10::Half, silu_kernel<c10::Half>, true>"),
         ],
     )  # fmt: skip
     def test_types_that_only_the_compiler_knows(self, text: str, entry: str) -> None:
@@ -156,9 +156,9 @@ class TestTemplates:
         assert missing_entry(problem_of(text, *given, entry=entry)) is None
 
     def test_what_is_certain_is_still_told(self) -> None:
-        (fault,) = faults(VLLM, OUT, N, entry="vllm::act_and_mul_kernel<float, f, true>")
-        assert fault.startswith("act_and_mul_kernel takes 3 arguments, 2 are given")
-        (fault,) = faults(VLLM, OUT, X, array("d"), entry="vllm::act_and_mul_kernel<float, f, true>")
+        (fault,) = faults(GATED, OUT, N, entry="ops::gated<float, f, true>")
+        assert fault.startswith("gated takes 3 arguments, 2 are given")
+        (fault,) = faults(GATED, OUT, X, array("d"), entry="ops::gated<float, f, true>")
         assert "d is a scalar in the kernel" in fault
 
     def test_a_null_pointer_is_an_integer_of_its_size(self) -> None:
