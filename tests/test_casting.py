@@ -12,6 +12,7 @@ from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, start
 from tests.talkers import Scripted, plan
 from tests.test_loop import MemoryTexts
 from tunesmith import casting
+from tunesmith.agents.analyst import Analysed
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.agents.planner import ModelPlanner
 from tunesmith.agents.prompting import own_prompt
@@ -65,10 +66,11 @@ def cast(spec: str, tmp_path: Path, **more: str) -> casting.Cast:
 def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
     assert started is not None
     both = casting.talking(PROBLEM, TEMPLATES, state_of(), cast("mailbox", tmp_path))
-    assert isinstance(both.planner, ModelPlanner)
+    assert isinstance(both.planner, Analysed)
+    assert isinstance(both.planner.planner, ModelPlanner)
+    assert both.planner.planner.analyst is both.planner.analyst, "the planner is told what it said"
     assert isinstance(both.writer, ModelAuthor)
     assert both.tester is not None
-    assert both.planner.analyst is not None
     plans = casting.talking(PROBLEM, TEMPLATES, state_of(), cast("planner=mailbox", tmp_path))
     assert isinstance(plans.planner, ModelPlanner)
     assert (plans.writer, plans.tester, plans.planner.writes) == (None, None, False)
@@ -80,10 +82,13 @@ def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
     assert none.conversation.models == {}
 
 
-def test_an_analyst_that_nobody_would_listen_to_is_refused() -> None:
-    with pytest.raises(BadInput, match="reads for a model as planner"):
-        casting.prepare("analyst=mailbox,author=mailbox")
-    casting.prepare("analyst=mailbox,planner=mailbox")
+def test_an_analyst_is_asked_whoever_plans(tmp_path: Path) -> None:
+    """A model that writes reads it, and so do those who read the report."""
+    for spec in ("analyst=mailbox,author=mailbox", "analyst=mailbox"):
+        casting.prepare(spec)
+        planner = casting.talking(PROBLEM, TEMPLATES, state_of(), cast(spec, tmp_path)).planner
+        assert isinstance(planner, Analysed)
+        assert isinstance(planner.planner, ExpertPlanner)
 
 
 def test_a_mailbox_is_in_the_run(tmp_path: Path) -> None:
@@ -151,9 +156,11 @@ def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
     talk = casting.talking(
         PROBLEM, TEMPLATES, state_of(), casting.Cast(spec, prompts, tmp_path, strategy="rewrite")
     )
-    assert isinstance(talk.planner, RewritePlanner)
+    planner = talk.planner.planner if isinstance(talk.planner, Analysed) else talk.planner
+    assert isinstance(planner, RewritePlanner)
     assert isinstance(talk.writer, KernelAuthor)
-    assert (talk.tester is not None, talk.planner.analyst is not None) == (extra, extra)
+    assert (talk.tester is not None, planner.analyst is not None) == (extra, extra)
+    assert isinstance(talk.planner, Analysed) == extra
     assert "it has parameters" in (talk.writer.faults(a_template(PROBLEM, TEMPLATE)) or "")
 
 

@@ -89,11 +89,6 @@ def _refuse_unread(folder: Path) -> None:
 def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = played(spec, strategy)
-    if "analyst" in who and "planner" not in who:
-        raise BadInput(
-            "a model as analyst reads for a model as planner, and here the expert plans by its own",
-            hint="add planner=MODEL, or leave out analyst=",
-        )
     for one in dict.fromkeys(who.values()):
         model = _model(one, Path())
         if hasattr(model, "prepare"):
@@ -128,7 +123,7 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -
 
     if cast.strategy != "template":
         return concrete_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue)
-    from tunesmith.agents.analyst import ModelAnalyst
+    from tunesmith.agents.analyst import Analysed, ModelAnalyst
     from tunesmith.agents.author import ModelAuthor
     from tunesmith.agents.planner import ModelPlanner
     from tunesmith.agents.tester import ModelTester
@@ -143,10 +138,12 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -
             made["author"].name,
             lambda template: signature_fault(problem, template),
         )
+    analyst = ModelAnalyst(problem, cast.prompts["analyst"]) if "analyst" in who else None
     if "planner" in who:
-        analyst = ModelAnalyst(problem, cast.prompts["analyst"]) if "analyst" in who else None
         prompt = cast.prompts["planner"]
         planner = ModelPlanner(problem, templates, catalogue, planner, prompt, writer is not None, analyst)
+    if analyst is not None:  # whoever plans: an author and the report read it, too
+        planner = Analysed(analyst, planner)
     tester = ModelTester(problem, cast.prompts["tester"]) if "tester" in who else None
     return Talking(problem, templates, planner, author, writer, tester, conversation)
 

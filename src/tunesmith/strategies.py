@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tunesmith.core.conversation import Conversation
     from tunesmith.core.events import Strategy
     from tunesmith.core.offers import Catalogue
+    from tunesmith.core.ports import Planner
     from tunesmith.core.problem import Problem
     from tunesmith.core.template import Template
     from tunesmith.models.names import Spec
@@ -126,6 +127,7 @@ def concrete_talking(
     catalogue: Callable[[], Catalogue],
 ) -> Talking:
     """Who talks where kernels are concrete: the roles of `rewrite`, or one model in all of them."""
+    from tunesmith.agents.analyst import Analysed
     from tunesmith.agents.rewriting import KernelAnalyst, KernelAuthor, RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
     from tunesmith.agents.tester import ModelTester
@@ -141,6 +143,7 @@ def concrete_talking(
         return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
     analyst = KernelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
     tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
-    planner = RewritePlanner(problem, templates, catalogue, prompts["planner"], analyst)
+    planner: Planner = RewritePlanner(problem, templates, catalogue, prompts["planner"], analyst)
+    planner = Analysed(analyst, planner) if analyst is not None else planner
     author = KernelAuthor(problem, templates, catalogue, prompts["author"], names["author"], signature)
     return Talking(problem, templates, planner, moves, author, tester, conversation)

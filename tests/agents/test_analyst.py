@@ -1,4 +1,4 @@
-"""What a planner is told of an analyst's reply."""
+"""What is passed on of an analyst's reply."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ def test_of_long_lists_the_first_lines_are_told() -> None:
     lines = told(["it takes 12.5 µs"] * 20, [f"change {'again ' * i}" for i in range(20)])
     assert lines.count("- it takes 12.5 µs") == MOST_EVIDENCE
     assert sum(line.startswith("Advice: ") for line in lines) == MOST_ADVICE
-    assert lines[-1] == "Advice: change " + "again " * (MOST_ADVICE - 1)
+    assert lines[-1] == "Advice: change " + " ".join(["again"] * (MOST_ADVICE - 1))

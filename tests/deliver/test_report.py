@@ -252,8 +252,9 @@ def a_round(**said: str) -> RoundReport:
 
 @pytest.mark.parametrize("words", HOSTILE)
 def test_what_a_model_says_acts_nowhere_in_the_markdown(words: str) -> None:
-    """Why it stopped, its plans, and what a template of its changed."""
+    """Why it stopped, its plans, what an analyst said before, and what a template of its changed."""
     told = replace(a_round(reason=words, what=words), changes=(f"+{words.splitlines()[0]}\x1b[2J",))
+    told = replace(told, analysis=" ".join(words.split()))
     text = report_markdown(replace(REPORT, reason=words, rounds=(told,)))
     fenced, prose = re.search(r"(`{3,})diff\n.*\n\1\n", text, re.DOTALL), text
     assert fenced is not None
@@ -262,7 +263,7 @@ def test_what_a_model_says_acts_nowhere_in_the_markdown(words: str) -> None:
     for acting in ("<script", "<!--", "](", "\n## A heading", "\n```", "<https"):
         assert acting not in prose.replace("![What", "").replace("](plots/", "")
     said = " ".join(words.split())
-    assert html.unescape(prose).count(said) == 3
+    assert html.unescape(prose).count(said) == 4
 
 
 def test_a_plan_is_told_whole_and_ends_in_a_full_stop() -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tunesmith.agents import material, measured
-from tunesmith.agents.asking import of_role
+from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.parsing import Fault, read_json
 from tunesmith.agents.prompting import Part
 from tunesmith.agents.replies import ANALYSIS, Analysis
 from tunesmith.core.dialogue import Exchange, Question, Request
+from tunesmith.core.events import Decided
+from tunesmith.core.ports import Planner
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 
-MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of its lines a planner is shown: the first
+MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of its lines that are passed on: the first
+LONGEST = 6000  # characters of all of them
+REPAIRS = 1  # times a reply that cannot be read goes back
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -24,10 +28,17 @@ class ModelAnalyst:
     prompt: str
 
     def question(self, state: State) -> Question | None:
-        """Once in a turn, before the planner is asked."""
-        if state.this_turn("analyst") or state.baseline is None:
+        """Once in a turn, before anything is decided; once more where its reply cannot be read."""
+        if state.baseline is None:
             return None
-        return of_role("analyst", self.prompt, self._parts(state), "json", ANALYSIS)
+        said = state.this_turn("analyst")
+        if not said:
+            return of_role("analyst", self.prompt, self._parts(state), "json", ANALYSIS)
+        last = said[-1].reply
+        found = read_json(last, Analysis) if last is not None and len(said) <= REPAIRS else None
+        if last is None or not isinstance(found, Fault):
+            return None
+        return again(said[0].request, last, found.reason)
 
     def _parts(self, state: State) -> list[Part]:
         return [
@@ -39,11 +50,32 @@ class ModelAnalyst:
             *measured.history_parts(self.problem, state),
         ]
 
-    def part(self, state: State) -> Part:
-        """What the planner is told of it; where it cannot be used, why."""
+    def words(self, state: State) -> str:
+        """What it said in this turn; where that cannot be used, why."""
         said = state.this_turn("analyst")
-        text = analysis_text(said[-1]) if said else ""
-        return Part("What the analyst reads in these numbers", text, 1)
+        return analysis_text(said[-1]) if said else ""
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """A planner, and an analyst that is asked before a round is planned. What it said goes with the decision,
+    to whoever writes and into the report; a planner that is a model reads it in its own request."""
+
+    analyst: ModelAnalyst
+    planner: Planner
+
+    def decide(self, state: State) -> Decided | Question:
+        found = self.planner.decide(state)
+        if isinstance(found, Decided) and found.decision != "refactor":
+            return found
+        if (question := self.analyst.question(state)) is not None:
+            return question
+        return replace(found, analysis=self.analyst.words(state)) if isinstance(found, Decided) else found
+
+
+def analysis_part(text: str) -> Part:
+    """Beside the diagnosis, and not to be taken for it."""
+    return Part("What an analyst reads in these numbers: a model's words, nothing measured", text, 1)
 
 
 def analysis_text(exchange: Exchange) -> str:
@@ -58,7 +90,9 @@ def analysis_text(exchange: Exchange) -> str:
     made_up = len(found.evidence) - len(shown)
     lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MOST_EVIDENCE])]
     lines += [f"- ({made_up} more left out: they cite numbers that were not measured)"] if made_up else []
-    return "\n".join([*lines, *(f"Advice: {line}" for line in found.advice[:MOST_ADVICE])])
+    lines += [f"Advice: {line}" for line in found.advice[:MOST_ADVICE]]
+    # On a line each, so that none can pass for a heading of what it is shown in.
+    return material.shortened("\n".join(" ".join(line.split()) for line in lines), LONGEST)
 
 
 def _measured(request: Request) -> str:

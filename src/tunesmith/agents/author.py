@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tunesmith.agents import material, measured
+from tunesmith.agents.analyst import analysis_part
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.examples import example_file
 from tunesmith.agents.parsing import Fault, read_file
@@ -95,6 +96,7 @@ class ModelAuthor:
             material.tested_part(self.problem, state),
             measured.times_part(self.problem, state),
             measured.diagnosis_part(self.problem, state),
+            analysis_part(decision.analysis),
             *([measured.base_part(self.templates, base)] if base is not None else []),
             *measured.history_parts(self.problem, state)[:-1],
             Part("The plan", "\n".join(filter(None, [self._plan(decision), from_best, _room(state)]))),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tunesmith.agents import material, measured
-from tunesmith.agents.analyst import ModelAnalyst
+from tunesmith.agents.analyst import ModelAnalyst, analysis_part
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.parsing import Fault, read_json
 from tunesmith.agents.prompting import Part
@@ -33,13 +33,11 @@ class ModelPlanner:
     expert: Planner
     prompt: str
     writes: bool  # whether a model writes templates, too: else there is nothing but moves
-    analyst: ModelAnalyst | None = None
+    analyst: ModelAnalyst | None = None  # whose words it is told; `Analysed` asks for them
 
     def decide(self, state: State) -> Decided | Question:
         if any(c.status == "admitted" for c in state.candidates):
             return self.expert.decide(state)
-        if self.analyst is not None and (question := self.analyst.question(state)) is not None:
-            return question
         said = state.this_turn("planner")
         if not said:
             example = plan_example(self.catalogue().available, self.writes)
@@ -120,7 +118,7 @@ class ModelPlanner:
             material.device_part(state.device, state),
             measured.times_part(self.problem, state),
             measured.diagnosis_part(self.problem, state),
-            *([self.analyst.part(state)] if self.analyst is not None else []),
+            *([analysis_part(self.analyst.words(state))] if self.analyst is not None else []),
             *([_text(self.templates, best)] if best is not None else []),
             measured.candidates_part(self.problem, state),
             *measured.history_parts(self.problem, state),

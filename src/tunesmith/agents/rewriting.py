@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tunesmith.agents import kernels, material, measured
-from tunesmith.agents.analyst import ModelAnalyst
+from tunesmith.agents.analyst import ModelAnalyst, analysis_part
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.agents.examples import example_kernel
@@ -73,13 +73,11 @@ class RewritePlanner:
     templates: Templates
     catalogue: Callable[[], Catalogue]  # for what the expert reads in the kernel
     prompt: str
-    analyst: ModelAnalyst | None = None
+    analyst: ModelAnalyst | None = None  # whose words it is told; `Analysed` asks for them
 
     def decide(self, state: State) -> Decided | Question:
         if (found := to_measure(state)) is not None:
             return found
-        if self.analyst is not None and (question := self.analyst.question(state)) is not None:
-            return question
         said = state.this_turn("planner")
         if not said:
             return of_role("planner", self.prompt, self._parts(state), "json", EXAMPLE)
@@ -113,7 +111,7 @@ class RewritePlanner:
         base = kernels.base_of(self.problem, state)
         return [
             *kernels.told_parts(self.problem, state, self.catalogue()),
-            *([self.analyst.part(state)] if self.analyst is not None else []),
+            *([analysis_part(self.analyst.words(state))] if self.analyst is not None else []),
             *([self._base(state, base)] if base is not None else []),
             *([kernels.kernels_part(self.problem, state)] if state.candidates else []),
             *kernels.round_parts(self.problem, state),
@@ -144,6 +142,7 @@ class KernelAuthor(ModelAuthor):
         other = "" if best is None or best is base else f"The best that is right so far is kernel {best.id}."
         return [
             *kernels.told_parts(self.problem, state, self.catalogue()),
+            analysis_part(decision.analysis),
             kernels.tested_part(self.problem, state),
             *([kernels.base_part(self.problem, state, self.templates, base)] if base is not None else []),
             *kernels.round_parts(self.problem, state),

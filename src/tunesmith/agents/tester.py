@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tunesmith.agents import material
-from tunesmith.agents.asking import of_role
+from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.parsing import Fault, read_json
 from tunesmith.agents.replies import Cases, cases_example
 from tunesmith.core.checks.extra import misfit
@@ -13,6 +13,8 @@ from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Extended, ExtraCase
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
+
+REPAIRS = 1  # times a reply that cannot be read goes back
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class ModelTester:
         if last.reply is None:
             return Extended((), note=f"the tester did not answer: {last.failed}")
         found = read_json(last.reply, Cases)
+        if isinstance(found, Fault) and len(said) <= REPAIRS:
+            return again(said[0].request, last.reply, found.reason)
         if isinstance(found, Fault):
             return Extended((), note=f"the tester's reply cannot be used: {found.reason}")
         kept, aside = [], []

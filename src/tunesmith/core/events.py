@@ -160,6 +160,7 @@ class Decided:
     what: str = ""  # for an author that reads words: what to change
     expected: float | None = None  # the speed-up that the planner hopes for
     by_moves: bool = False  # the expert applies the moves, whoever else writes templates
+    analysis: str = ""  # of a refactoring: what a model as analyst said before it; nobody measured that
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,13 @@ class Talking:
     def cases(self, state: State) -> Extended | Requested:
         """What the tester adds, still to be tried on the original."""
         assert self.tester is not None, "nobody adds cases"
-        if not any(e.request.role == "tester" for e in state.dialogue) and (why := no_more_requests(state)):
-            return Extended((), note=why)
         found = self.tester.cases(state)
-        return _requested(state, found) if isinstance(found, Question) else found
+        if not isinstance(found, Question):
+            return found
+        if (why := no_more_requests(state)) is None:
+            return _requested(state, found)
+        is_again = any(e.request.role == "tester" for e in state.dialogue)
+        return Extended((), note=f"the tester's reply cannot be used, and {why}" if is_again else why)
 
     def used_up(self, state: State) -> str | None:
         """Why nothing further is decided on; what is admitted is searched all the same."""

@@ -48,6 +48,7 @@ class RoundReport:
     changes: tuple[str, ...] = ()  # against the text it goes on from, as a diff
     library: str = ""  # the library's name for its template
     gain: float | None = None  # its best over the best before it; below 1: it lost
+    analysis: str = ""  # what a model as analyst said before it was planned; nobody measured that
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,7 @@ def _round(one: Round, word: str) -> RoundReport:
         author=last.drafted.author if last is not None and last.drafted is not None else "",
         library=next((m.removeprefix(KEPT_MARK) for m in one.decision.moves if m.startswith(KEPT_MARK)), ""),
         gain=None if one.best is None else ratio(one.best - one.before),
+        analysis=one.decision.analysis,
     )
 
 

@@ -134,6 +134,7 @@ def _rounds(report: Report) -> list[str]:
         lines += ["", f"{_cell(report.chain.words)}. Delivered is what is best."]
     for r in report.rounds:
         lines += ["", f"**Round {r.number}.** {_sentence(r.reason)}", *_plan(r, report.noun)]
+        lines += _analysis(r)
         lines += [*_drafts(r, report.noun), *_changes(r)]
     lines += _talk(report)
     files = [
@@ -153,6 +154,14 @@ def _plan(r: RoundReport, noun: str) -> list[str]:
         searched = r.speedup / r.default if r.default else 0.0
         lines.append(f"By refactoring alone {r.default:.2f}×, by search {searched:.2f}× on top of that.")
     return ["", " ".join(lines)] if lines else []
+
+
+def _analysis(r: RoundReport) -> list[str]:
+    """As what it is: a model's words, which no measurement stands behind."""
+    if not r.analysis:
+        return []
+    told = [f"- {_sentence(line.removeprefix('- '))}" for line in r.analysis.splitlines()]
+    return ["", "The analyst, a model, before this round, in its own words, not measured:", "", *told]
 
 
 def _changes(r: RoundReport) -> list[str]:
