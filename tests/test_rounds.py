@@ -349,6 +349,39 @@ def test_rounds_share_the_budget(ahead: int) -> None:
     assert reasons[0] == "its share of 100 evaluations is used up"
 
 
+@pytest.mark.parametrize(
+    ("evals", "promised", "shares"),
+    [
+        (40, 2, [20, 20]),
+        (40, 1, [40]),
+        (80, 3, [40, 20, 20]),
+        (40, 8, [20, 10, 10]),
+        (15, 2, [15]),
+        (60, None, [60]),
+        (240, None, [120, 60, 60]),
+        (240, 8, [120, 60, 60]),
+        (240, 2, [120, 120]),
+    ],
+)
+def test_a_small_budget_leaves_something_for_the_rounds_that_were_promised(
+    evals: int, promised: int | None, shares: list[int]
+) -> None:
+    texts = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abcde")}
+    run = a_run(texts, Settings(evals=evals, rounds=promised), searcher=Random())
+    state = run.go()
+    assert [e.evals for e in events(run, Decided) if e.decision == "search"] == shares
+    assert len([t for t in state.asked if t.purpose == "search" and t.effort != "build"]) == evals
+
+
+def test_the_last_round_that_was_promised_may_take_the_time_that_is_left() -> None:
+    texts = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abc")}
+    run = a_run(texts, Settings(seconds=400.0, rounds=1), searcher=Random())
+    run.go()
+    (share,) = [e.seconds for e in events(run, Decided) if e.decision == "search"]
+    assert share is not None
+    assert share > 300
+
+
 def test_rounds_share_the_time() -> None:
     texts = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abc")}
     run = a_run(texts, Settings(seconds=400.0), searcher=Random())

@@ -311,11 +311,11 @@ def test_a_search_that_was_cut_can_be_asked_for_again() -> None:
         4: [plan("search")],
         5: [plan("stop")],
     }
-    run = a_run(script, settings=Settings(evals=150, rounds=4))
+    run = a_run(script, settings=Settings(evals=160, rounds=4))
     state = run.go()
     searches = [e for e in events(run, Decided) if isinstance(e, Decided) and e.decision == "search"]
-    assert [(e.candidate, e.evals) for e in searches] == [("1", 75), ("1", 75)]
-    assert state.stopped == Stopped("the budget of 150 evaluations is used up")
+    assert [(e.candidate, e.evals) for e in searches] == [("1", 80), ("1", 40), ("1", 40)]
+    assert state.stopped == Stopped("the budget of 160 evaluations is used up")
     small = a_run({1: [plan()], 2: [GOOD], 3: [plan("search")], 4: [plan("stop")]})
     small.go()
     assert "the search of template 1 has ended: every configuration has been tried; refactor or stop" in said(
@@ -340,6 +340,21 @@ def test_budgets_end_the_run_with_what_was_found(limits: dict[str, int], words: 
     state = run.go()
     assert state.stopped == Stopped(words)
     assert delivered(state).general is not None
+
+
+@pytest.mark.parametrize("roles", [("planner", "author"), ("author",)])
+def test_with_no_money_nothing_is_sent(roles: Sequence[str]) -> None:
+    run = a_run({}, roles, settings=Settings(evals=60, dollars=0.0))
+    state = run.go()
+    assert model_of(run).asked == []
+    assert state.stopped == Stopped("the budget of $0 is used up")
+
+
+def test_the_expert_needs_no_money() -> None:
+    run = a_run({}, (), settings=Settings(evals=60, dollars=0.0))
+    state = run.go()
+    assert state.stopped == Stopped("every move has been tried")
+    assert [c.status for c in state.candidates] == ["searched"]
 
 
 def test_what_nobody_tells_is_unknown() -> None:

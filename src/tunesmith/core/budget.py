@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tunesmith.core.events import Settings
+from tunesmith.core.spending import rounds_begun
 from tunesmith.core.state import State
 from tunesmith.core.strategy import is_concrete
 
@@ -38,18 +40,30 @@ def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
 
 
 LEAST_SHARE = 40  # evaluations of a search, if the budget has them
+SMALL = 4 * LEAST_SHARE  # budgets below it are shared out further, among the rounds that were promised,
+SMALLEST = 10  # down to so many: what the gate has tried by then is extra
 
 
 def share_of(state: State) -> tuple[int | None, float | None]:
-    """Evaluations and seconds for a search: half of what is left, as the next round may be the better one."""
+    """Evaluations and seconds for a search: half of what is left, as the next round may be the better one;
+    after the last round that was promised nothing would be left to spend it on."""
     settings, evals, seconds = state.settings, None, None
+    is_last = settings.rounds is not None and rounds_begun(state) >= settings.rounds
     if settings.evals is not None:
-        left = settings.evals - evaluations(state)
-        share = max(LEAST_SHARE, left // 2)
-        evals = share if left - share >= LEAST_SHARE else max(1, left)
+        left, least = settings.evals - evaluations(state), _least_share(settings)
+        share = left if is_last else max(least, left // 2)
+        evals = share if left - share >= least else max(1, left)
     if settings.seconds is not None:
-        seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at)) / 2
+        left_seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at))
+        seconds = left_seconds if is_last else left_seconds / 2
     return evals, seconds
+
+
+def _least_share(settings: Settings) -> int:
+    """What halving leaves for the last of the rounds, where a small budget is for a number of them."""
+    if settings.rounds is None or settings.evals is None or settings.evals >= SMALL:
+        return LEAST_SHARE
+    return max(SMALLEST, min(LEAST_SHARE, settings.evals >> max(0, settings.rounds - 1)))
 
 
 def exhausted_budget(state: State) -> str | None:

@@ -272,7 +272,8 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     return RunFacts(
         speedup=mean,
         success=any(not g.stays for g in gains),
-        early=state.stopped is not None and not (exhausted_budget(state) or no_more_rounds(state)),
+        early=state.stopped is not None
+        and not (exhausted_budget(state) or no_more_rounds(state, bool(state.settings.models))),
         reason=state.stopped.reason if state.stopped else "",
         judged_by=judged_by(state),
         originals=_originals(problem, state),

@@ -64,23 +64,23 @@ def rounds_begun(state: State) -> int:
     return sum(d.decision == "refactor" for d in state.decided)
 
 
-def no_more_rounds(state: State) -> str | None:
+def no_more_rounds(state: State, asks_models: bool = True) -> str | None:
     """Why no further round is begun; searches that were decided on still run."""
     rounds = state.settings.rounds
     if rounds is not None and rounds_begun(state) >= rounds:
         return f"the budget of {rounds} rounds is used up"
-    return no_more_requests(state)
+    return no_more_requests(state) if asks_models else None
 
 
 def no_more_requests(state: State) -> str | None:
     tokens, dollars = state.settings.tokens, state.settings.dollars
     if tokens is not None and tokens_used(state) >= tokens:
         return f"the budget of {tokens} tokens is used up"
-    if dollars is not None and state.dialogue:
+    if dollars is not None:
         cost = spent(state)
         if cost.replies and cost.dollars is None:
             return f"what the model costs is unknown, so the budget of ${dollars:g} cannot be kept"
-        if cost.dollars is not None and cost.dollars >= dollars:
+        if (cost.dollars or 0.0) >= dollars:
             return f"the budget of ${dollars:g} is used up"
     return None
 

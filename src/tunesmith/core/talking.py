@@ -69,7 +69,7 @@ class Talking:
         spent = exhausted_budget(state) if state.decided else None
         if spent or any(c.status == "admitted" for c in state.candidates):
             return spent
-        return no_more_rounds(state) if state.dialogue or state.decided else None
+        return no_more_rounds(state, asks_models=bool(self.conversation.models))
 
     def fault_of(self, template: Template) -> str | None:
         """Why what a model wrote may not be built."""
