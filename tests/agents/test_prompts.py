@@ -1,0 +1,132 @@
+"""What the prompts say an author may and may not write is what is accepted and refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.opencl_here import needs_opencl
+from tunesmith.agents.prompting import own_prompt
+from tunesmith.core.vetting import vet, vet_flags
+
+AUTHORS, PLANNERS = ("author", "author_rewrite", "single"), ("planner", "planner_rewrite")
+ORIGINAL = "__kernel void k(__global float *o, __global const float *x, int n) { o[0] = x[0]; }\n"
+CUDA = "__global__ void k(float *o, const float *x, int n) { o[0] = x[0]; }\n"
+
+
+def kernel(body: str, before: str = "") -> str:
+    return (
+        f"{before}\n__kernel void k(__global float *o, __global const float *x, int n)\n"
+        f"{{ int i = get_global_id(0); o[i] = x[i]; {body} }}\n"
+    )
+
+
+def function(attribute: str, name: str = "f") -> str:
+    return f"__attribute__(({attribute})) float {name}(float a) {{ return 2.0f * a; }}"
+
+
+BUILT_INS = {
+    "__builtin_prefetch": "__builtin_prefetch(x + i + 64);",
+    "__builtin_nontemporal_load": "o[i] = __builtin_nontemporal_load(x + i);",
+    "__builtin_nontemporal_store": "__builtin_nontemporal_store(vload4(i, x), (__global float4 *)o + i);",
+    "__builtin_shufflevector": "float4 v = vload4(i, x); o[i] = __builtin_shufflevector(v, v, 3, 2, 1, 0).x;",
+    "__builtin_expect": "if (__builtin_expect(i < n, 1)) o[i] = 1.0f;",
+    "__builtin_assume": "__builtin_assume(n > 0);",
+}
+ATTRIBUTES = {
+    "always_inline": ("inline " + function("always_inline"), "o[i] = f(x[i]);"),
+    "noinline": (function("noinline"), "o[i] = f(x[i]);"),
+    "aligned": (
+        "typedef struct { float a; } __attribute__((aligned(16))) S;",
+        "S s; s.a = x[i]; o[i] = s.a;",
+    ),
+    "packed": (
+        "typedef struct __attribute__((packed)) { char c; float a; } S;",
+        "S s; s.a = x[i]; o[i] = s.a;",
+    ),
+    "unused": ("", "int j __attribute__((unused)) = 1;"),
+    "const": (function("const"), "o[i] = f(x[i]);"),
+    "pure": (function("pure"), "o[i] = f(x[i]);"),
+    "overloadable": (function("overloadable"), "o[i] = f(x[i]);"),
+    "reqd_work_group_size": ("__attribute__((reqd_work_group_size(64, 1, 1)))", ""),
+    "work_group_size_hint": ("__attribute__((work_group_size_hint(64, 1, 1)))", ""),
+    "opencl_unroll_hint": (
+        "",
+        "__attribute__((opencl_unroll_hint(4))) for (int j = 0; j < 8; j++) o[j] = j;",
+    ),
+}
+ALLOWED = {name: kernel(body) for name, body in BUILT_INS.items()}
+ALLOWED |= {name: kernel(body, before) for name, (before, body) in ATTRIBUTES.items()}
+
+
+def told_of_opencl(prompt: str) -> str:
+    """The rule about OpenCL C, on one line."""
+    rule = own_prompt(prompt).split("- In OpenCL C:")[1].split("\n- ")[0]
+    return " ".join(rule.split())
+
+
+@pytest.mark.parametrize("prompt", AUTHORS)
+def test_what_authors_are_told_is_what_is_tested_here(prompt: str) -> None:
+    rule = told_of_opencl(prompt)
+    assert set(re.findall(r"__builtin_\w+", rule)) == BUILT_INS.keys()
+    attributes = rule.split("Attributes that are accepted")[1].split("Build flags")[0]
+    assert set(re.findall(r"`(\w+)`", attributes)) == ATTRIBUTES.keys()
+
+
+@pytest.mark.parametrize("prompt", PLANNERS)
+def test_planners_are_told_what_authors_can_and_cannot(prompt: str) -> None:
+    text = " ".join(own_prompt(prompt).split())
+    cannot, can = text.split("What an author cannot do")[1].split("What it can:")
+    assert all(
+        word in cannot for word in ("`#include`", "arguments", "host code", "assembler", "`##`", "header")
+    )
+    named = set(re.findall(r"__builtin_\w+|always_inline", can.split("Reason from")[0]))
+    assert named
+    assert named <= ALLOWED.keys()
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_is_named_as_allowed_passes(name: str) -> None:
+    assert name in ALLOWED[name]
+    assert vet(ALLOWED[name], ORIGINAL, "opencl") is None
+
+
+@needs_opencl
+def test_what_is_named_as_allowed_builds(tmp_path: Path) -> None:
+    import pyopencl
+
+    device = pyopencl.get_platforms()[0].get_devices()[0]
+    if "Portable Computing Language" not in device.platform.name:
+        pytest.skip("built-ins are those of PoCL's compiler")
+    context = pyopencl.Context([device])
+    for text in ALLOWED.values():
+        pyopencl.Program(context, text).build(cache_dir=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (kernel("", "#define JOIN(a, b) a##b"), "## is not allowed"),
+        (kernel('__asm__("nop");'), "has no assembler"),
+        (kernel("", "float far(float a);"), "far is declared and not defined"),
+        (kernel("", "#include <math.h>"), "is not among the original's"),
+        (kernel("", "__attribute__((constructor)) void f(void) { }"), "constructor"),
+        (kernel("", '__attribute__((section("x"))) void f(void) { }'), "section"),
+        (kernel("", "int main() { return 0; }"), "host code"),
+    ],
+)
+def test_what_is_named_as_forbidden_in_opencl_is_refused(text: str, words: str) -> None:
+    assert words in (vet(text, ORIGINAL, "opencl") or "")
+
+
+def test_flags_and_assembler_are_as_the_prompts_say() -> None:
+    assert vet_flags(["-cl-fast-relaxed-math"], "opencl") is None
+    assert vet_flags(["-O3"], "opencl") is not None
+    inside = '__device__ void f() { asm volatile("{ .reg .b32 r; mov.u32 r, 1; }"); }\n'
+    assert vet(CUDA + inside, CUDA, "cuda") is None
+    assert "outside of a function" in (vet(f'{CUDA}asm(".globl f");\n', CUDA, "cuda") or "")
+    assert "directive .section" in (
+        vet(f"{CUDA}{inside.replace('mov', '.section x; mov')}", CUDA, "cuda") or ""
+    )
