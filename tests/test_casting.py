@@ -121,6 +121,13 @@ def test_prompts_that_nobody_would_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"it has plannner\.md"):
         casting.prompts_for("mailbox", str(tmp_path))
     (tmp_path / "single.md").write_text("Of another strategy.")
+    notes: list[str] = []
+    casting.prompts_for("mailbox", str(tmp_path), note=notes.append)
+    assert len(notes) == 1
+    assert notes[0].startswith("--prompts: nobody reads plannner.md; what is read is analyst.md, author.md, ")
+    (tmp_path / "plannner.md").unlink()
+    casting.prompts_for("mailbox", str(tmp_path), note=notes.append)
+    assert len(notes) == 1, "nothing is said of what is another strategy's"
     assert casting.prompts_for("mailbox", str(tmp_path))["planner"] == own_prompt("planner")
     (tmp_path / "planner.md").write_text(" \n")
     with pytest.raises(BadInput, match="this file is empty") as refused:

@@ -45,8 +45,11 @@ class Cast:
     kept: Kept | None = None  # a template of the library that the run begins from
 
 
-def prompts_for(spec: str, folder: str, strategy: str = "template") -> dict[Role, str]:
-    """The words for each role that a model plays: the user's own where there is such a file, else ours."""
+def prompts_for(
+    spec: str, folder: str, strategy: str = "template", note: Callable[[str], None] = lambda _text: None
+) -> dict[Role, str]:
+    """The words for each role that a model plays: the user's own where there is such a file, else ours. What
+    lies beside these and is not read is noted."""
     from tunesmith.agents.prompting import own_prompt
 
     own, names = Path(folder), {role: prompt_name(role, strategy) for role in roles_of(strategy)}
@@ -56,7 +59,9 @@ def prompts_for(spec: str, folder: str, strategy: str = "template") -> dict[Role
             hint=f"it may hold {', '.join(f'{name}.md' for name in names.values())}",
         )
     if folder:
-        _refuse_unread(own)
+        known, unread = _prompt_files(own)
+        if unread:
+            note(f"--prompts: nobody reads {', '.join(unread)}; what is read is {', '.join(known)}")
     found: dict[Role, str] = {}
     for role in played(spec, strategy):
         file = own / f"{names[role]}.md"
@@ -73,8 +78,9 @@ def prompts_for(spec: str, folder: str, strategy: str = "template") -> dict[Role
     return found
 
 
-def _refuse_unread(folder: Path) -> None:
-    """A folder whose files nobody would read; it may hold those of all strategies, and others beside them."""
+def _prompt_files(folder: Path) -> tuple[list[str], list[str]]:
+    """What is read, in any strategy, and what lies in the folder beside that; BadInput where nothing there is
+    read."""
     known = sorted({f"{prompt_name(role, s)}.md" for s in STRATEGIES for role in roles_of(s)})
     there = [file.name for file in folder.glob("*.md")]
     if not set(there) & set(known):
@@ -84,6 +90,7 @@ def _refuse_unread(folder: Path) -> None:
             where=str(folder),
             hint="name the files so, or leave --prompts out",
         )
+    return known, sorted(set(there) - set(known))
 
 
 def prepare(spec: str, strategy: str = "template") -> None:

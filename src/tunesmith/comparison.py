@@ -7,7 +7,7 @@ DIR/compare.md, compare-data.json, plots/   what they say together, written when
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def start(
     arms = comparing.parse_arms(strategies)
     loaded = [load_problem(path) for path in problems]
     texts = [all_texts(*one) for one in loaded]
-    prompts = _prompts(config.prompts)
+    prompts = _prompts(config.prompts, listener.note)
     _check(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
     names = comparing.folder_names([problem.name for problem, _ in loaded])
     planned = tuple(
@@ -168,11 +168,11 @@ def _plan(
     )
 
 
-def _prompts(folder: str) -> dict[str, str]:
+def _prompts(folder: str, note: Callable[[str], None]) -> dict[str, str]:
     """The user's own, as they are now: all arms and repeats are told the same."""
     if not folder:
         return {}
-    casting.prompts_for("", folder)  # which refuses what is no folder
+    casting.prompts_for("", folder, note=note)  # which refuses what is no folder
     return {file.name: read_text(file) for file in sorted(Path(folder).glob("*.md"))}
 
 

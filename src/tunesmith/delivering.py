@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.core.candidates import Templates
+from tunesmith.core.candidates import Templates, draft_name
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report, build_report, delivered_templates
-from tunesmith.core.so_far import so_far, so_far_name
+from tunesmith.core.so_far import SoFar, so_far, so_far_name
 from tunesmith.core.state import State, fold
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
@@ -54,13 +54,17 @@ def with_place(folder: RunFolder, problem: Problem, built: Report) -> Report:
     found = built.so_far
     if found is None:
         return built
-    name = so_far_name(problem)
+    name = _so_far_name(problem, found)
     file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
     return replace(built, so_far=replace(found, file=file))
 
 
 def keep_so_far(folder: RunFolder, problem: Problem, state: State) -> None:
-    """The best template that has passed the gate, as a file of its own: a run that stops may stay so."""
-    found = so_far(problem, state)
-    if found is not None and found.status != "drafted":
-        folder.write(so_far_name(problem), folder.get(found.digest))
+    """The best template, as a file of its own: a run that stops may stay so."""
+    if (found := so_far(problem, state)) is not None:
+        folder.write(_so_far_name(problem, found), folder.get(found.digest))
+
+
+def _so_far_name(problem: Problem, found: SoFar) -> str:
+    """That of the file which a finished run delivers; of a draft, which no gate has seen, its own."""
+    return draft_name(problem, found.template) if found.status == "drafted" else so_far_name(problem)

@@ -49,7 +49,7 @@ from tunesmith.core.state import State
 from tunesmith.core.strategy import is_concrete, noun
 from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.told import RoundReport
-from tunesmith.core.untrusted import plain
+from tunesmith.core.untrusted import cut, plain
 
 LONGEST_LINE = 300  # characters of what others say
 SHOWN = 4  # configurations of a kind, on a line
@@ -303,7 +303,7 @@ def _what(r: RoundReport, report: Report) -> str:
 def _first_line(text: str) -> str:
     """Of what a model, a compiler or a kernel says: it has no second line of ours to write."""
     line = (text.strip().splitlines() or ["no reason given"])[0]
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
+    return cut(line, LONGEST_LINE)
 
 
 def _survey_table(survey: SurveyReport) -> Table:

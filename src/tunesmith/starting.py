@@ -68,7 +68,7 @@ def begin(
 ) -> Finished:
     """`priors`: what is known of templates like it, for the device that is chosen."""
     problem, template = subject.problem, subject.template
-    prompts = _prompts(config, template)
+    prompts = _prompts(config, template, listener.note)
     spec = registry.backend_for(problem.kernel.language, config.backend)
     registry.searcher(config.search)
     with temporary_scratch() as scratch:
@@ -112,7 +112,7 @@ def begin(
     return execute(folder, config, listener, here)
 
 
-def _prompts(config: RunConfig, template: Template | None) -> dict[Role, str]:
+def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
     strategies.check(config, template is not None)
     if config.model and template is not None:
         raise BadInput(
@@ -120,7 +120,7 @@ def _prompts(config: RunConfig, template: Template | None) -> dict[Role, str]:
             hint="leave out --template or --model",
         )
     casting.prepare(config.model, config.strategy)
-    return casting.prompts_for(config.model, config.prompts, config.strategy)
+    return casting.prompts_for(config.model, config.prompts, config.strategy, note)
 
 
 def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:

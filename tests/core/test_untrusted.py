@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.core.untrusted import escaped_json, plain
+from tunesmith.core.untrusted import cut, escaped_json, plain
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
@@ -44,6 +44,11 @@ def test_nothing_that_acts_is_left(text: str) -> None:
     assert "\x1b" not in left
     assert plain(left) == left
     left.encode()
+
+
+@pytest.mark.parametrize(("text", "shown"), [("abcd", "abcd"), ("abcde", "abc…"), ("", "")])
+def test_what_is_cut_says_so(text: str, shown: str) -> None:
+    assert cut(text, 4) == shown
 
 
 @given(st.text())

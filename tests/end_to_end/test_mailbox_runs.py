@@ -169,6 +169,7 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
         in elsewhere.out
     )
     (kept,) = [line for line in elsewhere.out.splitlines() if line.startswith("template so far")]
+    assert kept.split()[-1] == "run/template-1.fake"
     assert (tmp_path / kept.split()[-1]).read_text().startswith("// /// tunesmith")
     file_.write_text(file_.read_text().replace('"driver":"2"', '"driver":"1"', 1))
     here = tunesmith(tmp_path, "resume", "run", "--no-wait")

@@ -97,6 +97,13 @@ def test_what_is_no_reply_is_told_and_the_key_is_not(answer: Answer, said: str, 
     assert KEY not in found.reason
 
 
+def test_no_part_of_the_key_is_left_where_words_are_cut() -> None:
+    found = ask(Answer(f"{KEY} " * 200, status=401))
+    assert isinstance(found, NoReply)
+    assert found.reason.endswith("…")
+    assert KEY[: len(KEY) // 2] not in found.reason
+
+
 def test_how_long_to_wait_is_passed_on() -> None:
     found = ask(Answer("slow down", status=429, headers=(("Retry-After", "7"),)))
     assert isinstance(found, NoReply)

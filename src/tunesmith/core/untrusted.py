@@ -19,6 +19,11 @@ def plain(text: str) -> str:
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def cut(text: str, most: int) -> str:
+    """At most so many characters; where any are left out, a mark says so."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def escaped_json(text: str) -> str:
     """The same JSON with what a terminal acts upon spelt out; it can only stand inside strings."""
     return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

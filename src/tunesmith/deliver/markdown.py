@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.core.untrusted import plain
+from tunesmith.core.untrusted import cut, plain
 
 _HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
 
@@ -13,8 +13,7 @@ _LONGEST = 4000  # characters of what is told in full
 def cell(text: str, most: int = 300) -> str:
     """What compilers, kernels and drivers say is not ours: one line, nothing Markdown or HTML acts upon."""
     line = " ".join(plain(text).split())
-    shown = line if len(line) <= most else f"{line[: most - 1]}…"
-    return "".join(_HARMLESS.get(letter, letter) for letter in shown)
+    return "".join(_HARMLESS.get(letter, letter) for letter in cut(line, most))
 
 
 def sentence(text: str) -> str:

@@ -11,6 +11,7 @@ from tunesmith.core.candidates import TemplateOf
 from tunesmith.core.choose import Choice
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
+from tunesmith.core.expr.nodes import Arithmetic, Compare, Logic, Name, Node, Num, unparse
 from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original, plain_name
@@ -146,8 +147,20 @@ def _domain(contract: Contract, variant: Variant, device: Device) -> str:
         if any(name.startswith("resources.") for name in bound.names):
             continue  # the build has told, and this one was allowed
         if bound.names or not bound.holds({}):
-            parts.append(f"({bound.text})")
-    return " and ".join(parts + _launchable(variant, device))
+            parts += [f"({unparse(node)})" for node in _uncertain(bound.tree, contract)]
+    return " and ".join(dict.fromkeys(parts + _launchable(variant, device)))
+
+
+def _uncertain(node: Node, contract: Contract) -> list[Node]:
+    """What of a condition the contract does not promise already, as rows % 1 == 0."""
+    match node:
+        case Logic("and", operands):
+            return [left for operand in operands for left in _uncertain(operand, contract)]
+        case Compare(Arithmetic("%", Name(size), Num(step)), (("==", Num(0)),)) if step > 0:
+            rule = next((rule for rule in contract.sizes if rule.name == size), None)
+            known = (rule.one_of or (rule.multiple_of,)) if rule is not None else ()
+            return [] if known and all(value % step == 0 for value in known) else [node]
+    return [node]
 
 
 def _launchable(variant: Variant, device: Device) -> list[str]:

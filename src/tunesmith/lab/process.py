@@ -16,6 +16,7 @@ from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.frames import frame_parts, read_frame
 from tunesmith.core.messages import REPLY_TYPES, Failed, Reply, Request
+from tunesmith.core.untrusted import cut
 
 STDERR_KEPT = 1 << 16
 
@@ -185,4 +186,4 @@ class WorkerProcess:
             how = otherwise
         self.kill()
         last_words = self._stderr.decode(errors="replace").strip().splitlines()[-8:]
-        return "; ".join([how, *(line.strip()[:300] for line in last_words)])
+        return "; ".join([how, *(cut(line.strip(), 300) for line in last_words)])

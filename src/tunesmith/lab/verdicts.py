@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
+from tunesmith.core.untrusted import cut
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Verdict:
     @property
     def first_line(self) -> str:
         """Of a compiler's or a kernel's words as much as stands in a sentence."""
-        return (self.detail.strip().splitlines() or ["no reason given"])[0][:300]
+        return cut((self.detail.strip().splitlines() or ["no reason given"])[0], 300)
 
 
 RIGHT = Verdict(Status.OK)

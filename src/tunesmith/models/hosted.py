@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tunesmith.core.dialogue import LONGEST, Message, NoReply, Pending, Reply, Request, Usage
 from tunesmith.core.errors import BadInput
+from tunesmith.core.untrusted import cut
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -104,10 +105,10 @@ class Hosted:
         return OpenAIChatModel(self.model, provider=OpenAIProvider(openai_client=client))
 
     def _said(self, error: BaseException) -> str:
-        text = " ".join(str(error).split())[:300] or type(error).__name__
-        if self._key:
+        text = " ".join(str(error).split()) or type(error).__name__
+        if self._key:  # before anything is cut, which could leave a part of it
             text = text.replace(self._key, "…")
-        return f"{self.name}: {text}"
+        return f"{self.name}: {cut(text, 300)}"
 
 
 def _status(error: BaseException) -> int | None:
