@@ -150,6 +150,15 @@ def test_an_analysis_that_cannot_be_read_goes_back_once() -> None:
     assert roles_of(silent) == ["analyst", "planner"], "who does not answer is not asked again"
 
 
+@pytest.mark.parametrize(("dollars", "asked"), [(0.0, 0), (0.5, 1)])
+def test_the_expert_goes_on_where_an_analyst_costs_too_much(dollars: float, asked: int) -> None:
+    run = an_advised_run({1: ["Slow."]}, "analyst", settings=Settings(evals=60, dollars=dollars))
+    state = run.go()
+    assert len(model_of(run).asked) == asked
+    assert state.stopped == Stopped("every move has been tried")
+    assert [c.status for c in state.candidates] == ["searched"]
+
+
 # -- the tester ------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from tunesmith.core.dialogue import Exchange, Question, Request
 from tunesmith.core.events import Decided
 from tunesmith.core.ports import Planner
 from tunesmith.core.problem import Problem
+from tunesmith.core.spending import no_more_requests
 from tunesmith.core.state import State
 
 MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of its lines that are passed on: the first
@@ -28,8 +29,9 @@ class ModelAnalyst:
     prompt: str
 
     def question(self, state: State) -> Question | None:
-        """Once in a turn, before anything is decided; once more where its reply cannot be read."""
-        if state.baseline is None:
+        """Once in a turn, before anything is decided; once more where its reply cannot be read. None also
+        where the budget has nothing left for it."""
+        if state.baseline is None or no_more_requests(state) is not None:
             return None
         said = state.this_turn("analyst")
         if not said:

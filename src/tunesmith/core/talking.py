@@ -69,7 +69,9 @@ class Talking:
         spent = exhausted_budget(state) if state.decided else None
         if spent or any(c.status == "admitted" for c in state.candidates):
             return spent
-        return no_more_rounds(state, asks_models=bool(self.conversation.models))
+        # Who only tests or analyses can be done without.
+        asks_models = any(role not in ("tester", "analyst") for role in self.conversation.models)
+        return no_more_rounds(state, asks_models)
 
     def fault_of(self, template: Template) -> str | None:
         """Why what a model wrote may not be built."""
