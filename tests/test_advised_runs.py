@@ -86,7 +86,9 @@ def test_planner_author_and_report_read_the_analyst() -> None:
     assert delivered(state).general is not None
     written = report_markdown(build_report(PROBLEM, state))
     assert "The analyst, a model, before this round, in its own words, not measured:" in written
-    assert "- Bound: &lt;b&gt;loads&lt;/b&gt;.\n- the memory is slow.\n- Advice: wider loads.\n" in written
+    assert (
+        "> - Bound: &lt;b&gt;loads&lt;/b&gt;.\n> - the memory is slow.\n> - Advice: wider loads.\n" in written
+    )
     assert "<b>" not in written
 
 

@@ -160,7 +160,7 @@ def _analysis(r: RoundReport) -> list[str]:
     """As what it is: a model's words, which no measurement stands behind."""
     if not r.analysis:
         return []
-    told = [f"- {_sentence(line.removeprefix('- '))}" for line in r.analysis.splitlines()]
+    told = [f"> - {_sentence(line.removeprefix('- '))}" for line in r.analysis.splitlines()]
     return ["", "The analyst, a model, before this round, in its own words, not measured:", "", *told]
 
 
