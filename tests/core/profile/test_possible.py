@@ -40,6 +40,8 @@ def test_more_bytes_take_no_less_time() -> None:
 def test_reads_take_no_longer_than_copies_also_of_other_sizes() -> None:
     found = possible(Ceilings(copy=points([1e-5, 2e-5]), read=points([5e-5, 1e-5])))
     assert [p.seconds for p in found.read] == [1e-5, 1e-5]
+    rounded = possible(Ceilings(copy=points([8.3741e-05, 0.000480268]), read=points([1e-5, 1e-3])))
+    assert rounded.read[1].seconds == 0.000480268  # not by a line that ends a rounding above it
     between = Ceilings(copy=points([1e-5, 4e-5]), read=(Point(5 * MIB // 2, 9e-5),))
     assert possible(between).read[0].seconds == pytest.approx(2.5e-5)
 

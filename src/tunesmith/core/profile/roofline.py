@@ -159,7 +159,9 @@ def seconds_for(points: Sequence[Point], nbytes: int) -> float | None:
     if nbytes <= known[0].bytes:
         return known[0].seconds
     for low, high in pairwise(known):
-        if nbytes <= high.bytes:
-            share = (nbytes - low.bytes) / (high.bytes - low.bytes) if high.bytes > low.bytes else 1.0
+        if nbytes == high.bytes:
+            return high.seconds  # which the line below may miss by a rounding
+        if nbytes < high.bytes:
+            share = (nbytes - low.bytes) / (high.bytes - low.bytes)
             return low.seconds + (high.seconds - low.seconds) * share
     return known[-1].seconds * nbytes / known[-1].bytes
