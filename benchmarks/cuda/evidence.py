@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -86,3 +86,9 @@ def read(out: Path, name: str) -> dict[str, Any] | None:
     """What an earlier part has written, None where it has not run."""
     path = out / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def share_of_copy(row: Mapping[str, Any], copies: Mapping[str, Any]) -> float | None:
+    """The time a plain copy of the same bytes takes, over the kernel's."""
+    copy = copies.get(str(row.get("bytes")))
+    return 1e6 * copy["seconds"] / row["tuned_us"] if copy else None

@@ -12,16 +12,16 @@ instead of made. Figures go to DIR/expert.json, those of earlier calls for other
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
+from benchmarks.cuda.asking import Failed, ask
+from benchmarks.cuda.tuning import new_run
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.plan import necessary_traffic
 from tunesmith.problems import load_problem
@@ -46,38 +46,23 @@ def names(problems: Path) -> list[str]:
     return sorted(p.parent.name for p in problems.glob("*/problem.toml") if (p.parent / "kernel.cu").exists())
 
 
-def ran(words: Sequence[str], within: float | None) -> dict[str, Any]:
-    """The report of a command as JSON, or {"failed": its words}."""
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "tunesmith", *words, "--json"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=within,
-        )
-    except subprocess.TimeoutExpired:
-        return {"failed": f"not finished after {within:.0f} s"}
-    if ended.returncode != 0:
-        said = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
-        return {"failed": (said or ended.stderr.strip().splitlines() or ["no word"])[-1][:400]}
-    report: dict[str, Any] = json.loads(ended.stdout)
-    return report
+def in_words(error: Failed | subprocess.TimeoutExpired) -> str:
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"not finished after {error.timeout:.0f} s"
+    said = [line for line in error.stderr.splitlines() if line.startswith("error: ")]
+    return (said or error.stderr.strip().splitlines() or ["no word"])[-1][:400]
 
 
 def figures(report: Told, problem: Path, wall: float | None) -> dict[str, Any]:
     """What is kept of a report: the speed-ups, the bounds and the story in a line a round."""
-    if "failed" in report:
-        return {"failed": report["failed"], "wall_s": wall}
-    read, _ = load_problem(problem)
+    loaded, _ = load_problem(problem)
     bounds = {bound["workload"]: bound for bound in report["bounds"]}
     rows = []
     for row in report["workloads"]:
         bound = bounds.get(row["name"], {})
         rows.append(
             {key: row[key] for key in ("name", "weight", "baseline_us", "tuned_us", "speedup", "interval")}
-            | {"bytes": necessary_traffic(read, row["sizes"]), "config": row["config"]}
+            | {"bytes": necessary_traffic(loaded, row["sizes"]), "config": row["config"]}
             | {
                 key: bound.get(key)
                 for key in ("ceiling", "bound", "distance", "tuned_bound", "tuned_distance")
@@ -100,13 +85,21 @@ def figures(report: Told, problem: Path, wall: float | None) -> dict[str, Any]:
 
 
 def made(problem: Path, out: Path, evals: int | None, within: float | None) -> dict[str, Any]:
-    if (out / "journal.jsonl").exists():
-        shutil.rmtree(out)
     more = ["--evals", str(evals)] if evals else []
-    words = ["tune", str(problem), "--seed", "1", "--no-prior", "--no-cache", "--no-library"]
+    words = ["tune", str(problem), "--seed", "1", "--no-prior", *more]
     before = time.perf_counter()
-    report = ran([*words, *more, "--out", str(out)], within)
-    return figures(report, problem, round(time.perf_counter() - before, 1))
+    try:
+        report, wall = new_run(words, out, within=within)
+    except (Failed, subprocess.TimeoutExpired) as error:
+        return {"failed": in_words(error), "wall_s": round(time.perf_counter() - before, 1)}
+    return figures(report, problem, round(wall, 1))
+
+
+def read(problem: Path, run: Path) -> dict[str, Any]:
+    try:
+        return figures(ask(["report", str(run)]), problem, None)
+    except Failed as error:
+        return {"failed": in_words(error), "wall_s": None}
 
 
 def show(name: str, found: Told) -> None:
@@ -135,14 +128,14 @@ def main() -> int:
     known: dict[str, Any] = (evidence.read(arguments.out, "expert") or {}).get("expert", {})
     for name in arguments.names or there:
         problem = arguments.problems / name
+        if arguments.runs is not None and not (arguments.runs / name / "journal.jsonl").exists():
+            continue
         try:
             if arguments.runs is None:
                 out = arguments.out / "expert-runs" / name
                 found = made(problem, out, arguments.evals, arguments.within)
-            elif not (arguments.runs / name / "journal.jsonl").exists():
-                continue
             else:
-                found = figures(ran(["report", str(arguments.runs / name)], None), problem, None)
+                found = read(problem, arguments.runs / name)
         except TunesmithError as error:
             found = {"failed": str(error), "wall_s": None}
         known.setdefault(key, {})[name] = found

@@ -11,31 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
+from benchmarks.cuda.asking import ask
 
 FIXTURES = evidence.ROOT / "tests" / "fixtures" / "bad_cuda"
 
 
 def profile(folder: Path, out: Path, workload: str, *more: str) -> dict[str, Any]:
-    words = ["profile", str(folder), "--workload", workload, "--out", str(out), "--json", *more]
-    ended = subprocess.run(
-        [sys.executable, "-m", "tunesmith", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode != 0:
-        raise SystemExit(
-            f"tunesmith profile {folder.name} ended with {ended.returncode}:\n{ended.stderr[-4000:]}"
-        )
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    words = ["profile", str(folder), "--workload", workload, "--out", str(out), *more]
+    return ask(words)
 
 
 def first_workload(folder: Path) -> str:

@@ -12,33 +12,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
+from benchmarks.cuda.asking import ask
 
 Told = Mapping[str, Any]
 
 
 def profile(run: Path, out: Path) -> dict[str, Any]:
     out.mkdir(parents=True, exist_ok=True)
-    words = ["profile", str(run), "--out", str(out), "--json"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "tunesmith", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode != 0:
-        raise SystemExit(
-            f"tunesmith profile {run.name} ended with {ended.returncode}:\n{ended.stderr[-4000:]}"
-        )
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    return ask(["profile", str(run), "--out", str(out)])
 
 
 def figures(page: Told) -> dict[str, Any]:

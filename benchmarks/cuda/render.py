@@ -46,12 +46,6 @@ kernel, the speed-up counts from the published time.
 Told = Mapping[str, Any]
 
 
-def share_of_copy(row: Told, copies: Told) -> float | None:
-    """The time a plain copy of the same bytes takes, over the kernel's."""
-    copy = copies.get(str(row.get("bytes")))
-    return 1e6 * copy["seconds"] / row["tuned_us"] if copy else None
-
-
 def honest_mean(found: Told, published: Told) -> float:
     """The geometric mean of the speed-ups, each from the published time where our baseline is slower."""
     rows = found["workloads"]
@@ -93,7 +87,7 @@ def _example(found: Told, copies: Told) -> list[str]:
         )
         cells = [r["name"], md.us(r["published_us"]), md.us(r["baseline_us"]), ratio, md.us(r["tuned_us"])]
         cells += [md.times(r["speedup"]), interval, md.times(r["honest_speedup"])]
-        rows.append([*cells, md.percent(share_of_copy(r, copies)), md.config(r["config"])])
+        rows.append([*cells, md.percent(evidence.share_of_copy(r, copies)), md.config(r["config"])])
     return md.table(head, rows)
 
 
@@ -150,7 +144,7 @@ def throughput(all_: Mapping[str, Told | None]) -> list[str]:
     published = published_times(all_["examples"], FLAGSHIP)
     for r in told["runs"]:
         largest = max(r["workloads"], key=lambda w: w["bytes"])
-        shares.append(share_of_copy(largest, copies))
+        shares.append(evidence.share_of_copy(largest, copies))
         s = {part: f"{seconds:.2f} s" for part, seconds in r["seconds"].items()}
         cells = [str(r["seed"]), str(r["tried"]), s["search"], f"{r['wall_s']:.2f} s", s["start"]]
         cells += [s["original"], s["finalists"], s["verification"], md.percent(r["busy_share"])]

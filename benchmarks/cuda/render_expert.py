@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
 from benchmarks.cuda.expert import BEHIND_HAND, COPY_SHARE, RUN_S, TARGETS
 from tunesmith.core.stats import geometric_mean
@@ -46,9 +47,7 @@ def at_floors(rows: Iterable[Told]) -> float | None:
 
 
 def copy_share(rows: Iterable[Told], copies: Told) -> float | None:
-    largest = max(rows, key=lambda row: row["bytes"])
-    copy = copies.get(str(largest["bytes"]))
-    return 1e6 * copy["seconds"] / largest["tuned_us"] if copy else None
+    return evidence.share_of_copy(max(rows, key=lambda row: row["bytes"]), copies)
 
 
 def _examples(found: Mapping[str, Told], hand: Told, copies: Told) -> list[str]:

@@ -29,14 +29,13 @@ def figures(tuned: Tuned, copies: dict[str, Any]) -> dict[str, Any]:
         row["bytes"] = necessary_traffic(problem, row["sizes"])
     pairs = found["timed_pairs"]
     largest = max(found["workloads"], key=lambda row: row["bytes"])
-    copy = copies.get(str(largest["bytes"]))
     return {
         **found,
         "pairs": pairs,
         "search_s_per_pair": found["seconds"]["search"] / pairs,
         "wall_s_per_pair": found["wall_s"] / pairs,
         "largest": largest["name"],
-        "copy_share": 1e6 * copy["seconds"] / largest["tuned_us"] if copy else None,
+        "copy_share": evidence.share_of_copy(largest, copies),
     }
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cuda.asking import ask
 from benchmarks.cuda.journals import Run, read_run, summary
 
 
@@ -55,17 +53,20 @@ def retune(
     return _ran(["retune", str(target), "--seed", str(seed), *more], out, environment)
 
 
-def _ran(words: Sequence[str], out: Path, environment: Mapping[str, str] | None) -> Tuned:
+def new_run(
+    words: Sequence[str],
+    out: Path,
+    environment: Mapping[str, str] | None = None,
+    within: float | None = None,
+) -> tuple[dict[str, Any], float]:
+    """The report of a run in a folder of its own, and the seconds it took; what was there before goes."""
     if (out / "journal.jsonl").exists():
         shutil.rmtree(out)
-    own = ["--out", str(out), "--no-cache", "--no-library", "--json"]
-    command = [sys.executable, "-m", "tunesmith", *words, *own]
     before = time.perf_counter()
-    ended = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
-    )
-    wall = time.perf_counter() - before
-    if ended.returncode != 0:
-        why = ended.stderr[-4000:]
-        raise SystemExit(f"tunesmith {' '.join(words)} ended with {ended.returncode}:\n{why}")
-    return Tuned(read_run(out), json.loads(ended.stdout), wall)
+    report = ask([*words, "--out", str(out), "--no-cache", "--no-library"], environment, within)
+    return report, time.perf_counter() - before
+
+
+def _ran(words: Sequence[str], out: Path, environment: Mapping[str, str] | None) -> Tuned:
+    report, wall = new_run(words, out, environment)
+    return Tuned(read_run(out), report, wall)
