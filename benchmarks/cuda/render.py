@@ -3,9 +3,8 @@
     python -m benchmarks.cuda.render DIR [--notes FILE] > docs/results.md
 
 Every sentence that says "reached" or "fell short" is computed from the figures. FILE is JSON, {section:
-text}: what only a person can add, such as why a bound was not reached; sections are examples, expert,
-floors, throughput, kernel_tuner, truth, retune, tenth, seeds, faults, occupancy and hostile. A part that was
-not measured says so.
+text}: what only a person can add, such as why a bound was not reached; sections are those of SECTIONS. A part
+that was not measured says so.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
 from benchmarks.cuda.examples import WITHIN as BASELINE_WITHIN
 from benchmarks.cuda.examples import against_published
+from benchmarks.cuda.render_agents import agents, strategies
 from benchmarks.cuda.render_expert import expert
 from benchmarks.cuda.render_profiles import faults, floors, occupancy
 from benchmarks.cuda.render_retune import retune
@@ -32,7 +32,19 @@ from tunesmith.core.stats import geometric_mean
 FLAGSHIP = "silu_and_mul"
 CONFIGURATIONS, SEARCH_S, RUN_S = 100, 10.0, 60.0
 MEAN, COPY_SHARE, FASTER, HOSTILE = 8.0, 0.95, 6.0, 40
-SECTIONS = ("examples", "expert", "floors", "throughput", "kernel_tuner", "truth", "retune", "tenth", "seeds")
+SECTIONS = (
+    "examples",
+    "expert",
+    "agents",
+    "strategies",
+    "floors",
+    "throughput",
+    "kernel_tuner",
+    "truth",
+    "retune",
+    "tenth",
+    "seeds",
+)
 SECTIONS += ("faults", "occupancy", "hostile")
 
 INTRODUCTION = """\
@@ -283,6 +295,8 @@ def page(all_: Mapping[str, Told | None], notes: Mapping[str, str]) -> str:
     titles = (
         "Examples",
         "The built-in expert",
+        "Templates by a language model",
+        "Strategies compared",
         "Bounds and floors",
         f"Throughput: {FLAGSHIP}",
         "Against Kernel Tuner",
@@ -294,8 +308,8 @@ def page(all_: Mapping[str, Told | None], notes: Mapping[str, str]) -> str:
         "Occupancy",
         "Hostile kernels",
     )
-    makers = (examples, expert, floors, throughput, kernel_tuner, truth, retune, tenth, seeds)
-    makers += (faults, occupancy, hostile)
+    makers = (examples, expert, agents, strategies, floors, throughput, kernel_tuner, truth, retune)
+    makers += (tenth, seeds, faults, occupancy, hostile)
     for key, title, make in zip(SECTIONS, titles, makers, strict=True):
         lines += [f"## {title}", "", *make(all_)]
         if key in notes:
@@ -309,7 +323,7 @@ def main() -> int:
     options.add_argument("--notes", type=Path, help="JSON: what to add to which section")
     arguments = options.parse_args()
     names = ("examples", "copy_rate", "throughput", "kernel_tuner_arm", "truth", "hostile")
-    names += ("expert", "floors", "faults", "occupancy", "retune", "tenth", "seeds")
+    names += ("expert", "agents", "floors", "faults", "occupancy", "retune", "tenth", "seeds")
     notes = json.loads(arguments.notes.read_text(encoding="utf-8")) if arguments.notes else {}
     sys.stdout.write(page({name: evidence.read(arguments.out, name) for name in names}, notes))
     return 0

@@ -85,7 +85,7 @@ class Work:
         if not begun(path):
             return RunResult(item, "not begun")
         try:
-            state, facts = _journal(path)
+            state, facts = journal_facts(path)
         except TunesmithError as error:  # told again, with its exit code, when the run is resumed
             return RunResult(item, "stopped", str(error))
         done = state.stopped is not None and (path / "report.json").exists()
@@ -104,12 +104,12 @@ class Work:
         self.errors.pop(item, None)
         error = self._trouble(item, path)
         if error is None:
-            return RunResult(item, "finished", facts=_journal(path)[1])
+            return RunResult(item, "finished", facts=journal_facts(path)[1])
         self.errors[item] = error
         known = None
         if begun(path):
             try:
-                known = _journal(path)[1]
+                known = journal_facts(path)[1]
             except TunesmithError:
                 known = None  # the trouble is that there is nothing to be read
         if isinstance(error, WaitingForModel):
@@ -200,7 +200,7 @@ class Work:
         return found
 
 
-def _journal(path: Path) -> tuple[State, RunFacts]:
+def journal_facts(path: Path) -> tuple[State, RunFacts]:
     folder = RunFolder.open(path)
     state = fold(folder.journal().read())
     templates = templates_of(folder, state)

@@ -11,7 +11,7 @@ from tunesmith.deliver.markdown import cell as safe
 
 UNKNOWN = "unknown"
 MARKDOWN, DATA, PLOTS, RUNS = "compare.md", "compare-data.json", "plots", "runs"
-_SPEEDUPS, _ROUNDS = "speed-ups.svg", "gain-per-round.svg"
+SPEEDUPS, ROUNDS = "speed-ups.svg", "gain-per-round.svg"
 _TERMS = {
     "Speed-up": "of a run: the original's time over the winner's, by the verification (rebuilt in a fresh "
     "process, timed in alternation with the original), as the weighted geometric mean over the problem's "
@@ -43,31 +43,31 @@ def comparison_json(found: Comparison) -> bytes:
 
 
 def comparison_plots(found: Comparison) -> dict[str, bytes]:
-    return {_SPEEDUPS: speedups_svg(found), _ROUNDS: rounds_svg(found)}
+    return {SPEEDUPS: speedups_svg(found), ROUNDS: rounds_svg(found)}
 
 
 def comparison_markdown(found: Comparison) -> str:
-    lines = [f"# Comparison: {listed(found.plan.arms)}", "", *_what(found)]
-    lines += [
-        "",
-        "## Result",
-        "",
-        *_results(found),
-        *_contrasts(found),
-        "",
-        f"![Speed-ups of all runs]({PLOTS}/{_SPEEDUPS})",
-    ]
-    lines += ["", "## What this does and does not show", ""]
-    lines += [f"- {safe_long(text)}" for text in limits(found)]
-    lines += ["", "## What it cost", "", *_expenses(found)]
-    lines += ["", "## Gain per round", "", *_rounds(found), "", f"![Gain per round]({PLOTS}/{_ROUNDS})"]
-    lines += ["", "## Where the gain comes from", "", *_attribution(found)]
-    lines += ["", "## Every run", "", *_runs(found)]
-    lines += ["", "## What the words mean", "", *(f"- **{word}**: {text}" for word, text in _TERMS.items())]
-    lines += ["", "## Digests and versions", ""]
-    lines += [f"- problem {p.folder}: `{p.digest}`" for p in found.plan.problems]
-    lines += [f"- {name}: `{value}`" for name, value in found.plan.versions]
+    lines = [f"# Comparison: {listed(found.plan.arms)}", "", *what_was_compared(found)]
+    for title, part in comparison_sections(found).items():
+        lines += ["", f"## {title}", "", *part]
     return "\n".join(lines) + "\n"
+
+
+def comparison_sections(found: Comparison, plots: str = f"{PLOTS}/") -> dict[str, list[str]]:
+    """Title -> lines. `plots`: what is before their names, seen from the page."""
+    versions = [f"- problem {p.folder}: `{p.digest}`" for p in found.plan.problems]
+    versions += [f"- {name}: `{value}`" for name, value in found.plan.versions]
+    speedups = ["", f"![Speed-ups of all runs]({plots}{SPEEDUPS})"]
+    return {
+        "Result": [*_results(found), *_contrasts(found), *speedups],
+        "What this does and does not show": [f"- {safe_long(text)}" for text in limits(found)],
+        "What it cost": _expenses(found),
+        "Gain per round": [*_rounds(found), "", f"![Gain per round]({plots}{ROUNDS})"],
+        "Where the gain comes from": _attribution(found),
+        "Every run": _runs(found),
+        "What the words mean": [f"- **{word}**: {text}" for word, text in _TERMS.items()],
+        "Digests and versions": versions,
+    }
 
 
 def safe_long(text: str) -> str:
@@ -78,7 +78,7 @@ def safe_long(text: str) -> str:
 # -- parts --------------------------------------------------------------------------------------------------
 
 
-def _what(found: Comparison) -> list[str]:
+def what_was_compared(found: Comparison) -> list[str]:
     plan = found.plan
     lines = ["| arm | what it is | of the budget it does not use |", "|---|---|---|"]
     lines += [f"| {a} | {ARMS[a].says} | {ARMS[a].unused} |" for a in plan.arms]

@@ -1,0 +1,74 @@
+"""The benchmark that reads what a language model reached, on a comparison that was kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.cuda import agents, evidence, render
+from tests.running import FIXTURES
+
+EXPERT = {"geometric_mean": 2.0, "workloads": [{"distance": 3.0, "weight": 1.0}]}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    with tarfile.open(FIXTURES / "comparisons" / "opencl.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "compared"
+
+
+@pytest.fixture(scope="module")
+def told(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("out")
+    words = ["--out", str(out), "--comparison", str(kept), "--plots", str(out / "plots")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["agents", *words, str(kept / "runs" / "softmax" / "template-1")])
+        assert agents.main() == 0
+    plots = {path.name for path in (out / "plots").iterdir()}
+    assert plots == {"strategies-speed-ups.svg", "strategies-gain-per-round.svg"}
+    found = evidence.read(out, "agents")
+    assert found is not None
+    return found
+
+
+def test_the_tables_have_what_the_runs_say(told: dict[str, Any]) -> None:
+    runs = {(r["planned"]["problem"], r["planned"]["arm"]): r["facts"] for r in told["comparison"]["runs"]}
+    softmax = runs["softmax", "template"]
+    text = "\n".join(render.agents({"agents": told, "expert": {"expert": {"examples": {"softmax": EXPERT}}}}))
+    row = next(line for line in text.splitlines() if line.startswith("| softmax | repeat 1 |"))
+    assert f"| {softmax['speedup']:.2f}× |" in row
+    assert (
+        f"| {softmax['repairs']} | {softmax['evaluations']} | {softmax['requests']} | 2.00× | 3.00× |" in row
+    )
+    alone = next(line for line in text.splitlines() if line.startswith("| template-1 | alone |"))
+    assert f"| {softmax['speedup']:.2f}× |" in alone
+    assert "1 of 1 runs are ahead of the expert" in text
+    assert "arXiv 2509.07506" in text
+    assert "--strategies template,rewrite,single,expert --repeats 1 --rounds 2" in text
+
+
+def test_the_page_has_the_comparison_and_its_limits(told: dict[str, Any]) -> None:
+    text = "\n".join(render.strategies({"agents": told}))
+    assert "| softmax | template | 1 |" in text
+    assert "### What this does and does not show" in text
+    assert "](benchmarks/strategies-speed-ups.svg)" in text
+    assert "report.md" not in text
+
+
+def test_a_run_that_is_not_finished_is_refused(kept: Path, tmp_path: Path) -> None:
+    run = kept / "runs" / "softmax" / "template-1"
+    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    half = tmp_path / "half"
+    half.mkdir()
+    (half / "journal.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    (half / "objects").symlink_to(run / "objects")
+    assert "stopped" not in json.loads(lines[len(lines) // 2 - 1])
+    with pytest.raises(SystemExit, match="is not finished"):
+        agents.one_run(half)
