@@ -47,6 +47,17 @@ def test_the_markdown_says_against_what_and_a_planners_reason_does_nothing() -> 
     assert "2 evaluations (1 ok, 1 wrong) of kernels that were written; every configuration" in kernels
 
 
+def test_what_a_planner_says_at_length_stands_at_the_end_of_the_story() -> None:
+    long = "every workload is within two per cent of its floor, " * 9
+    text = report_markdown(replace(REPORT, reason=long, rounds=(a_round(),)))
+    summary, story = text.split("## How it came about")
+    assert "the planner stopped, its words are below. Verified on" in summary
+    assert "**The end.** every workload is within two per cent" in story
+    short = report_markdown(replace(REPORT, reason="nothing is left", rounds=(a_round(),)))
+    assert "; nothing is left. Verified on" in short
+    assert "**The end.**" not in short
+
+
 def test_the_json_has_everything_a_claim_needs() -> None:
     table = json.loads(report_json(REPORT))
     assert table["problem"] == "scale"

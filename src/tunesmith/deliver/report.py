@@ -21,6 +21,7 @@ from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import times
 
 PLOTS = "plots"  # the folder beside the report
+LONGEST_END = 160  # characters of a reason that the summary has room for
 _HOW_TO_READ = (
     "Times are in units of the winner's, by the short measurements of the search. *Measured*: with this "
     "value alone changed. *Model*: estimated from all that was measured, with two deviations to either side. "
@@ -64,7 +65,7 @@ def report_markdown(report: Report, story: str = "") -> str:
     )
     of = "of kernels that were written" if report.noun == "kernel" else of
     lines.append(
-        f"{sum(report.evaluations.values())} evaluations ({counts}) {of}; {_sentence(report.reason)} "
+        f"{sum(report.evaluations.values())} evaluations ({counts}) {of}; {_sentence(_end(report))} "
         f"Verified on {report.verified_cases} fresh cases. {report.seconds:.1f} s."
     )
     if report.busy is not None:
@@ -107,6 +108,12 @@ def _what(report: Report) -> list[str]:
     ]
 
 
+def _end(report: Report) -> str:
+    """Why it ended, for the summary: what a planner says at length stands at the end of the story."""
+    long = report.rounds and len(report.reason) > LONGEST_END
+    return "the planner stopped, its words are below" if long else report.reason
+
+
 def _rounds(report: Report) -> list[str]:
     """The story: what was tried, what it gave, why it was kept or dropped, and what does not apply."""
     lines = [
@@ -136,6 +143,8 @@ def _rounds(report: Report) -> list[str]:
         lines += ["", f"**Round {r.number}.** {_sentence(r.reason)}", *_plan(r, report.noun)]
         lines += _analysis(r)
         lines += [*_drafts(r, report.noun), *_changes(r)]
+    if _end(report) != report.reason:
+        lines += ["", f"**The end.** {_sentence(report.reason)}"]
     lines += _talk(report)
     files = [
         f"`{name}`" + (f" ({report.noun} {own})" if own else "") for name, own in report.templates.items()
