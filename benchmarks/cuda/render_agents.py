@@ -24,9 +24,10 @@ SHOWN = (
 TEMPLATES = (
     "A large language model through the mailbox as planner and as author; every reply comes from its "
     "request file alone. It gets the plain kernel, writes templates, and these are searched. Each run "
-    "against the original in the same run; the expert's speed-up is of a run of its own, with its own "
-    "budget (*The built-in expert*, above). *At the floors*: as there. *Refactoring*, *search*: what the "
-    "winner's template gave as it was written, and what its search gave on top."
+    "against the original in the same run, the expert's too. *The expert, alike*: with the same budget as "
+    "the model, so far as that was run. *The expert*: with its own, as under *The built-in expert* above. "
+    "*At the floors*: as there. *Refactoring*, *search*: what the winner's template gave as it was written, "
+    "and what its search gave on top."
 )
 REPORTED_HOW = (
     "What two publications report of kernels of these names. Their baselines are the kernels that a serving "
@@ -56,7 +57,7 @@ def agents(all_: Mapping[str, Told | None]) -> list[str]:
     expert = (all_.get("expert") or {}).get("expert", {})
     alone = {**expert.get("others", {}), **expert.get("examples", {})}
     head = ["kernel", "run", "speed-up", "least and most of a workload", "refactoring", "search", "rounds"]
-    head += ["repairs", "evaluations", "requests", "the expert", "at the floors"]
+    head += ["repairs", "evaluations", "requests", "the expert, alike", "the expert", "at the floors"]
     rows, behind = [], []
     for kernel, name, facts in _runs(told):
         own = alone.get(kernel, {})
@@ -65,6 +66,7 @@ def agents(all_: Mapping[str, Told | None]) -> list[str]:
         cells = [kernel, name, md.times(facts["speedup"]), reach]
         cells += [md.times(facts["refactoring"]), md.times(facts["search"]), str(len(facts["rounds"]))]
         cells += [str(facts["repairs"]), str(facts["evaluations"]), str(facts["requests"])]
+        cells.append(", ".join(md.times(value) for value in told["expert"].get(kernel, ())))
         cells += [md.times(own.get("geometric_mean")), md.times(at_floors(own.get("workloads", ())))]
         rows.append(cells)
         if own.get("geometric_mean"):

@@ -28,6 +28,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("out")
     words = ["--out", str(out), "--comparison", str(kept), "--plots", str(out / "plots")]
+    words += ["--expert", str(kept)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["agents", *words, str(kept / "runs" / "softmax" / "template-1")])
         assert agents.main() == 0
@@ -44,9 +45,9 @@ def test_the_tables_have_what_the_runs_say(told: dict[str, Any]) -> None:
     text = "\n".join(render.agents({"agents": told, "expert": {"expert": {"examples": {"softmax": EXPERT}}}}))
     row = next(line for line in text.splitlines() if line.startswith("| softmax | repeat 1 |"))
     assert f"| {softmax['speedup']:.2f}× |" in row
-    assert (
-        f"| {softmax['repairs']} | {softmax['evaluations']} | {softmax['requests']} | 2.00× | 3.00× |" in row
-    )
+    expert = runs["softmax", "expert"]["speedup"]
+    counts = [str(softmax[name]) for name in ("repairs", "evaluations", "requests")]
+    assert f"| {' | '.join(counts)} | {expert:.2f}× | 2.00× | 3.00× |" in row
     alone = next(line for line in text.splitlines() if line.startswith("| template-1 | alone |"))
     assert f"| {softmax['speedup']:.2f}× |" in alone
     assert "1 of 1 runs are ahead of the expert" in text
@@ -60,6 +61,13 @@ def test_the_page_has_the_comparison_and_its_limits(told: dict[str, Any]) -> Non
     assert "### What this does and does not show" in text
     assert "](benchmarks/strategies-speed-ups.svg)" in text
     assert "report.md" not in text
+
+
+def test_an_expert_with_another_budget_is_not_set_beside(told: dict[str, Any]) -> None:
+    other = json.loads(json.dumps(told["comparison"]))
+    other["plan"]["budget"]["evals"] += 1
+    with pytest.raises(SystemExit, match="has other budget"):
+        agents.beside(told["comparison"], other)
 
 
 def test_a_run_that_is_not_finished_is_refused(kept: Path, tmp_path: Path) -> None:
