@@ -25,6 +25,7 @@ from tunesmith.problems import templates_of
 from tunesmith.store import RunFolder
 
 POINTS, OPENCL_POINTS = 50, 3
+KILLS = 5  # of one simulated run, one after the other
 TEMPLATE = """\
 // /// tunesmith
 // [params]
@@ -64,7 +65,7 @@ def tune(problem: Path, template: Path, *more: object) -> tuple[object, ...]:
     return ("tune", problem, "--template", template, "--no-cache", "--seed", 3, "--out", "run", *more)
 
 
-def kill_and_resume(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
+def kill(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
     """How many events the journal had when the process was killed."""
     process = start(folder, *command)
     wait_for_events(folder / "run", events, process)
@@ -72,10 +73,18 @@ def kill_and_resume(folder: Path, command: tuple[object, ...], events: int, paus
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert wait_until_alone(folder) == []
-    written = len(journal(folder / "run"))
+    return len(journal(folder / "run"))
+
+
+def resume(folder: Path) -> None:
+    ended = tunesmith(folder, "resume", "run", "--json")
+    assert ended.code == 0, ended.err
+
+
+def kill_and_resume(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
+    written = kill(folder, command, events, pause)
     if written:  # killed before it began: nothing to lose, nothing to resume
-        ended = tunesmith(folder, "resume", "run", "--json")
-        assert ended.code == 0, ended.err
+        resume(folder)
     return written
 
 
@@ -97,25 +106,35 @@ def test_killed_anywhere_on_the_simulated_device(tmp_path: Path) -> None:
     ended = tunesmith(whole, *command)
     assert ended.code == 0, ended.err
     expected = facts(whole / "run")
+    delivered = _delivered(whole)
     rng = random.Random(7)
-    points = [(n, rng.randrange(len(expected)), rng.uniform(0, 0.1)) for n in range(POINTS)]
+    # A run is killed in each part of its life, once as it is started and then as it is resumed.
+    part = len(expected) / KILLS
+    runs = [
+        [(int(part * (n + rng.random())), rng.uniform(0, 0.1)) for n in range(KILLS)]
+        for _ in range(POINTS // KILLS)
+    ]
 
-    def one(point: tuple[int, int, float]) -> str | None:
-        number, events, pause = point
+    def one(number: int) -> str | None:
         folder = tmp_path / str(number)
         folder.mkdir()
-        written = kill_and_resume(folder, command, events, pause)
-        if not written:
-            return None
-        halfway.append(0 < written < len(expected))
+        written, killed = 0, []
+        for events, pause in runs[number]:
+            if written:  # a process that goes on has to get somewhere before it is killed
+                written = kill(folder, ("resume", "run"), max(events, written + 1), pause)
+            else:
+                written = kill(folder, command, events, pause)
+            killed.append(written)
+            halfway.append(0 < written < len(expected))
+        resume(folder)
         same = facts(folder / "run") == expected and _delivered(folder) == delivered
         left = [p.name for p in (folder / "run").iterdir() if p.name == "scratch" or ".new" in p.name]
-        return None if same and not left else f"killed after event {events} + {pause:.3f} s: {left}"
+        return None if same and not left else f"killed with {killed} events: {left}"
 
     halfway: list[bool] = []
-    delivered = _delivered(whole)
     with ThreadPoolExecutor(2) as pool:
-        assert [fault for fault in pool.map(one, points) if fault] == []
+        assert [fault for fault in pool.map(one, range(len(runs))) if fault] == []
+    assert len(halfway) == POINTS
     assert sum(halfway) > POINTS * 0.7
 
 
@@ -142,19 +161,22 @@ def test_killed_on_a_real_device(tmp_path: Path) -> None:
     assert ended.code == 0, ended.err
     total = len(journal(whole / "run"))
     rng = random.Random(11)
+    folder, run = tmp_path / "killed", tmp_path / "killed" / "run"
+    folder.mkdir()
+    written, killed = 0, []
     for number in range(OPENCL_POINTS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        events = rng.randrange(1, total)
-        kill_and_resume(folder, command, events, rng.uniform(0, 0.5))
-        run = folder / "run"
-        lines = journal(run)
-        measured = Counter(e["event"]["outcome"]["trial"]["id"] for e in lines if e["type"] == "Measured")
-        assert set(measured.values()) == {1}, f"killed after event {events}"
-        # Times differ between two runs of a real device; what was tried, and how it went, does not.
-        assert _statuses(run) == _statuses(whole / "run"), f"killed after event {events}"
-        # And every decision is the one an uninterrupted run makes on the same measurements.
-        assert _replayed(run) == [_event(line) for line in _raw(run)], f"killed after event {events}"
+        events = max(1 + int((total - 1) / OPENCL_POINTS * (number + rng.random())), written + 1)
+        written = kill(folder, ("resume", "run") if written else command, events, rng.uniform(0, 0.5))
+        assert written
+        killed.append(written)
+    resume(folder)
+    lines = journal(run)
+    measured = Counter(e["event"]["outcome"]["trial"]["id"] for e in lines if e["type"] == "Measured")
+    assert set(measured.values()) == {1}, f"killed with {killed} events"
+    # Times differ between two runs of a real device; what was tried, and how it went, does not.
+    assert _statuses(run) == _statuses(whole / "run"), f"killed with {killed} events"
+    # And every decision is the one an uninterrupted run makes on the same measurements.
+    assert _replayed(run) == [_event(line) for line in _raw(run)], f"killed with {killed} events"
 
 
 def _statuses(run: Path) -> dict[str, list[str]]:
