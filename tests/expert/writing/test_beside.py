@@ -118,9 +118,9 @@ def test_a_choice_does_not_convert() -> None:
         {"BESIDE": 1, "LANES": 96, "VEC": 2, "ITEMS": 4, "SPLIT": 1, "TASKS": 4},
     ],
 )
-def test_loops_that_are_alike(values: dict[str, int], tmp_path: Path) -> None:
+def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
     sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 24, "rot_dim": 16, "max_pos": 16}
-    compare(rotary, SCHEDULE, sizes, tmp_path, **values)
+    compare(rotary, SCHEDULE, sizes, emulated, **values)
 
 
 @needs_emulator
@@ -134,14 +134,14 @@ def test_loops_that_are_alike(values: dict[str, int], tmp_path: Path) -> None:
         (8, 200, {"BESIDE": 0, "LANES": 32, "VEC": 4, "SPLIT": 1, "ITEMS": 4}),
     ],
 )
-def test_loops_that_differ(a: int, b: int, values: dict[str, int], tmp_path: Path) -> None:
-    compare(split_parts, SCHEDULE, {"rows": 4, "a": a, "b": b}, tmp_path, **values)
+def test_loops_that_differ(a: int, b: int, values: dict[str, int], emulated: Path) -> None:
+    compare(split_parts, SCHEDULE, {"rows": 4, "a": a, "b": b}, emulated, **values)
 
 
 @needs_emulator
-def test_loops_that_differ_without_packs(tmp_path: Path) -> None:
+def test_loops_that_differ_without_packs(emulated: Path) -> None:
     plain = replace(SCHEDULE, vector=None, store_hint=None)
-    compare(split_parts, plain, {"rows": 4, "a": 70, "b": 45}, tmp_path, BESIDE=1, ITEMS=2, SPLIT=1, LANES=32)
+    compare(split_parts, plain, {"rows": 4, "a": 70, "b": 45}, emulated, BESIDE=1, ITEMS=2, SPLIT=1, LANES=32)
 
 
 @needs_nvrtc

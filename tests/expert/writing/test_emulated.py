@@ -93,14 +93,14 @@ def compare(
         (400, {"LANES": 64, "VEC": 8, "KEEP": 1, "PERSIST": 1, "FAST": 1, "BAKE": 1}),
     ],
 )
-def test_rows_with_a_total(d: int, values: dict[str, int], tmp_path: Path) -> None:
-    compare(models.rmsnorm, SMALL_ROWS, {"tokens": 7, "d": d}, tmp_path, **values)
+def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
+    compare(models.rmsnorm, SMALL_ROWS, {"tokens": 7, "d": d}, emulated, **values)
 
 
 @needs_emulator
-def test_blocks_that_go_on_take_every_task(tmp_path: Path) -> None:
+def test_blocks_that_go_on_take_every_task(emulated: Path) -> None:
     sizes = {"tokens": 2 * DEVICE.limits.sms + 5, "d": 64}
-    compare(models.rmsnorm, SMALL_ROWS, sizes, tmp_path, LANES=64, TASKS=2, VEC=1, PERSIST=1)
+    compare(models.rmsnorm, SMALL_ROWS, sizes, emulated, LANES=64, TASKS=2, VEC=1, PERSIST=1)
 
 
 @needs_emulator
@@ -112,8 +112,8 @@ def test_blocks_that_go_on_take_every_task(tmp_path: Path) -> None:
         {"LANES": 16, "TASKS": 8, "VEC": 8, "KEEP": 4, "ITEMS": 1, "EARLY": 1},
     ],
 )
-def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], tmp_path: Path) -> None:
-    compare(models.fused_add_rmsnorm, SMALL_ROWS, {"tokens": 5, "d": 480}, tmp_path, **values)
+def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Path) -> None:
+    compare(models.fused_add_rmsnorm, SMALL_ROWS, {"tokens": 5, "d": 480}, emulated, **values)
 
 
 @needs_emulator
@@ -125,18 +125,18 @@ def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], tmp_path: Pa
         {"LANES": 4, "TASKS": 2, "VEC": 4, "KEEP": 8, "RECIPROCAL": 1},
     ],
 )
-def test_groups_with_a_maximum(values: dict[str, int], tmp_path: Path) -> None:
-    compare(models.group_quant, SMALL_ROWS, {"tokens": 3, "d": 384}, tmp_path, **values)
+def test_groups_with_a_maximum(values: dict[str, int], emulated: Path) -> None:
+    compare(models.group_quant, SMALL_ROWS, {"tokens": 3, "d": 384}, emulated, **values)
 
 
 @needs_emulator
 @pytest.mark.parametrize("vec", [1, 2, 8])
-def test_conversions_by_twos(vec: int, tmp_path: Path) -> None:
+def test_conversions_by_twos(vec: int, emulated: Path) -> None:
     form = next(form for form in FORMATS if form.name == "float8_e4m3")
     hardware = ("to_e4m3", form.statement.format(x="value"), form.pair)
     schedule = replace(SMALL_ROWS, convert=models.choice("CONVERT", 0, 1))
     sizes = {"tokens": 3, "d": 384}
-    compare(models.group_quant, schedule, sizes, tmp_path, hardware, CONVERT=1, VEC=vec, LANES=16, TASKS=2)
+    compare(models.group_quant, schedule, sizes, emulated, hardware, CONVERT=1, VEC=vec, LANES=16, TASKS=2)
 
 
 @needs_emulator
@@ -149,8 +149,8 @@ def test_conversions_by_twos(vec: int, tmp_path: Path) -> None:
         {"LANES": 4, "TASKS": 4, "VEC": 2, "SPLIT": 1},
     ],
 )
-def test_maps(values: dict[str, int], tmp_path: Path) -> None:
-    compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, tmp_path, **values)
+def test_maps(values: dict[str, int], emulated: Path) -> None:
+    compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, emulated, **values)
 
 
 def _of_the_zoo(name: str) -> Model:
@@ -165,22 +165,22 @@ def _of_the_zoo(name: str) -> Model:
 
 @needs_emulator
 @pytest.mark.parametrize("values", [{"LANES": 32, "TASKS": 2}, {"LANES": 64, "VEC": 4, "KEEP": 2}])
-def test_axes_that_only_the_grid_tells(values: dict[str, int], tmp_path: Path) -> None:
+def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -> None:
     schedule = replace(SMALL_ROWS, persistent=None)
     sizes = {"rows": 4, "channels": 2, "samples": 3, "cols": 40}
-    compare(_of_the_zoo("norm_by_axes"), schedule, sizes, tmp_path, **values)
+    compare(_of_the_zoo("norm_by_axes"), schedule, sizes, emulated, **values)
 
 
 @needs_emulator
 @pytest.mark.parametrize(
     "values", [{"LANES": 16, "TASKS": 4}, {"LANES": 4, "TASKS": 8, "VEC": 2, "ITEMS": 2}]
 )
-def test_a_total_that_was_kept_in_memory(values: dict[str, int], tmp_path: Path) -> None:
-    compare(_of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, tmp_path, **values)
+def test_a_total_that_was_kept_in_memory(values: dict[str, int], emulated: Path) -> None:
+    compare(_of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, emulated, **values)
 
 
 @needs_emulator
 @pytest.mark.parametrize("values", [{"LANES": 32}, {"LANES": 64, "ITEMS": 4, "STORE": 1}])
-def test_vectors_and_what_is_left_of_them(values: dict[str, int], tmp_path: Path) -> None:
+def test_vectors_and_what_is_left_of_them(values: dict[str, int], emulated: Path) -> None:
     schedule = replace(SMALL_MAP, split=None, tasks=None)
-    compare(_of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, tmp_path, **values)
+    compare(_of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, emulated, **values)

@@ -1,0 +1,16 @@
+"""One folder for all that is emulated: a kernel that several tests compare with is compiled once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("emulated")
+    yield folder
+    shutil.rmtree(folder)  # a compiled header is large
