@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tunesmith.core.device import Device, Resources
-from tunesmith.core.events import Declined as Declined  # what an author may say is a fact of the run
 from tunesmith.core.messages import Unit
 
 

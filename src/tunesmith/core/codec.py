@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from tunesmith.core.errors import TunesmithError
-from tunesmith.core.events import EVENT_TYPES, Recorded
+
+if TYPE_CHECKING:
+    from tunesmith.core.events import Recorded
 
 T = TypeVar("T")
 
@@ -65,6 +67,8 @@ def encode_record(record: Recorded) -> bytes:
 
 
 def decode_record(data: bytes) -> Recorded:
+    from tunesmith.core.events import EVENT_TYPES, Recorded  # a worker has no use for them, and starts often
+
     line = decode(data, _Line, "line of a journal")
     kind = EVENT_TYPES.get(line.type)
     if kind is None:
