@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from unicodedata import east_asian_width
-from xml.sax.saxutils import escape
 
 from tunesmith.core.untrusted import plain
 
@@ -24,7 +24,7 @@ _NOT_XML = re.compile("[\ufffe\uffff]")
 
 def safe(text: str) -> str:
     """Names are not ours: one line, and nothing that XML acts upon or forbids."""
-    return escape(_line(text), {'"': "&quot;"})
+    return escape(_line(text), quote=False).replace('"', "&quot;")
 
 
 def width_of(text: str, size: float) -> float:
