@@ -26,6 +26,7 @@ class Yardstick:
     def __init__(self, state: State) -> None:
         self._ids: dict[str, list[int]] = {}
         self._seconds: dict[str, list[float]] = {}
+        self._medians: dict[tuple[str, int], float] = {}
         for outcome in state.sentinels():
             for result in outcome.results:
                 if result.timing is not None:
@@ -35,7 +36,9 @@ class Yardstick:
     def seconds(self, workload: str, trial: int) -> float:
         after = bisect(self._ids[workload], trial)
         start = max(0, min(after - NEAREST // 2, len(self._ids[workload]) - NEAREST))
-        return median(self._seconds[workload][start : start + NEAREST])
+        if (workload, start) not in self._medians:
+            self._medians[workload, start] = median(self._seconds[workload][start : start + NEAREST])
+        return self._medians[workload, start]
 
     def speedups(self, outcome: Outcome) -> dict[str, float]:
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -42,6 +43,11 @@ def geometric_mean(values: Iterable[float], weights: Iterable[float] | None = No
 
 def median_interval(samples: Sequence[float], seed: int, resamples: int = 2000) -> Interval:
     """Median with its bootstrap interval, the same for the same samples and seed."""
+    return _median_interval(tuple(samples), seed, resamples)
+
+
+@lru_cache(maxsize=4096)  # a race asks for those of all that still run, whenever one of them has run again
+def _median_interval(samples: tuple[float, ...], seed: int, resamples: int) -> Interval:
     point = median(samples)
     if len(samples) < 2:
         return Interval(point, -math.inf, math.inf)
