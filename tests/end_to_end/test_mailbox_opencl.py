@@ -32,7 +32,7 @@ from tunesmith.problems import PROMPT, templates_of
 from tunesmith.store import RunFolder
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))
-MOST_EVALS = 8  # of a search: enough to find a winner, and over in a minute
+MOST_EVALS = 4  # of a search: enough to find a winner, and over soon
 
 
 def command(settings: Settings) -> list[object]:
