@@ -9,26 +9,18 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.end_to_end.test_mailbox_opencl import events_of, replayed
+from tests.end_to_end.replaying import events_of, replayed, told_again, unpacked
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES, tunesmith
 
 REPLIES = FIXTURES / "conversations" / "compared"
-KEPT = FIXTURES / "comparisons" / "opencl.tar.xz"
 ARMS = ("template", "rewrite", "single", "expert")
 PROBLEMS = ("softmax", "transpose")
 PICTURES = ("speed-ups.svg", "gain-per-round.svg")
-
-
-def figures(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "compare-data.json").read_text())
-    return told
 
 
 def is_whole(folder: Path, problems: tuple[str, ...], arms: tuple[str, ...]) -> None:
@@ -43,16 +35,8 @@ def is_whole(folder: Path, problems: tuple[str, ...], arms: tuple[str, ...]) -> 
 
 @pytest.mark.timeout(120)
 def test_the_figures_follow_from_what_was_recorded(tmp_path: Path) -> None:
-    with tarfile.open(KEPT) as archive:
-        archive.extractall(tmp_path, filter="data")
-    kept = tmp_path / "compared"
-    before = figures(kept)
-    (kept / "compare-data.json").unlink()
-    (kept / "compare.md").unlink()
-    shutil.rmtree(kept / "plots")
-    ended = tunesmith(tmp_path, "compare", "--resume", kept)
-    assert ended.code == 0, ended.err
-    assert figures(kept) == before
+    kept = unpacked("opencl", tmp_path) / "compared"
+    told_again(kept)
     is_whole(kept, PROBLEMS, ARMS)
 
 

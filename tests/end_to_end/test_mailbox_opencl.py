@@ -17,22 +17,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.test_kill import _Memory, _Recorded, _Silent
+from tests.end_to_end.replaying import events_of, replayed
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES, Ended, tunesmith
-from tests.talkers import Scripted, plan
-from tunesmith import casting, registry
-from tunesmith.core.dialogue import ROLES
-from tunesmith.core.events import Event, Extended, Primed, Profiled, Replied, Settings, Started
-from tunesmith.core.space import Config
-from tunesmith.core.state import State, apply
+from tests.talkers import plan
+from tunesmith.core.events import Settings
 from tunesmith.models.names import EXPERT, parse_models
 from tunesmith.models.recording import read_about
-from tunesmith.problems import PROMPT, templates_of
-from tunesmith.store import RunFolder
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))
-MOST_EVALS = 4  # of a search: enough to find a winner, and over soon
+MOST_EVALS = 8  # of a search: enough to find a winner, and over in a minute
 
 
 def command(settings: Settings) -> list[object]:
@@ -99,42 +93,3 @@ def test_stopped_between_every_request_and_reply(recording: Path, tmp_path: Path
 
 def test_there_is_a_recording() -> None:
     assert RECORDINGS
-
-
-def events_of(run: Path) -> list[Event]:
-    return [record.event for record in RunFolder.open(run).journal().read()]
-
-
-class _Everything(_Recorded):
-    """With what a tester's cases and profiles gave, too."""
-
-    def __init__(self, events: list[Event]) -> None:
-        super().__init__(events)
-        self._extended = [e for e in events if isinstance(e, Extended)]
-        self._profiled = {(e.config, e.workload): e for e in events if isinstance(e, Profiled)}
-        self.no_profiles = "" if self._profiled else "nothing was profiled"
-
-    def extend(self, _wanted: Extended) -> Extended:
-        return self._extended[0]
-
-    def profile(self, config: Config | None, workload: str, _seconds: float) -> Profiled:
-        return self._profiled[config, workload]
-
-
-def replayed(run: Path) -> list[Event]:
-    """The events of an uninterrupted run that sees the measurements and the replies of this one."""
-    events, folder = events_of(run), RunFolder.open(run)
-    started = events[0]
-    assert isinstance(started, Started)
-    memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
-    state = apply(State(), next(memory.read()))
-    templates = templates_of(folder, state)
-    problem = templates.problem
-    files = dict(started.files)
-    prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in ROLES if f"{PROMPT}{r}" in files}
-    talk = casting.talking(problem, templates, state, casting.Cast(started.settings.models, prompts, run))
-    said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
-    talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
-    lab = _Everything(events)
-    registry.loop(problem, templates, started.settings, lab, memory, _Silent(), talk).run()  # type: ignore[arg-type]
-    return memory.events

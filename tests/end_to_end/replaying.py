@@ -1,0 +1,115 @@
+"""What was kept of runs and comparisons, once more: the same measurements and the same replies, no device."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from tests.end_to_end.test_kill import _Memory, _Recorded, _Silent
+from tests.running import FIXTURES, tunesmith
+from tests.talkers import Scripted
+from tunesmith import casting, registry, strategies
+from tunesmith.core.candidates import Templates
+from tunesmith.core.codec import encode_tagged
+from tunesmith.core.events import Event, Extended, Primed, Profiled, Replied, Requested, Started
+from tunesmith.core.space import Config
+from tunesmith.core.state import State, apply
+from tunesmith.core.talking import Talking
+from tunesmith.problems import PROMPT, templates_of
+from tunesmith.store import RunFolder
+
+DIGITS = 9  # of numbers that another machine computes from the same measurements
+
+
+def events_of(run: Path) -> list[Event]:
+    return [record.event for record in RunFolder.open(run).journal().read()]
+
+
+class _Everything(_Recorded):
+    """With what a tester's cases and profiles gave, too."""
+
+    def __init__(self, events: list[Event]) -> None:
+        super().__init__(events)
+        self._extended = [e for e in events if isinstance(e, Extended)]
+        self._profiled = {(e.config, e.workload): e for e in events if isinstance(e, Profiled)}
+        self.no_profiles = "" if self._profiled else "nothing was profiled"
+
+    def extend(self, _wanted: Extended) -> Extended:
+        return self._extended[0]
+
+    def profile(self, config: Config | None, workload: str, _seconds: float) -> Profiled:
+        return self._profiled[config, workload]
+
+
+def talking(folder: RunFolder, templates: Templates, state: State) -> Talking:
+    """The roles of a run, as those that a journal names play them."""
+    assert state.started is not None
+    files, settings = dict(state.started.files), state.settings
+    roles = strategies.roles_of(settings.strategy)
+    prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in roles if f"{PROMPT}{r}" in files}
+    cast = casting.Cast(settings.models, prompts, folder.path, strategy=settings.strategy)
+    return casting.talking(templates.problem, templates, state, cast)
+
+
+def replayed(run: Path) -> list[Event]:
+    """The events of an uninterrupted run that sees the measurements and the replies of this one."""
+    events, folder = events_of(run), RunFolder.open(run)
+    memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
+    state = apply(State(), next(memory.read()))
+    templates = templates_of(folder, state)
+    talk = talking(folder, templates, state)
+    said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
+    talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
+    lab = _Everything(events)
+    loop = registry.loop(templates.problem, templates, state.settings, lab, memory, _Silent(), talk)  # type: ignore[arg-type]
+    loop.run()
+    return memory.events
+
+
+def course(events: list[Event]) -> list[object]:
+    """What happened, as far as it is the same on every machine and whatever models are told: without the last
+    digits of numbers, and of a request just who was asked."""
+    return [_course(event) for event in events]
+
+
+def _course(event: Event) -> object:
+    if isinstance(event, Requested):
+        return ("asked", event.request.number, event.request.role)
+    return rounded(json.loads(encode_tagged(event)))
+
+
+def rounded(value: object) -> object:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list) else value
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(FIXTURES / "comparisons" / f"{name}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "compare-data.json").read_text())
+    return told
+
+
+def told_again(folder: Path) -> None:
+    """All that a comparison tells is made from its journals, and is what it was."""
+    before = figures(folder)
+    (folder / "compare-data.json").unlink()
+    (folder / "compare.md").unlink()
+    shutil.rmtree(folder / "plots")
+    ended = tunesmith(folder, "compare", "--resume", folder)
+    assert ended.code == 0, ended.err
+    assert rounded(figures(folder)) == rounded(before)
+    page = (folder / "compare.md").read_text()
+    for name in ("speed-ups.svg", "gain-per-round.svg"):
+        assert (folder / "plots" / name).read_text().startswith("<svg")
+        assert f"plots/{name}" in page

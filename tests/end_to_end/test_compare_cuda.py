@@ -1,0 +1,88 @@
+"""What a large language model and an H200 did, once more without either.
+
+`fixtures/comparisons/h200.tar.xz` has every journal of the comparison in docs/results.md and of the two runs
+beside it, every text in them, and the mailboxes: requests and replies as files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.replaying import course, events_of, figures, replayed, talking, told_again, unpacked
+from tunesmith.core.dialogue import Reply
+from tunesmith.core.errors import TunesmithError
+from tunesmith.core.events import Replied, Requested
+from tunesmith.core.state import fold
+from tunesmith.problems import templates_of
+from tunesmith.store import RunFolder
+
+KERNELS = ("fused_add_rmsnorm", "merge_attn_states_lse", "silu_and_mul_vector")
+ARMS = ("template", "rewrite", "single")
+ALONE = ("argmax", "transpose_tiled")
+COMPARED = [f"compared/runs/{kernel}/{arm}-{n}" for kernel in KERNELS for arm in ARMS for n in (1, 2)]
+EVERY = [*COMPARED, *(f"alone/{name}" for name in ALONE)]
+WRITTEN = [run for run in EVERY if "/rewrite-" in run or "/single-" in run]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked("h200", tmp_path_factory.mktemp("h200"))
+
+
+@pytest.mark.timeout(120)
+def test_the_figures_follow_from_what_was_recorded(kept: Path) -> None:
+    told_again(kept / "compared")
+    runs = figures(kept / "compared")["comparison"]["runs"]
+    assert len(runs) == len(COMPARED)
+    for run in runs:
+        assert run["status"] == "finished"
+        assert run["facts"]["device"] == "NVIDIA H200"
+        assert run["facts"]["success"]
+
+
+@pytest.mark.parametrize("run", WRITTEN)
+def test_kernels_that_are_rewritten_take_the_same_course(kept: Path, run: str) -> None:
+    """Event by event: gate, measurements, profiles, decisions, verified winner."""
+    assert course(replayed(kept / run)) == course(events_of(kept / run))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", [run for run in EVERY if run not in WRITTEN])
+def test_templates_take_the_same_course(kept: Path, run: str) -> None:
+    """With the searcher that there was: another would ask for configurations that nobody has measured."""
+    assert course(replayed(kept / run)) == course(events_of(kept / run))
+
+
+@pytest.mark.parametrize("run", EVERY)
+def test_what_the_model_wrote_is_read_and_vetted_as_it_was(kept: Path, run: str) -> None:
+    folder = RunFolder.open(kept / run)
+    state = fold(folder.journal().read())
+    templates = templates_of(folder, state)
+    writer = talking(folder, templates, state).writer
+    assert writer is not None
+    drafts = [c for c in state.candidates if c.drafted is not None]
+    assert drafts
+    for draft in drafts:
+        try:
+            fault = writer.faults(templates.of(draft))
+        except TunesmithError as error:
+            fault = str(error)
+        assert (fault is None) == (draft.status == "searched"), fault
+
+
+@pytest.mark.parametrize("run", EVERY)
+def test_the_mailbox_has_what_the_journal_has(kept: Path, run: str) -> None:
+    """So each file can be read by people, and is what the model was told and what it said."""
+    events = events_of(kept / run)
+    asked = {e.request.number: e.request for e in events if isinstance(e, Requested)}
+    said: dict[int, Reply] = {e.number: e.reply for e in events if isinstance(e, Replied)}
+    files = {path.name for path in (kept / run / "mailbox").iterdir()}
+    names = {number: f"{number:04}-{request.role}" for number, request in asked.items()}
+    assert files == {f"{name}.{kind}.md" for name in names.values() for kind in ("request", "reply")}
+    for number, name in names.items():
+        request = (kept / run / "mailbox" / f"{name}.request.md").read_text()
+        for message in asked[number].messages:
+            assert message.text.strip() in request
+        assert (kept / run / "mailbox" / f"{name}.reply.md").read_text().strip() == said[number].text.strip()
