@@ -64,17 +64,25 @@ def shown(part: str) -> str:
     return Path(part).name if part.startswith("/") else part
 
 
-def write(out: Path, name: str, figures: dict[str, Any], *, adds: bool = False) -> Path:
+def write(
+    out: Path,
+    name: str,
+    figures: dict[str, Any],
+    *,
+    adds: bool = False,
+    measured_on: Mapping[str, Any] | None = None,
+) -> Path:
     """`out/name.json`: the figures with everything that says where they come from.
 
-    `adds`: the figures include those of an earlier call, so its commands stay as well.
+    `adds`: the figures include those of an earlier call, so its commands stay as well. `measured_on`: the
+    machine, where it is not this one.
     """
     out.mkdir(parents=True, exist_ok=True)
     earlier = (read(out, name) or {}).get("commands", []) if adds else []
     facts = {
         "commands": list(dict.fromkeys([*earlier, command(name, sys.argv[1:])])),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
+        "machine": machine() if measured_on is None else dict(measured_on),
     }
     path = out / f"{name}.json"
     path.write_text(json.dumps({**facts, **figures}, indent=1) + "\n", encoding="utf-8")

@@ -35,7 +35,8 @@ def source(told: Mapping[str, Any]) -> list[str]:
         "```",
         "",
         f"{told['date']}, {machine['device']}, driver {machine['driver']}; {compilers}; "
-        f"Python {machine['python']}, {packages}; {machine['cores']} cores.",
+        f"Python {machine['python']}, {packages}"
+        + (f"; {machine['cores']} cores." if machine["cores"] else "."),
         "",
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.cuda import markdown as md
@@ -21,13 +21,15 @@ SHOWN = (
     "Where the gain comes from",
     "What the words mean",
 )
+LEVEL = 1.02  # speed-ups no further apart are level: as much as two runs of one arm differ
 TEMPLATES = (
     "A large language model through the mailbox as planner and as author; every reply comes from its "
-    "request file alone. It gets the plain kernel, writes templates, and these are searched. Each run "
-    "against the original in the same run, the expert's too. *The expert, alike*: with the same budget as "
-    "the model, so far as that was run. *The expert*: with its own, as under *The built-in expert* above. "
-    "*At the floors*: as there. *Refactoring*, *search*: what the winner's template gave as it was written, "
-    "and what its search gave on top."
+    "request file alone, and which model answers a mailbox is not recorded. It gets the plain kernel and, "
+    "as planner, the expert's moves by name. *Templates*: who wrote each in turn, the model as author, or a "
+    "program by the moves that the model chose. Each run against the original in the same run, the expert's "
+    "too. *The expert, alike*: its runs with the same budget as the model. *The expert*: with its own, as "
+    "under *The built-in expert* above. *At the floors*: as there. *Refactoring*, *search*: what the "
+    "winner's template gave as it was written, and what its search gave on top."
 )
 REPORTED_HOW = (
     "What two publications report of kernels of these names. Their baselines are the kernels that a serving "
@@ -56,27 +58,36 @@ def agents(all_: Mapping[str, Told | None]) -> list[str]:
         return ["Not measured.", ""]
     expert = (all_.get("expert") or {}).get("expert", {})
     alone = {**expert.get("others", {}), **expert.get("examples", {})}
-    head = ["kernel", "run", "speed-up", "least and most of a workload", "refactoring", "search", "rounds"]
-    head += ["repairs", "evaluations", "requests", "the expert, alike", "the expert", "at the floors"]
-    rows, behind = [], []
-    for kernel, name, facts in _runs(told):
+    head = ["kernel", "run", "templates", "speed-up", "least and most of a workload", "refactoring", "search"]
+    head += ["rounds", "repairs", "evaluations", "requests", "the expert, alike", "the expert"]
+    head.append("at the floors")
+    rows, ratios = [], []
+    for kernel, name, written, facts in _runs(told):
         own = alone.get(kernel, {})
         each = [gain["speedup"] for gain in facts["workloads"]]
         reach = f"{min(each):.2f} to {max(each):.2f}"
-        cells = [kernel, name, md.times(facts["speedup"]), reach]
+        cells = [kernel, name, ", ".join(written), md.times(facts["speedup"]), reach]
         cells += [md.times(facts["refactoring"]), md.times(facts["search"]), str(len(facts["rounds"]))]
         cells += [str(facts["repairs"]), str(facts["evaluations"]), str(facts["requests"])]
         cells.append(", ".join(md.times(value) for value in told["expert"].get(kernel, ())))
         cells += [md.times(own.get("geometric_mean")), md.times(at_floors(own.get("workloads", ())))]
         rows.append(cells)
         if own.get("geometric_mean"):
-            behind.append(facts["speedup"] / own["geometric_mean"])
-    lines = [TEMPLATES, "", *md.table(head, rows, left=2)]
-    if behind:
-        ahead = sum(ratio >= 1 for ratio in behind)
-        words = f"{min(behind):.3f} to {max(behind):.3f} times the expert's own speed-up"
-        lines += [f"- {ahead} of {len(behind)} runs are ahead of the expert or level with it: {words}", ""]
+            ratios.append(facts["speedup"] / own["geometric_mean"])
+    lines = [TEMPLATES, "", *md.table(head, rows, left=3)]
+    if ratios:
+        lines += [_against_expert(ratios), ""]
     return [*lines, *_reported(told), *_made_by(told), *md.source(told)]
+
+
+def _against_expert(ratios: Sequence[float]) -> str:
+    ahead, behind = sum(r > LEVEL for r in ratios), sum(r < 1 / LEVEL for r in ratios)
+    level = len(ratios) - ahead - behind
+    words = f"{min(ratios):.3f} to {max(ratios):.3f} times its speed-up with its own budget"
+    return (
+        f"- against the expert: {ahead} of {len(ratios)} runs are ahead, {behind} behind, {level} level "
+        f"(within {LEVEL - 1:.0%}); {words}"
+    )
 
 
 def strategies(all_: Mapping[str, Told | None]) -> list[str]:
@@ -91,15 +102,16 @@ def strategies(all_: Mapping[str, Told | None]) -> list[str]:
     return [*lines, *md.source(told)]
 
 
-def _runs(told: Told) -> Iterator[tuple[str, str, Told]]:
-    """Those of templates: kernel, name, facts."""
+def _runs(told: Told) -> Iterator[tuple[str, str, Sequence[str], Told]]:
+    """Those of templates: kernel, name, who wrote the templates, facts."""
     runs: Iterable[Told] = told["comparison"]["runs"]
     order = [p["folder"] for p in told["comparison"]["plan"]["problems"]]
     for run in sorted(runs, key=lambda r: (order.index(r["planned"]["problem"]), r["planned"]["repeat"])):
-        if run["planned"]["arm"] == "template" and run["status"] == "finished":
-            yield run["planned"]["problem"], f"repeat {run['planned']['repeat']}", run["facts"]
-    for name, run in told["runs"].items():
-        yield name, "alone", run["facts"]
+        kernel, arm, repeat = (run["planned"][key] for key in ("problem", "arm", "repeat"))
+        if arm == "template" and run["status"] == "finished":
+            yield kernel, f"repeat {repeat}", told["written"][f"{kernel}/{arm}-{repeat}"], run["facts"]
+    for one in told["runs"]:
+        yield one["kernel"], "alone", one["written"], one["facts"]
 
 
 def _reported(told: Told) -> list[str]:
@@ -118,17 +130,20 @@ def _reported(told: Told) -> list[str]:
 
 
 def _made_by(told: Told) -> list[str]:
-    """What was typed; who plays which role and where replies come from is in the model's name."""
+    """Commands that begin such runs, by their plans; they are resumed when replies are there."""
     plan = told["comparison"]["plan"]
     allowed = f"--rounds {plan['budget']['rounds']} --evals {plan['budget']['evals']} --seed {plan['seed']}"
-    problems = " ".join(f"examples/cuda/{p['name']}" for p in plan["problems"])
+    compare = "tunesmith compare " + " ".join(p["name"] for p in plan["problems"])
     lines = [
-        f"tunesmith compare {problems} --strategies {','.join(plan['arms'])} --repeats {plan['repeats']} "
-        f"{allowed} --model {plan['model']}"
+        f"{compare} --strategies {','.join(plan['arms'])} --repeats {plan['repeats']} {allowed} "
+        f"--model {plan['model']} --no-wait"
     ]
+    if told["expert"]:
+        lines.append(f"{compare} --strategies expert {allowed}")
     lines += [
-        f"tunesmith tune tests/fixtures/zoo/{name} --rounds {run['rounds']} --evals {run['evals']} "
-        f"--seed {run['seed']} --model {run['model']}"
-        for name, run in told["runs"].items()
+        f"tunesmith tune {one['kernel']} --rounds {one['rounds']} --evals {one['evals']} "
+        f"--seed {one['seed']} --model {one['model']} --no-wait"
+        for one in told["runs"]
     ]
-    return ["The runs:", "", "```sh", *lines, "```", "", "Read by:", ""]
+    where = "The runs, with the problems of `examples/cuda` and `tests/fixtures/zoo` by their names:"
+    return [where, "", "```sh", *lines, "```", "", "Read by:", ""]

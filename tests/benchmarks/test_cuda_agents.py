@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.cuda import agents, evidence, render
-from tests.running import FIXTURES
+from tests.end_to_end.replaying import unpacked
 
 EXPERT = {"geometric_mean": 2.0, "workloads": [{"distance": 3.0, "weight": 1.0}]}
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kept")
-    with tarfile.open(FIXTURES / "comparisons" / "opencl.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "compared"
+    return unpacked("opencl", tmp_path_factory.mktemp("kept")) / "compared"
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +44,9 @@ def test_the_tables_have_what_the_runs_say(told: dict[str, Any]) -> None:
     expert = runs["softmax", "expert"]["speedup"]
     counts = [str(softmax[name]) for name in ("repairs", "evaluations", "requests")]
     assert f"| {' | '.join(counts)} | {expert:.2f}× | 2.00× | 3.00× |" in row
-    alone = next(line for line in text.splitlines() if line.startswith("| template-1 | alone |"))
-    assert f"| {softmax['speedup']:.2f}× |" in alone
-    assert "1 of 1 runs are ahead of the expert" in text
-    assert "arXiv 2509.07506" in text
+    alone = next(line for line in text.splitlines() if line.startswith("| softmax | alone |"))
+    assert f"| model, moves | {softmax['speedup']:.2f}× |" in alone
+    assert "against the expert: 2 of 2 runs are ahead, 0 behind, 0 level" in text
     assert "--strategies template,rewrite,single,expert --repeats 1 --rounds 2" in text
 
 
@@ -70,13 +65,45 @@ def test_an_expert_with_another_budget_is_not_set_beside(told: dict[str, Any]) -
         agents.beside(told["comparison"], other)
 
 
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (1.03, "1 of 1 runs are ahead, 0 behind, 0 level"),
+        (1.019, "0 of 1 runs are ahead, 0 behind, 1 level"),
+        (0.97, "0 of 1 runs are ahead, 1 behind, 0 level"),
+    ],
+)
+def test_what_differs_by_less_than_runs_do_is_level(told: dict[str, Any], ratio: float, words: str) -> None:
+    run = told["runs"][0]
+    expert = EXPERT | {"geometric_mean": run["facts"]["speedup"] / ratio}
+    one = {**told, "comparison": {**told["comparison"], "runs": []}}
+    text = "\n".join(render.agents({"agents": one, "expert": {"expert": {"examples": {"softmax": expert}}}}))
+    assert words in text
+
+
 def test_a_run_that_is_not_finished_is_refused(kept: Path, tmp_path: Path) -> None:
     run = kept / "runs" / "softmax" / "template-1"
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
     half = tmp_path / "half"
     half.mkdir()
-    (half / "journal.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    begun = lines[: len(lines) // 2]
+    assert all(json.loads(line)["type"] != "Stopped" for line in begun)
+    (half / "journal.jsonl").write_bytes(b"".join(begun))
     (half / "objects").symlink_to(run / "objects")
-    assert "stopped" not in json.loads(lines[len(lines) // 2 - 1])
     with pytest.raises(SystemExit, match="is not finished"):
         agents.one_run(half)
+
+
+def test_what_is_no_run_and_no_comparison_is_told(kept: Path, told: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="is no run of tunesmith"):
+        agents.one_run(tmp_path)
+    with pytest.raises(SystemExit, match="is no folder of tunesmith compare"):
+        agents.compared(kept / "runs")
+    waiting = json.loads(json.dumps(told["comparison"]))
+    waiting["runs"][0]["status"] = "waiting"
+    (tmp_path / "compare-data.json").write_text(json.dumps({"comparison": waiting}))
+    with pytest.raises(SystemExit, match=r"is not finished \(softmax/template-1\)"):
+        agents.whole(tmp_path)
+    none = {**told["comparison"], "runs": []}
+    with pytest.raises(SystemExit, match="no finished run of the expert"):
+        agents.beside(told["comparison"], none)

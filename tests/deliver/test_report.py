@@ -51,7 +51,7 @@ def test_what_a_planner_says_at_length_stands_at_the_end_of_the_story() -> None:
     long = "every workload is within two per cent of its floor, " * 9
     text = report_markdown(replace(REPORT, reason=long, rounds=(a_round(),)))
     summary, story = text.split("## How it came about")
-    assert "the planner stopped, its words are below. Verified on" in summary
+    assert "why it ended is told at the end of the story. Verified on" in summary
     assert "**The end.** every workload is within two per cent" in story
     short = report_markdown(replace(REPORT, reason="nothing is left", rounds=(a_round(),)))
     assert "; nothing is left. Verified on" in short

@@ -5,19 +5,34 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.end_to_end.test_kill import _Memory, _Recorded, _Silent
 from tests.running import FIXTURES, tunesmith
 from tests.talkers import Scripted
 from tunesmith import casting, registry, strategies
 from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import encode_tagged
-from tunesmith.core.events import Event, Extended, Primed, Profiled, Replied, Requested, Started
+from tunesmith.core.events import (
+    Baseline,
+    Event,
+    Extended,
+    Measured,
+    Primed,
+    Profiled,
+    Recorded,
+    Replied,
+    Requested,
+    Started,
+    Surveyed,
+    Verified,
+)
+from tunesmith.core.outcome import Outcome, Trial
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
 from tunesmith.core.talking import Talking
+from tunesmith.core.template import Template
 from tunesmith.problems import PROMPT, templates_of
 from tunesmith.store import RunFolder
 
@@ -28,20 +43,70 @@ def events_of(run: Path) -> list[Event]:
     return [record.event for record in RunFolder.open(run).journal().read()]
 
 
-class _Everything(_Recorded):
-    """With what a tester's cases and profiles gave, too."""
+class _Recorded:
+    """A lab that gives back what a journal says was measured, and nothing else."""
 
     def __init__(self, events: list[Event]) -> None:
-        super().__init__(events)
+        self._baseline = next(e for e in events if isinstance(e, Baseline))
+        self._outcomes = {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
+        self._verified = {e.outcome.trial: e for e in events if isinstance(e, Verified)}
+        self._surveyed = {e.config: e for e in events if isinstance(e, Surveyed)}
         self._extended = [e for e in events if isinstance(e, Extended)]
         self._profiled = {(e.config, e.workload): e for e in events if isinstance(e, Profiled)}
         self.no_profiles = "" if self._profiled else "nothing was profiled"
+        self._builds: list[Trial] = []
+        self._queue: list[Trial] = []
+
+    def baseline(self) -> Baseline:
+        return self._baseline
 
     def extend(self, _wanted: Extended) -> Extended:
         return self._extended[0]
 
     def profile(self, config: Config | None, workload: str, _seconds: float) -> Profiled:
         return self._profiled[config, workload]
+
+    def admit(self, template: Template) -> None: ...
+
+    def build(self, trial: Trial) -> None:
+        self._builds.append(trial)
+
+    def built(self) -> Surveyed:
+        return self._surveyed[self._builds.pop(0).config]
+
+    def drop_builds(self) -> None:
+        self._builds.clear()
+
+    def submit(self, trial: Trial) -> None:
+        self._queue.append(trial)
+
+    def collect(self) -> Outcome:
+        return self._outcomes[self._queue.pop(0)]
+
+    def verify(self, trial: Trial) -> Verified:
+        return self._verified[trial]
+
+    def close(self) -> None: ...
+
+
+class _Memory:
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+
+    def read(self) -> Iterator[Recorded]:
+        return iter([Recorded(i, 0.0, e) for i, e in enumerate(self.events)])
+
+    def append(self, event: Event) -> Recorded:
+        self.events.append(event)
+        return Recorded(len(self.events) - 1, 0.0, event)
+
+
+class _Silent:
+    def event(self, *_: object) -> None: ...
+
+    def note(self, _text: str) -> None: ...
+
+    def say(self, _text: str) -> None: ...
 
 
 def talking(folder: RunFolder, templates: Templates, state: State) -> Talking:
@@ -63,7 +128,7 @@ def replayed(run: Path) -> list[Event]:
     talk = talking(folder, templates, state)
     said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
-    lab = _Everything(events)
+    lab = _Recorded(events)
     loop = registry.loop(templates.problem, templates, state.settings, lab, memory, _Silent(), talk)  # type: ignore[arg-type]
     loop.run()
     return memory.events

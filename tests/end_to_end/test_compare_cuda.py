@@ -6,15 +6,22 @@ beside it, every text in them, and the mailboxes: requests and replies as files.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
+from benchmarks.cuda.evidence import ROOT
+from benchmarks.cuda.render_agents import SHOWN
 from tests.end_to_end.replaying import course, events_of, figures, replayed, talking, told_again, unpacked
+from tunesmith.core.codec import decode
+from tunesmith.core.compared import Comparison
 from tunesmith.core.dialogue import Reply
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.events import Replied, Requested
 from tunesmith.core.state import fold
+from tunesmith.deliver.comparison import comparison_sections
 from tunesmith.problems import templates_of
 from tunesmith.store import RunFolder
 
@@ -23,6 +30,7 @@ ARMS = ("template", "rewrite", "single")
 ALONE = ("argmax", "transpose_tiled")
 COMPARED = [f"compared/runs/{kernel}/{arm}-{n}" for kernel in KERNELS for arm in ARMS for n in (1, 2)]
 EVERY = [*COMPARED, *(f"alone/{name}" for name in ALONE)]
+QUICK = ("compared/runs/silu_and_mul_vector/template-2", "alone/transpose_tiled")
 WRITTEN = [run for run in EVERY if "/rewrite-" in run or "/single-" in run]
 
 
@@ -42,16 +50,30 @@ def test_the_figures_follow_from_what_was_recorded(kept: Path) -> None:
         assert run["facts"]["success"]
 
 
+def test_the_page_of_results_says_the_same(kept: Path) -> None:
+    data = json.dumps(figures(kept / "compared")["comparison"]).encode()
+    sections = comparison_sections(decode(data, Comparison), "benchmarks/strategies-")
+    page = (ROOT / "docs" / "results.md").read_text().splitlines()
+    for title in SHOWN:
+        told = [line for line in sections[title] if line]
+        assert told
+        assert [line for line in told if line not in page] == []
+
+
 @pytest.mark.parametrize("run", WRITTEN)
 def test_kernels_that_are_rewritten_take_the_same_course(kept: Path, run: str) -> None:
     """Event by event: gate, measurements, profiles, decisions, verified winner."""
     assert course(replayed(kept / run)) == course(events_of(kept / run))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("run", [run for run in EVERY if run not in WRITTEN])
+def run_of_templates(run: str) -> ParameterSet:  # those that take seconds wait for make test-long
+    return pytest.param(run, marks=() if run in QUICK else pytest.mark.long)
+
+
+@pytest.mark.parametrize("run", [run_of_templates(run) for run in EVERY if run not in WRITTEN])
 def test_templates_take_the_same_course(kept: Path, run: str) -> None:
-    """With the searcher that there was: another would ask for configurations that nobody has measured."""
+    """With the searcher that there was: another would ask for configurations that nobody has measured. Where
+    a change of the search is meant, this is to be left out."""
     assert course(replayed(kept / run)) == course(events_of(kept / run))
 
 

@@ -7,22 +7,14 @@ import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.replaying import events_of, replayed
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
-from tunesmith import registry
-from tunesmith.core.codec import decode_record
-from tunesmith.core.events import Baseline, Event, Measured, Primed, Recorded, Started, Surveyed, Verified
-from tunesmith.core.outcome import Outcome, Trial
-from tunesmith.core.state import fold
-from tunesmith.core.template import Template
-from tunesmith.problems import templates_of
-from tunesmith.store import RunFolder
 
 POINTS, OPENCL_POINTS = 50, 3
 KILLS = 5  # of one simulated run, one after the other
@@ -176,7 +168,7 @@ def test_killed_on_a_real_device(tmp_path: Path) -> None:
     # Times differ between two runs of a real device; what was tried, and how it went, does not.
     assert _statuses(run) == _statuses(whole / "run"), f"killed with {killed} events"
     # And every decision is the one an uninterrupted run makes on the same measurements.
-    assert _replayed(run) == [_event(line) for line in _raw(run)], f"killed with {killed} events"
+    assert replayed(run) == events_of(run), f"killed with {killed} events"
 
 
 def _statuses(run: Path) -> dict[str, list[str]]:
@@ -186,81 +178,3 @@ def _statuses(run: Path) -> dict[str, list[str]]:
             outcome = line["event"]["outcome"]
             found[str(outcome["trial"]["config"])] = [r["status"] for r in outcome["results"]]
     return found
-
-
-def _raw(run: Path) -> list[bytes]:
-    return (run / "journal.jsonl").read_bytes().split(b"\n")[:-1]
-
-
-def _event(line: bytes) -> Event:
-    return decode_record(line).event
-
-
-class _Recorded:
-    """A lab that gives back what a journal says was measured, and nothing else."""
-
-    no_profiles = "a recording has none"
-
-    def __init__(self, events: list[Event]) -> None:
-        self._baseline = next(e for e in events if isinstance(e, Baseline))
-        self._outcomes = {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
-        self._verified = {e.outcome.trial: e for e in events if isinstance(e, Verified)}
-        self._surveyed = {e.config: e for e in events if isinstance(e, Surveyed)}
-        self._builds: list[Trial] = []
-        self._queue: list[Trial] = []
-
-    def baseline(self) -> Baseline:
-        return self._baseline
-
-    def admit(self, template: Template) -> None: ...
-
-    def build(self, trial: Trial) -> None:
-        self._builds.append(trial)
-
-    def built(self) -> Surveyed:
-        return self._surveyed[self._builds.pop(0).config]
-
-    def drop_builds(self) -> None:
-        self._builds.clear()
-
-    def submit(self, trial: Trial) -> None:
-        self._queue.append(trial)
-
-    def collect(self) -> Outcome:
-        return self._outcomes[self._queue.pop(0)]
-
-    def verify(self, trial: Trial) -> Verified:
-        return self._verified[trial]
-
-    def close(self) -> None: ...
-
-
-class _Memory:
-    def __init__(self, events: list[Event]) -> None:
-        self.events = events
-
-    def read(self) -> Iterator[Recorded]:
-        return iter([Recorded(i, 0.0, e) for i, e in enumerate(self.events)])
-
-    def append(self, event: Event) -> Recorded:
-        self.events.append(event)
-        return Recorded(len(self.events) - 1, 0.0, event)
-
-
-class _Silent:
-    def event(self, *_: object) -> None: ...
-
-    def note(self, _text: str) -> None: ...
-
-    def say(self, _text: str) -> None: ...
-
-
-def _replayed(run: Path) -> list[Event]:
-    """The events of an uninterrupted run that sees the measurements of this one."""
-    events = [_event(line) for line in _raw(run)]
-    started = events[0]
-    assert isinstance(started, Started)
-    memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
-    templates = templates_of(RunFolder.open(run), fold(memory.read()))
-    registry.loop(templates.problem, templates, started.settings, _Recorded(events), memory, _Silent()).run()
-    return memory.events

@@ -11,7 +11,7 @@ from tunesmith.deliver.markdown import cell as safe
 
 UNKNOWN = "unknown"
 MARKDOWN, DATA, PLOTS, RUNS = "compare.md", "compare-data.json", "plots", "runs"
-SPEEDUPS, ROUNDS = "speed-ups.svg", "gain-per-round.svg"
+_SPEEDUPS, _ROUNDS = "speed-ups.svg", "gain-per-round.svg"
 _TERMS = {
     "Speed-up": "of a run: the original's time over the winner's, by the verification (rebuilt in a fresh "
     "process, timed in alternation with the original), as the weighted geometric mean over the problem's "
@@ -43,7 +43,7 @@ def comparison_json(found: Comparison) -> bytes:
 
 
 def comparison_plots(found: Comparison) -> dict[str, bytes]:
-    return {SPEEDUPS: speedups_svg(found), ROUNDS: rounds_svg(found)}
+    return {_SPEEDUPS: speedups_svg(found), _ROUNDS: rounds_svg(found)}
 
 
 def comparison_markdown(found: Comparison) -> str:
@@ -57,12 +57,12 @@ def comparison_sections(found: Comparison, plots: str = f"{PLOTS}/") -> dict[str
     """Title -> lines. `plots`: what is before their names, seen from the page."""
     versions = [f"- problem {p.folder}: `{p.digest}`" for p in found.plan.problems]
     versions += [f"- {name}: `{value}`" for name, value in found.plan.versions]
-    speedups = ["", f"![Speed-ups of all runs]({plots}{SPEEDUPS})"]
+    speedups = ["", f"![Speed-ups of all runs]({plots}{_SPEEDUPS})"]
     return {
         "Result": [*_results(found), *_contrasts(found), *speedups],
         "What this does and does not show": [f"- {safe_long(text)}" for text in limits(found)],
         "What it cost": _expenses(found),
-        "Gain per round": [*_rounds(found), "", f"![Gain per round]({plots}{ROUNDS})"],
+        "Gain per round": [*_rounds(found), "", f"![Gain per round]({plots}{_ROUNDS})"],
         "Where the gain comes from": _attribution(found),
         "Every run": _runs(found),
         "What the words mean": [f"- **{word}**: {text}" for word, text in _TERMS.items()],
@@ -88,7 +88,8 @@ def what_was_compared(found: Comparison) -> list[str]:
     where = "; ".join(safe(device) for device in devices(found)) or "no device so far"
     lines += ["", f"At {count} problem{'' if count == 1 else 's'}: {names}. On {where}."]
     if any(ARMS[a].talks for a in plan.arms):
-        lines.append(f"The model: {safe(plan.model)}.")
+        unknown = "; who answers a mailbox is not recorded" if "mailbox" in plan.model else ""
+        lines.append(f"The model: {safe(plan.model)}{unknown}.")
     lines += [
         "Against the original kernel of each problem, built and launched as its problem file says.",
         f"Every run of every arm may spend the same: {budget_text(plan.budget)}.",

@@ -109,9 +109,9 @@ def _what(report: Report) -> list[str]:
 
 
 def _end(report: Report) -> str:
-    """Why it ended, for the summary: what a planner says at length stands at the end of the story."""
+    """Why it ended, for the summary: what is said at length stands at the end of the story."""
     long = report.rounds and len(report.reason) > LONGEST_END
-    return "the planner stopped, its words are below" if long else report.reason
+    return "why it ended is told at the end of the story" if long else report.reason
 
 
 def _rounds(report: Report) -> list[str]:
