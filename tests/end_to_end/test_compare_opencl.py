@@ -63,8 +63,8 @@ def compared(folder: Path, problems: tuple[Path, ...], arms: tuple[str, ...], ev
         for arm in arms:
             run = folder / "cmp" / "runs" / problem / f"{arm}-1"
             report = json.loads((run / "report.json").read_text())
-            # On a machine that is busy with other things nothing may be found to be faster; what is claimed is
-            # verified, and kernels that won on a quiet one are in the archive.
+            # On a busy machine nothing may be found to be faster. What is claimed is verified; what won on a
+            # quiet one is in the archive.
             assert (report["verified_cases"] > 0) == any(w["config"] is not None for w in report["workloads"])
             if arm in ("template", "expert"):
                 assert replayed(run) == events_of(run)
