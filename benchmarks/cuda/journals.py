@@ -37,9 +37,15 @@ PHASES = ("original", "search", "finalists", "verification")
 class Run:
     folder: Path
     problem: Problem
-    template: Template
+    given: Template | None  # None: the run wrote its own
     records: tuple[Recorded, ...]
     state: State
+
+    @property
+    def template(self) -> Template:
+        if self.given is None:
+            raise SystemExit(f"{self.folder} is a run without a template that was given to it")
+        return self.given
 
     @property
     def choice(self) -> Choice:

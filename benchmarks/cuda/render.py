@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +32,6 @@ from tunesmith.core.stats import geometric_mean
 FLAGSHIP = "silu_and_mul"
 CONFIGURATIONS, SEARCH_S, RUN_S = 100, 10.0, 60.0
 MEAN, COPY_SHARE, FASTER, HOSTILE = 8.0, 0.95, 6.0, 40
-SECTIONS = (
-    "examples",
-    "expert",
-    "agents",
-    "strategies",
-    "floors",
-    "throughput",
-    "kernel_tuner",
-    "truth",
-    "retune",
-    "tenth",
-    "seeds",
-)
-SECTIONS += ("faults", "occupancy", "hostile")
-
 INTRODUCTION = """\
 Made by `benchmarks/cuda/render.py` from figures that the scripts beside it have written; each table comes
 with its commands. Times are microseconds per launch, cold (on data that no cache holds); speed-ups are those
@@ -283,6 +268,40 @@ def hostile(all_: Mapping[str, Told | None]) -> list[str]:
     ]
 
 
+SECTIONS: dict[str, tuple[str, Callable[[Mapping[str, Told | None]], list[str]]]] = {
+    "examples": ("Examples", examples),
+    "expert": ("The built-in expert", expert),
+    "agents": ("Templates by a language model", agents),
+    "strategies": ("Strategies compared", strategies),
+    "floors": ("Bounds and floors", floors),
+    "throughput": (f"Throughput: {FLAGSHIP}", throughput),
+    "kernel_tuner": ("Against Kernel Tuner", kernel_tuner),
+    "truth": ("The true best", truth),
+    "retune": ("Retuned at new sizes", retune),
+    "tenth": ("A tenth of the evaluations", tenth),
+    "seeds": ("One seed and another", seeds),
+    "faults": ("Planted faults", faults),
+    "occupancy": ("Occupancy", occupancy),
+    "hostile": ("Hostile kernels", hostile),
+}
+FILES = (
+    "examples",
+    "copy_rate",
+    "throughput",
+    "kernel_tuner_arm",
+    "truth",
+    "hostile",
+    "expert",
+    "agents",
+    "floors",
+    "faults",
+    "occupancy",
+    "retune",
+    "tenth",
+    "seeds",
+)
+
+
 def page(all_: Mapping[str, Told | None], notes: Mapping[str, str]) -> str:
     any_ = next((told for told in all_.values() if told is not None), None)
     device = any_["machine"]["device"] if any_ else "a device"
@@ -292,25 +311,7 @@ def page(all_: Mapping[str, Told | None], notes: Mapping[str, str]) -> str:
         *INTRODUCTION.splitlines(),
         "",
     ]
-    titles = (
-        "Examples",
-        "The built-in expert",
-        "Templates by a language model",
-        "Strategies compared",
-        "Bounds and floors",
-        f"Throughput: {FLAGSHIP}",
-        "Against Kernel Tuner",
-        "The true best",
-        "Retuned at new sizes",
-        "A tenth of the evaluations",
-        "One seed and another",
-        "Planted faults",
-        "Occupancy",
-        "Hostile kernels",
-    )
-    makers = (examples, expert, agents, strategies, floors, throughput, kernel_tuner, truth, retune)
-    makers += (tenth, seeds, faults, occupancy, hostile)
-    for key, title, make in zip(SECTIONS, titles, makers, strict=True):
+    for key, (title, make) in SECTIONS.items():
         lines += [f"## {title}", "", *make(all_)]
         if key in notes:
             lines += [notes[key], ""]
@@ -322,10 +323,8 @@ def main() -> int:
     options.add_argument("out", type=Path, metavar="DIR", help="where the benchmarks have written")
     options.add_argument("--notes", type=Path, help="JSON: what to add to which section")
     arguments = options.parse_args()
-    names = ("examples", "copy_rate", "throughput", "kernel_tuner_arm", "truth", "hostile")
-    names += ("expert", "agents", "floors", "faults", "occupancy", "retune", "tenth", "seeds")
     notes = json.loads(arguments.notes.read_text(encoding="utf-8")) if arguments.notes else {}
-    sys.stdout.write(page({name: evidence.read(arguments.out, name) for name in names}, notes))
+    sys.stdout.write(page({name: evidence.read(arguments.out, name) for name in FILES}, notes))
     return 0
 
 

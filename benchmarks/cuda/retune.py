@@ -119,10 +119,10 @@ def compare(
     everything = again("all", 1, "--search", "exhaustive", "--no-prune", "--no-prior")
     ours = {f"seed {seed}": again(str(seed), seed) for seed in seeds}
     ours["nothing known"] = again("cold", seeds[0], "--no-prior")
-    unchanged = {w.name: old for w in everything.run.problem.workloads} if old is not None else {}
+    unchanged = {} if old is None else {w.name: old for w in everything.run.problem.workloads}
     told = truth.measure(
         [everything.run, *(t.run for t in ours.values())],
-        {UNCHANGED: {w: c for w, c in unchanged.items() if c is not None}},
+        {UNCHANGED: unchanged},
         passes,
     )
     best = winners(everything.run)["workloads"]

@@ -23,7 +23,7 @@ class Curves:
 
     @property
     def seeds(self) -> int:
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def at(self, budget: int) -> NDArray[np.float64]:
         """[space, seed]"""

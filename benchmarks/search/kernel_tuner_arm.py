@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def run(recorded: Recorded, strategy: str, seed: int, evals: int) -> list[int]:
 
     class Lookup(Runner):  # type: ignore[misc]
         def run(self, parameter_space, tuning_options):  # type: ignore[no-untyped-def]
-            results = []
+            results: list[dict[str, Any] | None] = []
             for element in parameter_space:
                 if tuning_options.budget.is_done():
                     results.append(None)

@@ -76,7 +76,7 @@ def ahead(made: dict[str, Curves]) -> list[str]:
     for label, arms in groups.items():
         cells = []
         for budget in BUDGETS:
-            rival = max((made[arm] for arm in arms), key=lambda each, b=budget: each.mean(b))
+            rival = made[max(arms, key=lambda arm: made[arm].mean(budget))]
             spread = np.hypot(ours.interval(budget), rival.interval(budget))
             cells.append(f"{ours.mean(budget) - rival.mean(budget):+.3f} ± {short(float(spread))}")
         rows.append([label, *cells])
