@@ -34,10 +34,16 @@ CONFIGURATIONS, SEARCH_S, RUN_S = 100, 10.0, 60.0
 MEAN, COPY_SHARE, FASTER, HOSTILE = 8.0, 0.95, 6.0, 40
 INTRODUCTION = """\
 Made by `benchmarks/cuda/render.py` from figures that the scripts beside it have written; each table comes
-with its commands. Times are microseconds per launch, cold (on data that no cache holds); speed-ups are those
-of the verification, in fresh processes. *Of a copy*: the time of a plain copy that moves the bytes the
-operator must move, over the kernel's. *Against published*: where our baseline is slower than the published
-kernel, the speed-up counts from the published time.
+with its commands, which write below `build`, a folder that is not kept. Runs with a language model are
+kept, in `tests/fixtures/comparisons/h200.tar.xz`.
+
+Times are microseconds per launch, cold (on data that no cache holds); speed-ups are those of the
+verification, in fresh processes. *Of a copy*: the time of a plain copy that moves the bytes the operator
+must move, over the kernel's; above 100 % where reading is a larger part of the work than in a copy.
+*Published*: the time of the kernel that an example is written after, measured beforehand on the same kind
+of device and given to the script in a file ({example: {workload: µs}}). *Against published*: where our
+baseline is slower than that kernel, the speed-up counts from the published time. *Wanted*, *reached*, *fell
+short*: against goals that were set before the work began.
 """
 
 Told = Mapping[str, Any]
