@@ -256,6 +256,9 @@ def report() -> Report:
     )
 
 
+GO_ON = "tunesmith resume 'my run'"
+
+
 class TestReport:
     def test_table(self) -> None:
         text = table_text(report_table(report()), StringIO())
@@ -264,7 +267,7 @@ class TestReport:
         assert not text.endswith("\n")
 
     def test_summary(self) -> None:
-        assert report_summary(report(), "runs/tiny-1") == [
+        assert report_summary(report(), "runs/tiny-1", GO_ON) == [
             "geometric mean   1.41×, right by the float64 reference",
             "general config   BLOCK=64",
             "evaluations      4 (3 ok, 1 wrong); all was tried",
@@ -274,18 +277,18 @@ class TestReport:
 
     def test_why_it_stopped_forges_no_line(self) -> None:
         said = replace(report(), reason=f"near enough {'x' * 9000}\ngeometric mean   99.00×")
-        lines = report_summary(said, "runs/tiny-1")
+        lines = report_summary(said, "runs/tiny-1", GO_ON)
         assert not any("99.00×" in line for line in lines)
         assert max(map(len, lines)) < 400
 
     def test_what_to_type_when_it_is_not_finished(self) -> None:
         half = replace(report(), finished=False, reason="not finished", geometric_mean=None, tuned=())
-        assert report_summary(half, "my run")[-1] == "resume it with   tunesmith resume 'my run'"
+        assert report_summary(half, "my run", GO_ON)[-1] == "resume it with   tunesmith resume 'my run'"
 
     def test_what_stands_so_far(self) -> None:
         found = SoFar("2", "abc", "searched", "mailbox", 2.5, {"VEC": 4}, "template.cl")
         half = replace(report(), finished=False, geometric_mean=None, tuned=(), so_far=found)
-        lines = report_summary(half, "run")
+        lines = report_summary(half, "run", GO_ON)
         (line,) = [line for line in lines if line.startswith("so far  ")]
         assert line.endswith("template 2 by mailbox: 2.50× at VEC=4, by short measurements, not verified")
         assert "template so far  run/template.cl" in lines
@@ -294,7 +297,7 @@ class TestReport:
     @pytest.mark.parametrize(("detail", "why"), [("off by one\nmore", "off by one"), ("", "no reason given")])
     def test_why_nothing_worked(self, detail: str, why: str) -> None:
         bad = replace(report(), evaluations={"wrong": 1}, failures=(Failure({"BLOCK": 32}, "wrong", detail),))
-        assert f"nothing worked   BLOCK=32: wrong, {why}" in report_summary(bad, "run")
+        assert f"nothing worked   BLOCK=32: wrong, {why}" in report_summary(bad, "run", GO_ON)
 
 
 class TestSurvey:
@@ -324,7 +327,7 @@ class TestSurvey:
         assert "│ stack, bytes                │        8 │     0 │      0 │   16 │" in text
         assert "│ occupancy, %                │          │    50 │    100 │  100 │" in text
         four = ", ".join(f"BLOCK={64 * n} ({80 - n} bytes)" for n in range(1, 5))
-        assert report_summary(waiting, "my run") == [
+        assert report_summary(waiting, "my run", GO_ON) == [
             "configurations   7 of 9 built (6 can run, 1 build_failed)",
             f"spilling         {four}, 1 more",
             f"build_failed     BLOCK=32: {EVIL}",

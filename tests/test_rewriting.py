@@ -150,7 +150,9 @@ def test_a_chain_goes_on_from_a_broken_kernel_and_says_what_the_last_gave() -> N
     told = report_of(run, state)
     assert told.chain is not None
     assert told.chain.words == "The last of the chain, kernel 6, gave 1.20×"
-    assert "chain            The last of the chain, kernel 6, gave 1.20×" in report_summary(told, "run")
+    assert "chain            The last of the chain, kernel 6, gave 1.20×" in report_summary(
+        told, "run", "tunesmith resume run"
+    )
     cut = a_run(script, speeds, replace(CHAIN, rounds=2))
     end = report_of(cut, cut.go()).chain
     assert end is not None
@@ -266,7 +268,7 @@ def test_the_report_says_that_nobody_searched() -> None:
     assert "The last of the chain, kernel 4, gave 3.00×" in written
     assert "by search" not in written
     assert "General configuration: kernel 4" in written
-    assert "strategy         rewrite, nobody searched" in report_summary(told, "run")
+    assert "strategy         rewrite, nobody searched" in report_summary(told, "run", "tunesmith resume run")
 
 
 @pytest.mark.parametrize("settings", [BEST, CHAIN], ids=["best", "linear"])

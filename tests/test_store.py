@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -292,7 +293,10 @@ def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path) -> None:
     written(tmp_path / "journal.jsonl", EVENTS[:1])
     with pytest.raises(BadInput, match="already holds a run") as caught:
         RunFolder.create(tmp_path)
-    assert f"tunesmith resume {tmp_path}" in (caught.value.hint or "")
+    assert f"tunesmith resume {tmp_path}; or" in (caught.value.hint or "")
+    with pytest.raises(BadInput, match="already holds a run") as caught:
+        RunFolder.create(tmp_path, wait=False)
+    assert f"tunesmith resume {tmp_path} --no-wait; or" in (caught.value.hint or "")
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -527,4 +531,30 @@ def test_the_folder_of_a_comparison_is_no_run_and_says_how_it_goes_on(tmp_path: 
     assert resume_command(tmp_path) == f"tunesmith compare --resume {tmp_path}"
     with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
         RunFolder.open(tmp_path)
-    assert f"tunesmith compare --resume {tmp_path}" in (caught.value.hint or "")
+    assert f"tunesmith compare --resume {tmp_path};" in (caught.value.hint or "")
+    with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
+        RunFolder.open(tmp_path, wait=False)
+    assert f"tunesmith compare --resume {tmp_path} --no-wait;" in (caught.value.hint or "")
+
+
+def test_who_does_not_wait_goes_on_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when a disk is full, wherever that is noticed."""
+    folder = RunFolder.create(tmp_path / "run", wait=False)
+    journal = folder.journal()
+    journal.append(EVENTS[0])
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    for action in (
+        lambda: journal.append(EVENTS[0]),
+        lambda: folder.write("report.md", b"x"),
+        lambda: folder.replace_folder("tuned", {"a": b"x"}),
+    ):
+        with pytest.raises(BadInput, match="No space left") as caught:
+            action()
+        assert caught.value.hint == f"free some room on that disk, then: {folder.go_on}"
+    assert folder.go_on == f"tunesmith resume {tmp_path / 'run'} --no-wait"
+    journal.close()
+    folder.unlock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +42,7 @@ def compare(
     """Compare strategies on the same problems with the same budget, repeatedly."""
     with handled(as_json):
         from tunesmith import comparison
+        from tunesmith.store import resume_command
 
         fixed: dict[str, object] = {"model": model, "evals": evals, "time": time, "rounds": rounds}
         fixed |= {"tokens": tokens, "money": money, "seed": seed, "prompts": prompts}
@@ -55,10 +55,11 @@ def compare(
         if resume is not None and given:
             raise BadInput(
                 f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given",
-                hint=f"tunesmith compare --resume {shlex.quote(str(resume))}",
+                hint=resume_command(resume, config.wait, compared=True),
             )
         if resume is None and not problem:
-            hint = "tunesmith compare PROBLEM..., or tunesmith compare --resume DIR"
+            go_on = resume_command(Path("DIR"), config.wait, compared=True)
+            hint = f"tunesmith compare PROBLEM..., or {go_on}"
             raise BadInput("no PROBLEM is named", hint=hint)
         with progress(as_json) as listener:
             if resume is not None:

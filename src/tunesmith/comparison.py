@@ -26,7 +26,7 @@ from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions
-from tunesmith.store import DAMAGED, PLAN, RunFolder, explained, resume_command
+from tunesmith.store import DAMAGED, PLAN, RunFolder, explained
 from tunesmith.strategies import played
 from tunesmith.whole_files import partial_of
 
@@ -37,11 +37,8 @@ USUAL = "template,rewrite,single,expert"  # arms
 class Compared:
     comparison: Comparison
     folder: Path
+    go_on: str  # what to type
     troubles: Troubles  # what keeps runs from going on, or made them fail
-
-    @property
-    def go_on(self) -> str:
-        return resume_command(self.folder)
 
 
 def start(
@@ -66,14 +63,14 @@ def start(
     _refuse_twice(planned)
     plan = _plan(planned, arms, repeats, _digests(prompts), config)
     if out is not None and (out / PLAN).exists():
-        folder = RunFolder(out)
+        folder = RunFolder(out, config.wait)
         folder.lock()
         try:
             if other := comparing.differences(_read_plan(folder), plan):
                 raise BadInput(
                     f"this folder holds another comparison: {'; '.join(other)}",
                     where=str(out),
-                    hint=f"go on with that one: {resume_command(out)}; or choose another folder with --out",
+                    hint=f"go on with that one: {folder.go_on}; or choose another folder with --out",
                 )
             return _go_on(folder, config, listener)
         finally:
@@ -95,7 +92,7 @@ def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
             where=str(path),
             hint="name the folder that `tunesmith compare PROBLEM...` has written",
         )
-    folder = RunFolder(path)
+    folder = RunFolder(path, config.wait)
     folder.lock()
     try:
         return _go_on(folder, config, listener)
@@ -193,10 +190,10 @@ def _refuse_twice(problems: Sequence[PlannedProblem]) -> None:
 
 def _create(out: Path | None, config: RunConfig) -> RunFolder:
     if out is None:
-        return RunFolder.create_next(Path(config.runs), "compare")
+        return RunFolder.create_next(Path(config.runs), "compare", config.wait)
     with explained("create the folder", out, instead="another folder with --out"):
         partial_of(out / PLAN).unlink(missing_ok=True)  # of one that was killed before it had a plan
-    return RunFolder.create(out)
+    return RunFolder.create(out, config.wait)
 
 
 def _read_plan(folder: RunFolder) -> Plan:
@@ -224,9 +221,9 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener) -> Compared
         folder.replace_folder(PROMPTS, {name: folder.get(digest) for name, digest in plan.prompts})
     try:
         found, troubles = Work(folder, plan, config, listener).run()
-        return Compared(found, folder.path, troubles)
+        return Compared(found, folder.path, folder.go_on, troubles)
     except (KeyboardInterrupt, Interrupted) as error:
-        hint = f"go on with: {resume_command(folder.path)}"
+        hint = f"go on with: {folder.go_on}"
         raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=hint) from error
 
 

@@ -30,6 +30,7 @@ from tunesmith.deliver.comparison import (
     comparison_markdown,
     comparison_plots,
 )
+from tunesmith.models.mailbox import near_miss
 from tunesmith.models.names import alone, placed
 from tunesmith.problems import restore, templates_of
 from tunesmith.starting import Subject, begin
@@ -189,6 +190,9 @@ class Work:
                 told = time.monotonic()
                 first = next(iter(awaited.values()))
                 self.listener.say(f"waiting for {len(awaited)} replies, the first is {first}")
+                for file in awaited.values():
+                    if seen := near_miss(file):
+                        self.listener.say(f"{file}: {seen}")
             time.sleep(POLL)
         return []
 

@@ -143,7 +143,7 @@ def show_report(finished: Any, form: str) -> None:
         table = report_table(finished.report)
         if table.row_count:
             print_table(table)
-        for line in report_summary(finished.report, str(finished.folder)):
+        for line in report_summary(finished.report, str(finished.folder), finished.go_on):
             print_line(line)
         for line in finished.library:
             print_line(f"library          {line}")

@@ -245,10 +245,11 @@ def report_table(report: Report) -> Table:
     return table
 
 
-def report_summary(report: Report, folder: str) -> list[str]:
-    """What stands below the table; the paths and the command can be copied into a shell."""
+def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
+    """What stands below the table; the paths and the command can be copied into a shell. `go_on`: the command
+    for a run that is not finished."""
     if report.survey is not None:
-        return _survey_summary(report, report.survey, folder)
+        return _survey_summary(report, report.survey, folder, go_on)
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     lines = []
     if report.geometric_mean is not None:
@@ -288,7 +289,7 @@ def report_summary(report: Report, folder: str) -> list[str]:
     lines.append(
         f"report           {shlex.quote(f'{folder}/report.md')}"
         if report.finished
-        else f"resume it with   tunesmith resume {shlex.quote(folder)}"
+        else f"resume it with   {go_on}"
     )
     return lines
 
@@ -317,7 +318,7 @@ def _survey_table(survey: SurveyReport) -> Table:
     return table
 
 
-def _survey_summary(report: Report, survey: SurveyReport, folder: str) -> list[str]:
+def _survey_summary(report: Report, survey: SurveyReport, folder: str, go_on: str) -> list[str]:
     """What builds alone tell of the configurations, an example of each kind of trouble, how to go on."""
     counts = ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
     lines = [f"configurations   {sum(survey.statuses.values())} of {survey.planned} built ({counts})"]
@@ -331,7 +332,7 @@ def _survey_summary(report: Report, survey: SurveyReport, folder: str) -> list[s
     for status, failure in first.items():
         why = _first_line(failure.detail)
         lines.append(f"{status:<16} {config_text(failure.config)}: {why}")
-    return [*lines, *_standing(report, folder), f"resume it with   tunesmith resume {shlex.quote(folder)}"]
+    return [*lines, *_standing(report, folder), f"resume it with   {go_on}"]
 
 
 def _standing(report: Report, folder: str) -> list[str]:

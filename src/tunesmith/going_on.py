@@ -22,17 +22,14 @@ from tunesmith.core.talking import Talking
 from tunesmith.core.write_down import write_down
 from tunesmith.machine import Here
 from tunesmith.problems import KEPT, PROMPT, reload, spec_of, templates_of
-from tunesmith.store import (
-    FileJournal,
-    RunFolder,
-    resume_command,
-)
+from tunesmith.store import FileJournal, RunFolder
 
 
 @dataclass(frozen=True)
 class Finished:
     report: Report
     folder: Path
+    go_on: str  # what to type, where it is not finished
     missing: DeviceMissing | WaitingForModel | None = None  # why it goes no further here
     library: tuple[str, ...] = ()  # what has become of its templates there
 
@@ -43,7 +40,7 @@ def execute(folder: RunFolder, config: RunConfig, listener: Listener, here: Here
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
         return _go_on(folder, config, listener, here)
     except WaitingForModel as waiting:
-        go_on = f"then go on with: {resume_command(folder.path)}"
+        go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
         return _standing(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
     except DeviceMissing as missing:
@@ -52,7 +49,7 @@ def execute(folder: RunFolder, config: RunConfig, listener: Listener, here: Here
             raise  # there is nothing to show beside it
         return finished
     except KeyboardInterrupt as error:
-        go_on = f"go on with: {resume_command(folder.path)}"
+        go_on = f"go on with: {folder.go_on}"
         raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=go_on) from error
     finally:
         try:
@@ -65,7 +62,7 @@ def _standing(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Finish
     """Of a run that goes no further here: the report as it is, and the best template as a file."""
     state = fold(folder.journal().read())
     delivering.keep_so_far(folder, reload(folder, state.started)[0], state)
-    return Finished(delivering.as_it_stands(folder), folder.path, why)
+    return Finished(delivering.as_it_stands(folder), folder.path, folder.go_on, why)
 
 
 def _record(folder: RunFolder, config: RunConfig) -> None:
@@ -103,11 +100,11 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
         talk = casting.talking(problem, templates, state, cast)
         run = _Run(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
         if place.missing:
-            hint = f"go on where there is one: {resume_command(folder.path)}"
+            hint = f"go on where there is one: {folder.go_on}"
             state = run.survey(state)
             delivering.keep_so_far(folder, problem, state)
             surveyed = delivering.with_place(folder, problem, build_report(problem, state))
-            return Finished(surveyed, folder.path, DeviceMissing(place.missing, hint=hint))
+            return Finished(surveyed, folder.path, folder.go_on, DeviceMissing(place.missing, hint=hint))
         state = run.search(state)
     finally:
         journal.close()
@@ -120,7 +117,7 @@ def _delivered(
 ) -> Finished:
     report = delivering.deliver(folder, problem, templates, state)
     told = library.keep_winners(config, folder, problem, templates, state)
-    return Finished(report, folder.path, library=tuple(told))
+    return Finished(report, folder.path, folder.go_on, library=tuple(told))
 
 
 def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Cast:

@@ -41,7 +41,7 @@ from tunesmith.problems import (
 )
 from tunesmith.roles import signature_fault
 from tunesmith.starting import Priors, Subject, begin, nothing_known
-from tunesmith.store import JOURNAL, PLAN, RunFolder, resume_command
+from tunesmith.store import JOURNAL, PLAN, RunFolder
 
 EVALS = 64  # unless the user says otherwise: a start from what is known needs fewer than one from nothing
 NAME_ONE = "name the folder of a run, a template file, or one of: tunesmith library"
@@ -142,11 +142,11 @@ def _of_run(path: Path, wanted: _Wanted) -> Again:
     if not (path / JOURNAL).is_file() and not (path / PLAN).is_file():
         fault = "this folder holds no run: it has no journal.jsonl"
         raise BadInput(fault, where=str(path), hint=NAME_ONE)
-    folder = RunFolder.open(path)
+    folder = RunFolder.open(path, wanted.config.wait)
     state, own = earlier.read_run(path)
     started = state.started
     assert started is not None, "a run that can be read has begun"
-    winners = _winners(path, state, own)
+    winners = _winners(folder, state, own)
     texts, name = texts_of(folder, started), name_of(path)
     problem, files, changed = wanted.problem_for(texts, signature_of(own), kernel_digest(own), name)
     # One that was given may have headers of its own, and those are looked for beside the first alone.
@@ -176,19 +176,19 @@ def name_of(path: Path) -> str:
     return f"{own.parent.name}/{own.name}" if is_compared else own.name
 
 
-def _winners(path: Path, state: State, problem: Problem) -> dict[str, str]:
+def _winners(folder: RunFolder, state: State, problem: Problem) -> dict[str, str]:
     """The candidates whose templates are delivered, the general winner's first, and their files' names."""
     if state.stopped is None:
         raise BadInput(
             "this run has not finished, so nothing has won in it yet",
-            where=str(path),
-            hint=f"go on with it: {resume_command(path)}; or name a template file, with --problem",
+            where=str(folder.path),
+            hint=f"go on with it: {folder.go_on}; or name a template file, with --problem",
         )
     winners = delivered_templates(problem, state, verified_choice(problem, state))
     if not winners:
         raise BadInput(
             "this run has no template: none that was written passed the gate",
-            where=str(path),
+            where=str(folder.path),
             hint="write one, and name it: tunesmith retune TEMPLATE --problem PROBLEM",
         )
     return winners

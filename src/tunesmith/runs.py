@@ -57,7 +57,7 @@ def start(
 
 
 def resume(run: Path | None, config: RunConfig, listener: Listener) -> Finished:
-    folder = RunFolder.open(run or newest_run(Path(config.runs)))
+    folder = RunFolder.open(run or newest_run(Path(config.runs)), config.wait)
     folder.lock()
     return execute(folder, config, listener)
 
@@ -75,8 +75,8 @@ def resume_one(run: Path, config: RunConfig, listener: Listener) -> Finished | T
 
 def report(run: Path | None, config: RunConfig) -> Finished:
     """The report of a run as it stands, finished or not; nothing is changed."""
-    folder = RunFolder.open(run or newest_run(Path(config.runs)))
-    return Finished(delivering.as_it_stands(folder), folder.path)
+    folder = RunFolder.open(run or newest_run(Path(config.runs)), config.wait)
+    return Finished(delivering.as_it_stands(folder), folder.path, folder.go_on)
 
 
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:

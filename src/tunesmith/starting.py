@@ -80,7 +80,10 @@ def begin(
     kept = ranked(subject.kept, problem, device.name)[:1]
     if config.prior:
         primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in kept)
-    folder = RunFolder.create(out) if out else RunFolder.create_next(Path(config.runs), problem.name)
+    wait = config.wait
+    folder = (
+        RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
+    )
     try:
         stored = keep(folder, problem, subject.files, template)
         stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}

@@ -40,10 +40,11 @@ def explained(action: str, path: Path, then: str = AGAIN, instead: str = "anothe
         raise BadInput(f"cannot {action}: {error.strerror or error}", where=str(path), hint=hint) from error
 
 
-def resume_command(folder: Path) -> str:
-    """What to type to go on with a run, or with a comparison."""
-    command = "compare --resume" if (folder / PLAN).exists() else "resume"
-    return f"tunesmith {command} {shlex.quote(str(folder))}"
+def resume_command(folder: Path, wait: bool = True, *, compared: bool | None = None) -> str:
+    """What to type to go on with a run, or with a comparison: nobody is made to `wait` who has not waited."""
+    is_compared = (folder / PLAN).exists() if compared is None else compared
+    command = f"tunesmith {'compare --resume' if is_compared else 'resume'} {shlex.quote(str(folder))}"
+    return command if wait else f"{command} --no-wait"
 
 
 def begun(folder: Path) -> bool:
@@ -55,14 +56,21 @@ def begun(folder: Path) -> bool:
 
 
 class RunFolder:
-    """One run's folder, held by one process at a time. Nothing in it names an absolute path."""
+    """One run's folder, held by one process at a time. Nothing in it names an absolute path.
+    `wait`: whether who works in it waits for replies, and should when going on."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait: bool = True) -> None:
         self.path = path
+        self.wait = wait
         self._lock: int | None = None
 
+    @property
+    def go_on(self) -> str:
+        """What to type."""
+        return resume_command(self.path, self.wait)
+
     @staticmethod
-    def create(path: Path) -> RunFolder:
+    def create(path: Path, wait: bool = True) -> RunFolder:
         """A folder of the user's choice: new, empty, or begun by us without getting anywhere."""
         with explained("create the run folder", path, instead="another folder with --out"):
             path.mkdir(parents=True, exist_ok=True)
@@ -71,7 +79,7 @@ class RunFolder:
             raise BadInput(
                 "this folder already holds a run",
                 where=str(path),
-                hint=f"go on with it: {resume_command(path)}; or choose another folder with --out",
+                hint=f"go on with it: {resume_command(path, wait)}; or choose another folder with --out",
             )
         if strange := sorted(there - {JOURNAL, OBJECTS, SCRATCH, LOCK}):
             raise BadInput(
@@ -79,10 +87,10 @@ class RunFolder:
                 where=str(path),
                 hint=f"choose another folder: --out {shlex.quote(str(path / 'run'))}",
             )
-        return RunFolder(path)._begin()
+        return RunFolder(path, wait)._begin()
 
     @staticmethod
-    def create_next(root: Path, problem: str) -> RunFolder:
+    def create_next(root: Path, problem: str, wait: bool = True) -> RunFolder:
         """The first free `<problem>-<n>` below the root, also when several runs begin at once."""
         taken = [_number(p.name, problem) for p in root.glob(f"{problem}-*")] if root.is_dir() else []
         for number in itertools.count(max([0, *taken]) + 1):
@@ -91,7 +99,7 @@ class RunFolder:
                 root.mkdir(parents=True, exist_ok=True)
                 with contextlib.suppress(FileExistsError):
                     path.mkdir()
-                    return RunFolder(path)._begin()
+                    return RunFolder(path, wait)._begin()
         raise AssertionError("there is always a next number")
 
     def _begin(self) -> RunFolder:
@@ -109,12 +117,13 @@ class RunFolder:
             self.path.rmdir()
 
     @staticmethod
-    def open(path: Path) -> RunFolder:
+    def open(path: Path, wait: bool = True) -> RunFolder:
         if (path / PLAN).is_file() and not (path / JOURNAL).exists():
+            go_on = resume_command(path, wait)
             raise BadInput(
                 "this is the folder of a comparison, not of a run",
                 where=str(path),
-                hint=f"go on with it: {resume_command(path)}; or name one of its runs, in {path / 'runs'}",
+                hint=f"go on with it: {go_on}; or name one of its runs, in {path / 'runs'}",
             )
         if not (path / JOURNAL).is_file():
             fault = "this is not a run folder: it has no journal.jsonl"
@@ -123,7 +132,7 @@ class RunFolder:
                 where=str(path),
                 hint="name the folder that tune has written, or none for the newest run here",
             )
-        return RunFolder(path)
+        return RunFolder(path, wait)
 
     def lock(self) -> None:
         with explained("lock the run folder", self.path, instead="a copy of the folder"):
@@ -188,7 +197,7 @@ class RunFolder:
     def replace_folder(self, name: str, files: dict[str, bytes]) -> None:
         """Write a folder of files beside the journal, all of it or nothing."""
         target, fresh = self.path / name, self.path / f"{name}.new"
-        with explained("write the results", target, resume_command(self.path)):
+        with explained("write the results", target, self.go_on):
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
             for file, data in files.items():
@@ -200,7 +209,7 @@ class RunFolder:
     def fresh_scratch(self) -> Path:
         """A folder for what may be lost; whatever an earlier process left there goes."""
         scratch = self.path / SCRATCH
-        with explained("make a scratch folder", scratch, resume_command(self.path)):
+        with explained("make a scratch folder", scratch, self.go_on):
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
         return scratch.resolve()
@@ -209,11 +218,11 @@ class RunFolder:
         shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
 
     def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
-        return FileJournal(self.path / JOURNAL, clock, FolderTexts(self))
+        return FileJournal(self.path / JOURNAL, clock, FolderTexts(self), self.wait)
 
     def _write(self, target: Path, data: bytes) -> None:
         begun = (self.path / JOURNAL).exists()
-        with explained("write", target, resume_command(self.path) if begun else AGAIN):
+        with explained("write", target, self.go_on if begun else AGAIN):
             write_whole(target, data)
 
 
@@ -236,10 +245,13 @@ class FileJournal:
     Long texts go to `texts` before the line that names them; without it they stay in the line.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float], texts: FolderTexts | None = None) -> None:
+    def __init__(
+        self, path: Path, clock: Callable[[], float], texts: FolderTexts | None = None, wait: bool = True
+    ) -> None:
         self._path = path
         self._clock = clock
         self._texts = texts
+        self._wait = wait
         self._start = clock()
         self._number = 0
         self._elapsed = 0.0
@@ -256,7 +268,7 @@ class FileJournal:
         if self._descriptor is None:
             self._descriptor = self._open_after_last_whole_line()
         record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
-        then = resume_command(self._path.parent) if self._number else AGAIN
+        then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
             kept = set_aside(event, self._texts.put) if self._texts is not None else event
             data = encode_record(Recorded(record.number, record.at, kept)) + b"\n"

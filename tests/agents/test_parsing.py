@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tunesmith.agents import rewriting
 from tunesmith.agents.parsing import SPENT, Fault, read_file, read_json
 from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, Plan, cases_example, plan_example
 from tunesmith.core.dialogue import LONGEST, Reply
@@ -93,6 +94,25 @@ def test_what_is_no_plan_is_said(text: str, said: str) -> None:
     found = read_json(Reply(text), Plan)
     assert isinstance(found, Fault)
     assert said in found.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "known"),
+    [
+        ('{"decision": "refactr", "why": "x"}', Plan, "refactor, search, stop"),
+        ('{"decision": "a` - at `$.why`", "why": "x"}', Plan, "refactor, search, stop"),
+        ('{"decision": "refactor", "why": "x"}', rewriting.Plan, "rewrite, stop"),
+        (
+            '{"cases": [{"sizes": {}, "why": "x"}, {"sizes": {}, "why": "x", "values": "gauss"}]}',
+            Cases,
+            "integers, normal, ones, positive, spikes, uniform, wide, zeros",
+        ),
+    ],
+)
+def test_words_that_are_known_are_listed(text: str, kind: type, known: str) -> None:
+    found = read_json(Reply(text), kind)
+    assert isinstance(found, Fault)
+    assert found.reason.endswith(f"`; known are {known}")
 
 
 def test_a_plan_that_never_began_is_told_so() -> None:

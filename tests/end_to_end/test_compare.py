@@ -89,7 +89,7 @@ def test_stopped_at_every_reply_or_not_and_from_its_recording(tmp_path: Path) ->
     shutil.rmtree(stopped / "problem")  # a comparison has all it needs in its folder
     for place in range(3):
         assert ended.code == 4, ended.err
-        assert ended.err.rstrip().endswith("hint: go on with: tunesmith compare --resume cmp")
+        assert ended.err.rstrip().endswith("hint: go on with: tunesmith compare --resume cmp --no-wait")
         for arm, replies in SAID.items():
             for name in list(replies)[place : place + 1]:
                 assert f"box/tiny/{arm}-1/{name}.reply.md" in ended.err

@@ -51,6 +51,14 @@ def test_a_device_that_none_here_is(tmp_path: Path) -> None:
     assert not (tmp_path / "tunesmith-runs").exists()
 
 
+def test_who_does_not_wait_is_told_to_go_on_without_waiting(tmp_path: Path) -> None:
+    """Also where there is no comparison yet to look at."""
+    given = quickly(tmp_path, "compare", "--resume", "a b", "--repeats", 3, "--no-wait")
+    assert "hint: tunesmith compare --resume 'a b' --no-wait\n" in given.err
+    none = quickly(tmp_path, "compare", "--no-wait")
+    assert "hint: tunesmith compare PROBLEM..., or tunesmith compare --resume DIR --no-wait\n" in none.err
+
+
 @pytest.fixture
 def planned(tmp_path: Path) -> Path:
     """A comparison that has a plan and nothing else."""
@@ -68,6 +76,8 @@ def test_another_comparison_in_the_same_folder(planned: Path) -> None:
         "cmp: this folder holds another comparison: repeats 1; evals 400",
         "tunesmith compare --resume cmp",
     )
+    other = quickly(planned, *asked, "--repeats", 2, "--no-wait")
+    refused(other, 2, "go on with that one: tunesmith compare --resume cmp --no-wait; or choose another")
     kernel = planned / "problem" / "kernel.fake"
     kernel.write_text(kernel.read_text().replace("20000", "20001"))
     refused(quickly(planned, *asked, "--repeats", 1), 2, "problems tiny as they were then")

@@ -55,7 +55,7 @@ def test_who_waits_is_told_for_what_and_can_stop_waiting(tmp_path: Path) -> None
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "go on with: tunesmith resume run" in err
+    assert "go on with: tunesmith resume run\n" in err, "who waited may go on waiting"
     answer(tmp_path / "box", "0001-planner")
     ended = tunesmith(tmp_path, "resume", "run", "--no-wait")
     assert ended.code == 4
@@ -68,7 +68,8 @@ def stopped_everywhere(folder: Path) -> Ended:
     for name in REPLIES:
         assert ended.code == 4, ended.err
         assert f"box/{name}.reply.md" in ended.err
-        assert "tunesmith resume run" in ended.err
+        assert ended.err.endswith("hint: then go on with: tunesmith resume run --no-wait\n")
+        assert ended.out.endswith("resume it with   tunesmith resume run --no-wait\n")
         request = folder / "box" / f"{name}.request.md"
         before = request.stat().st_mtime_ns
         again = tunesmith(folder, "resume", "run", "--no-wait")
@@ -122,9 +123,13 @@ def test_several_runs_each_go_as_far_as_they_can(tmp_path: Path) -> None:
     assert both.code == 4
     assert "== other" in both.out
     assert "0001-tester.reply.md" in both.err
+    assert both.err.endswith("hint: then go on with: tunesmith resume run --no-wait\n")
+    (tmp_path / "run" / "mailbox" / "0001-tester.reply.txt").write_text("{}")
     table = tunesmith(tmp_path, "resume", "other", "run", "--no-wait", "--json")
     assert table.code == 4
     assert [r["exit"] for r in table.json] == [0, 4]
+    seen = "there is 0001-tester.reply.txt: rename it to 0001-tester.reply.md"
+    assert table.json[1]["error"].endswith(f"written to run/mailbox/0001-tester.reply.md; {seen}")
 
 
 def test_the_model_and_the_device_may_live_on_machines_that_never_meet(tmp_path: Path) -> None:

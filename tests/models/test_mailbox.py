@@ -48,7 +48,57 @@ def test_a_reply_that_is_there_is_given(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_no_reply_yet(tmp_path: Path) -> None:
     (tmp_path / "0001-planner.reply.md").write_text("")
-    assert isinstance(Mailbox(tmp_path, wait=False).reply(request()), Pending)
+    found = Mailbox(tmp_path, wait=False).reply(request())
+    target = tmp_path / "0001-planner.reply.md"
+    assert found == Pending(str(target), "0001-planner.reply.md is there but empty")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "0001-planner.reply.txt",
+        "0001-planner.reply.md.txt",
+        "0001-planner.reply",
+        "0001-Planner.reply.md",
+        "0001-author.reply.md",
+        "1.md",
+    ],
+)
+def test_a_reply_under_another_name_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    found = Mailbox(tmp_path, wait=False).reply(request())
+    assert isinstance(found, Pending)
+    assert found.found == f"there is {name}: rename it to 0001-planner.reply.md"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["0010-planner.reply.txt", "0002-planner.reply.md", "0001-planner.request.md~", "notes.md", "0001-\n.md"],
+)
+def test_what_else_lies_there_is_not_taken_for_a_reply(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    (tmp_path / "0001-folder").mkdir()
+    found = Mailbox(tmp_path, wait=False).reply(request())
+    assert found == Pending(str(tmp_path / "0001-planner.reply.md"))
+
+
+def test_who_waits_is_told_of_a_reply_under_another_name_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    target = tmp_path / "0001-planner.reply.md"
+    near = tmp_path / "0001-planner.reply.txt"
+    near.write_text("{}")
+
+    def rename() -> None:
+        time.sleep(1.2)  # several looks
+        near.rename(target)
+
+    writer = threading.Thread(target=rename)
+    writer.start()
+    found = Mailbox(tmp_path, tell=told.append).reply(request())
+    writer.join()
+    assert isinstance(found, Reply)
+    seen = f"there is {near.name}: rename it to {target.name}"
+    assert told == [f"waiting for {target}", f"still waiting for {target}: {seen}"]
 
 
 def test_waiting_ends_when_the_reply_comes(tmp_path: Path) -> None:

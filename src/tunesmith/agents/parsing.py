@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from tunesmith.core.dialogue import LONGEST, Reply
 
 T = TypeVar("T")
 
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
+_NO_SUCH_WORD = re.compile(r"Invalid enum value .* - at `\$(?P<path>\S*)`\Z", re.DOTALL)
+_STEP = re.compile(r"\.(\w+)|\[")  # into a field, or, without a name, into a list
 SPENT = "the reply ran into its limit before it had begun: think less, and answer"
 MARK = "/// tunesmith"  # what a template's header begins with
 
@@ -61,9 +64,24 @@ def read_json(reply: Reply, kind: type[T]) -> T | Fault:
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace"), type=kind)
     except msgspec.ValidationError as error:
-        return Fault(f"the JSON is not of the shape asked for: {error}")
+        return Fault(f"the JSON is not of the shape asked for: {error}{_known(str(error), kind)}")
     except (msgspec.DecodeError, RecursionError) as error:
         return Fault(f"the reply is no JSON: {error}")
+
+
+def _known(error: str, kind: type) -> str:
+    """The words of which one must stand where another does; empty where it is about something else."""
+    found = _NO_SUCH_WORD.match(error)
+    if found is None:
+        return ""
+    shape = inspect.type_info(kind)
+    for name in _STEP.findall(found["path"]):
+        if isinstance(shape, inspect.StructType):
+            shape = next(field.type for field in shape.fields if field.encode_name == name)
+        elif isinstance(shape, inspect.VarTupleType):
+            shape = shape.item_type
+    known = shape.values if isinstance(shape, inspect.LiteralType) else ()
+    return f"; known are {', '.join(map(str, known))}" if known else ""
 
 
 def _too_long(reply: Reply) -> Fault | None:

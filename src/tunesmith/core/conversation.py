@@ -48,9 +48,10 @@ class Conversation:
                 f"request {request.number} cannot be sent from here: {error}", hint=error.hint
             ) from error
         if isinstance(found, Pending):
+            seen = f"; {found.found}" if found.found else ""
+            place = f"it is to be written to {found.where}{seen}"
             raise WaitingForModel(
-                f"the reply to request {request.number} is missing: it is to be written to {found.where}",
-                awaits=found.where,
+                f"the reply to request {request.number} is missing: {place}", awaits=found.where
             )
         if isinstance(found, Reply):
             return Replied(request.number, _clean(found))

@@ -97,9 +97,10 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Pending:
-    """There is no reply yet; `where` says what is waited for."""
+    """There is no reply yet; `where` says what is waited for, `found` what is there instead."""
 
     where: str
+    found: str = ""
 
 
 @dataclass(frozen=True)

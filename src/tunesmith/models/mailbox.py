@@ -5,6 +5,8 @@ So a person, a coding agent or a machine without network can be the model.
 
 from __future__ import annotations
 
+import contextlib
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,12 +36,17 @@ class Mailbox:
             self._write(request, target.name)
             if self.wait and not target.exists():
                 self.tell(f"waiting for {target}")
+            told = ""
             while True:
                 text = _whole(target)
                 if text is not None:
                     return Reply(text[: LONGEST + 1], is_cut=len(text) > LONGEST)
+                seen = near_miss(target)
                 if not self.wait:
-                    return Pending(str(target))
+                    return Pending(str(target), seen)
+                if seen and seen != told:
+                    told = seen
+                    self.tell(f"still waiting for {target}: {seen}")
                 time.sleep(POLL)
         except OSError as error:  # a folder that is gone is no answer: nobody decides without one
             raise BadInput(
@@ -63,6 +70,18 @@ class Mailbox:
                 )
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(file, text.encode())
+
+
+def near_miss(target: Path) -> str:
+    """What is there in place of a reply that cannot be read, and what to do; empty where nothing is."""
+    with contextlib.suppress(FileNotFoundError):
+        return f"{target.name} is there but empty" if target.stat().st_size == 0 else ""
+    number = target.name.partition("-")[0].lstrip("0")
+    alike = re.compile(rf"0*{re.escape(number)}(?!\d)(?!.*request)[\w.~ -]{{0,80}}", re.IGNORECASE)
+    for file in sorted(target.parent.glob("*")):
+        if alike.fullmatch(file.name) and file.is_file():
+            return f"there is {file.name}: rename it to {target.name}"
+    return ""
 
 
 def _whole(file: Path) -> str | None:
