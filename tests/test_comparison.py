@@ -15,6 +15,7 @@ from tunesmith.caches import CeilingsCache
 from tunesmith.comparison_runs import Work
 from tunesmith.config import RunConfig
 from tunesmith.core.comparing import ARMS, Planned
+from tunesmith.core.errors import WaitingForModel
 from tunesmith.core.events import Settings
 from tunesmith.store import RunFolder
 
@@ -82,3 +83,24 @@ def test_kept_ceilings_are_used_where_timings_are_not(
         run.search(state_of(settings=Settings(use_cache=False, ceilings=kept)))
     assert given["cache"] is None
     assert isinstance(given["ceilings"], wanted)
+
+
+def test_who_waits_is_told_of_a_reply_under_another_name(tmp_path: Path) -> None:
+    target, near = tmp_path / "0001-planner.reply.md", tmp_path / "0001-planner.reply.txt"
+    near.write_text("{}")
+    said: list[str] = []
+
+    class Renames(Quiet):
+        def say(self, text: str) -> None:
+            said.append(text)
+            if "rename" in text:
+                near.rename(target)
+
+    work = Work(RunFolder(tmp_path), plan("template", model="mailbox"), RunConfig(), Renames())
+    item = Planned("p", "template", 1)
+    work.errors[item] = WaitingForModel("missing", awaits=str(target))
+    assert work._answered() == [item]
+    assert said == [
+        f"waiting for 1 replies, the first is {target}",
+        f"{target}: there is {near.name}: rename it to {target.name}",
+    ]
