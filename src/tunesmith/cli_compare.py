@@ -42,7 +42,6 @@ def compare(
     """Compare strategies on the same problems with the same budget, repeatedly."""
     with handled(as_json):
         from tunesmith import comparison
-        from tunesmith.store import resume_command
 
         fixed: dict[str, object] = {"model": model, "evals": evals, "time": time, "rounds": rounds}
         fixed |= {"tokens": tokens, "money": money, "seed": seed, "prompts": prompts}
@@ -55,10 +54,10 @@ def compare(
         if resume is not None and given:
             raise BadInput(
                 f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given",
-                hint=resume_command(resume, config.wait, compared=True),
+                hint=comparison.go_on_command(resume, config),
             )
         if resume is None and not problem:
-            go_on = resume_command(Path("DIR"), config.wait, compared=True)
+            go_on = comparison.go_on_command(Path("DIR"), config)
             hint = f"tunesmith compare PROBLEM..., or {go_on}"
             raise BadInput("no PROBLEM is named", hint=hint)
         with progress(as_json) as listener:

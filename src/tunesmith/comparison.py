@@ -26,7 +26,7 @@ from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions
-from tunesmith.store import DAMAGED, PLAN, RunFolder, explained
+from tunesmith.store import DAMAGED, PLAN, RunFolder, explained, resume_command
 from tunesmith.strategies import played
 from tunesmith.whole_files import partial_of
 
@@ -98,6 +98,11 @@ def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
+
+
+def go_on_command(path: Path, config: RunConfig) -> str:
+    """What to type, whether there is a comparison yet or not."""
+    return resume_command(path, config.wait, compared=True)
 
 
 # -- planning -----------------------------------------------------------------------------------------------
