@@ -7,8 +7,9 @@ from dataclasses import replace
 from tests.samples import DEVICE, a_problem, state_of
 from tunesmith.agents import material, measured
 from tunesmith.core.device import Resources
-from tunesmith.core.events import Extended, ExtraCase, Surveyed, SurveyedBuild
+from tunesmith.core.events import Extended, ExtraCase, Profiled, Surveyed, SurveyedBuild
 from tunesmith.core.offers import Catalogue, Offer
+from tunesmith.core.profile.findings import Diagnosis
 
 PROBLEM = a_problem()
 FAST = replace(DEVICE, limits=replace(DEVICE.limits, pin_bandwidth=1e9))
@@ -79,3 +80,12 @@ def test_where_the_device_is_absent_the_compiler_is_quoted() -> None:
     assert "registers 40" in text
     assert "50 %" in text
     assert measured.times_part(PROBLEM, absent).text == measured.NOTHING
+
+
+def test_ceilings_are_told_as_the_least_time_of_each_workload() -> None:
+    found = Diagnosis("bandwidth", "near it", 0.9, (), 1.2, 5e-6, "memory bandwidth")
+    state = state_of(Profiled(None, "small", found), Profiled(None, "wide", None, ("no counters",)))
+    text = material.device_part(FAST, state).text
+    assert "no kernel takes less than 5 µs at small (memory bandwidth)" in text
+    assert "wide" not in text
+    assert "measured ceilings" not in material.device_part(FAST, state_of()).text

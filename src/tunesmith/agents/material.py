@@ -78,11 +78,17 @@ def device_part(device: Device, state: State) -> Part:
             "compiler may turn into SIMD; vector types (float8, vload8) are SIMD registers; a barrier splits "
             "that loop; local memory is ordinary memory"
         )
-    ceilings = dict.fromkeys(p.diagnosis.ceiling for p in state.profiled if p.diagnosis)
-    lines += [f"- measured ceiling: {ceiling}" for ceiling in ceilings if ceiling]
+    if floors := _floors(state):
+        lines.append(f"- measured ceilings: no kernel takes less than {', '.join(floors)}")
     if state.compiler:
         lines.append(f"- compiler: {state.compiler}")
     return Part("The device", "\n".join(lines))
+
+
+def _floors(state: State) -> list[str]:
+    """The least time of each workload by what the device was measured to do at best."""
+    found = {p.workload: p.diagnosis for p in state.profiled if p.diagnosis and p.diagnosis.floor}
+    return [f"{d.floor * 1e6:.3g} µs at {w} ({d.ceiling})" for w, d in found.items() if d.floor]
 
 
 def memory_rate(device: Device) -> float | None:
