@@ -62,6 +62,7 @@ class Reading:
     lines: tuple[str, ...]  # what the kernel does, in words
     moves: tuple[str, ...]  # that apply
     refused: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()  # on the launch
 
 
 def make_template(
@@ -106,7 +107,8 @@ def explain(problem_path: Path, config: RunConfig) -> Reading:
     problem, _ = load_problem(problem_path)
     device = _device(problem, config)
     available, refused = roles.move_author(problem).available(problem, device)
-    return Reading(problem.name, device.name, roles.reading_of(problem), available, refused)
+    lines, notes = roles.reading_of(problem), roles.launch_notes(problem, device)
+    return Reading(problem.name, device.name, lines, available, refused, notes)
 
 
 def _device(problem: Problem, config: RunConfig) -> Device:

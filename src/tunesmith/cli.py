@@ -88,17 +88,23 @@ def check(
         config = resolved(backend=backend, device=device, seed=seed)
         with progress(as_json) as listener:
             done = runs.check(problem, template, config, listener)
-        known = {"problem": done.problem.name, "device": done.device.name, "feasible": done.feasible}
+        known = {
+            "problem": done.problem.name,
+            "device": done.device.name,
+            "feasible": done.feasible,
+            "notes": done.notes,
+        }
+        notes = [f"note: {note}" for note in done.notes]
         count = f"the template has {done.feasible} configurations for it there"
         if done.missing:
-            if done.feasible is not None and not as_json:
-                print_line(count)
+            if not as_json:
+                show_lines([*([count] if done.feasible is not None else []), *notes])
             fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
         by = "the reference" if done.problem.accuracy.reference else "itself, run twice (no reference given)"
         lines = [f"{done.problem.name} is right on {done.cases} cases on {done.device.name}, judged by {by}"]
         if done.feasible is not None:
             lines.append(count)
-        say(as_json, {**known, "cases": done.cases, "right": True}, lines)
+        say(as_json, {**known, "cases": done.cases, "right": True}, [*lines, *notes])
 
 
 @app.command()
@@ -167,7 +173,7 @@ def explain(
         if as_json:
             print_json(encode(reading))
             return
-        show_lines(list(reading.lines))
+        show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
         print_line("")
         print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
         for line in _refusals(reading.refused):

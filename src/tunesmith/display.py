@@ -254,6 +254,7 @@ def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
     lines = []
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
+    lines += [f"note             {note}" for note in report.notes]
     if report.finished:
         lines.append(f"general config   {general_text(report)}")
     if report.origin:

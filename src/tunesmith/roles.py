@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tunesmith.core.errors import bug_text
+
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
@@ -52,6 +54,16 @@ def reading_of(problem: Problem) -> tuple[str, ...]:
     from tunesmith.expert.offers import reading_lines
 
     return reading_lines(problem, read(problem))
+
+
+def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
+    """What users should know of their launch before they trust a speed-up."""
+    from tunesmith.expert.surplus import surplus_notes
+
+    try:
+        return surplus_notes(problem, device)
+    except Exception as error:  # whatever a kernel does to the expert, it can be checked and run without
+        return (f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",)
 
 
 def catalogue_of(problem: Problem, device: Device) -> Catalogue:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tunesmith import delivering, earlier, library, machine, registry, strategies
+from tunesmith import delivering, earlier, library, machine, registry, roles, strategies
 from tunesmith.config import RunConfig
 from tunesmith.core.device import Device
 from tunesmith.core.errors import DeviceMissing, Interrupted, TunesmithError
@@ -31,6 +31,7 @@ class Checked:
     cases: int
     feasible: int | None  # configurations of the template, where one was given
     missing: DeviceMissing | None = None  # why the kernel was built and not run
+    notes: tuple[str, ...] = ()  # on the launch
 
 
 def start(
@@ -88,13 +89,14 @@ def check(problem_path: Path, template_path: Path | None, config: RunConfig, lis
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+        notes = roles.launch_notes(problem, device)
         if device.absent:
             built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
             missing = DeviceMissing(
                 f"{built} for {device.name}, which is not here to check it on: {here.trouble}",
                 hint="run the same command where one is, or see what is missing with: tunesmith doctor",
             )
-            return Checked(problem, device, 0, feasible, missing)
+            return Checked(problem, device, 0, feasible, missing, notes)
         lab = registry.lab(
             problem,
             device,
@@ -106,7 +108,7 @@ def check(problem_path: Path, template_path: Path | None, config: RunConfig, lis
             progress=listener.note,
         )
         try:
-            return Checked(problem, device, lab.check(), feasible)
+            return Checked(problem, device, lab.check(), feasible, notes=notes)
         finally:
             lab.close()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from tunesmith import __version__, casting, machine, registry, strategies
+from tunesmith import __version__, casting, machine, registry, roles, strategies
 from tunesmith.config import RunConfig
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
@@ -76,6 +76,9 @@ def begin(
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+    notes = roles.launch_notes(problem, device)
+    for note in notes:
+        listener.say(f"note: {note}")
     primed = priors(device)
     kept = ranked(subject.kept, problem, device.name)[:1]
     if config.prior:
@@ -102,6 +105,7 @@ def begin(
             compiler=compiler,
             priors=len(primed),
             origin=subject.origin,
+            notes=notes,
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))

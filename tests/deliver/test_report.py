@@ -47,6 +47,12 @@ def test_the_markdown_says_against_what_and_a_planners_reason_does_nothing() -> 
     assert "2 evaluations (1 ok, 1 wrong) of kernels that were written; every configuration" in kernels
 
 
+def test_notes_on_the_launch_stand_above_the_speed_ups() -> None:
+    text = report_markdown(replace(REPORT, notes=("at wide it has 64 times <b>too many</b>",)))
+    assert text.index("Note: at wide it has 64 times &lt;b&gt;too many") < text.index("| workload |")
+    assert "Note:" not in report_markdown(REPORT)
+
+
 def test_what_a_planner_says_at_length_stands_at_the_end_of_the_story() -> None:
     long = "every workload is within two per cent of its floor, " * 9
     text = report_markdown(replace(REPORT, reason=long, rounds=(a_round(),)))

@@ -78,8 +78,40 @@ class TestCheck:
         assert ended.code == 0, ended.err
         assert ended.err == ""
         device = {"problem": "tiny", "device": "simulated device"}
-        assert ended.json == {**device, "cases": ended.json["cases"], "right": True, "feasible": None}
+        assert ended.json == {
+            **device,
+            "cases": ended.json["cases"],
+            "right": True,
+            "feasible": None,
+            "notes": [],
+        }
         assert "no reference given" in tunesmith(tmp_path, "check", problem).out
+
+
+@pytest.mark.slow
+@needs_opencl
+def test_a_launch_with_far_more_than_the_kernel_uses_is_told_everywhere(tmp_path: Path) -> None:
+    problem = tiny.opencl(tmp_path / "problem")
+    tiny.spoil(problem / "problem.toml", 'grid = ["ceildiv(n, 64)"]', 'grid = ["n"]')
+    tiny.spoil(problem / "problem.toml", "one_of = [8, 64]", "one_of = [8, 4096]")
+    tiny.spoil(problem / "problem.toml", "n = 64", "n = 4096")
+    note = "times the work-items that the kernel uses"
+    ended = tunesmith(tmp_path, "explain", problem)
+    assert ended.code == 0, ended.err
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("note: ")]
+    assert note in line
+    assert line in tunesmith(tmp_path, "check", problem).out.splitlines()
+    template = ("--template", problem / "template.cl", "--evals", 2, "--out", "run")
+    ended = tunesmith(tmp_path, "tune", problem, *template)
+    assert ended.code == 0, ended.err
+    assert " note: at " in ended.err.splitlines()[0]
+    assert note in ended.err.splitlines()[0]
+    assert note in ended.out
+    assert note in (tmp_path / "run" / "report.md").read_text()
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["notes"] == [
+        line.removeprefix("note: ")
+    ]
+    assert note in tunesmith(tmp_path, "report", "run").out
 
 
 class TestTune:

@@ -55,6 +55,7 @@ class Started:
     compiler: str = ""  # name and version, where the backend has several: one for both sides
     priors: int = 0  # so many `Primed` follow
     origin: str = ""  # what it searches again: a run, a template; empty: it begins from the kernel
+    notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
 
 
 @dataclass(frozen=True)

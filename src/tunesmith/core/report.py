@@ -140,6 +140,7 @@ class Report:
     strategy: str = "template"
     chain: ChainEnd | None = None  # linear: what the last kernel gave, whichever is delivered
     kernel: str = ""  # the original: its function and its file
+    notes: tuple[str, ...] = ()  # on the original's launch
 
     @property
     def noun(self) -> str:
@@ -227,6 +228,7 @@ def build_report(
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
+        notes=started.notes,
     )
 
 

@@ -37,9 +37,11 @@ def report_markdown(report: Report, story: str = "") -> str:
     lines = [f"# {report.problem}", ""]
     built = f", built with {_cell(report.compiler)}" if report.compiler else ""
     if report.survey is not None:
-        lines += [f"For {_cell(report.device)}, which is not here{built}.", "", *_survey(report.survey)]
+        lines += [f"For {_cell(report.device)}, which is not here{built}.", "", *_notes(report)]
+        lines += _survey(report.survey)
         return "\n".join(lines + _appendix(report)) + "\n"
     lines += [f"{_cell(report.device)} ({_cell(report.driver)}){built}, {report.judged_by}.", *_what(report)]
+    lines += _notes(report)
     if report.origin:
         lines += [
             f"Retuned from {_cell(report.origin)}: nothing was written, what it has was searched again.",
@@ -106,6 +108,10 @@ def _what(report: Report) -> list[str]:
         "checked on fresh cases, timed in alternation with the original.",
         "",
     ]
+
+
+def _notes(report: Report) -> list[str]:
+    return [line for note in report.notes for line in (f"Note: {_sentence(note)}", "")]
 
 
 def _end(report: Report) -> str:

@@ -32,8 +32,7 @@ from tunesmith.expert.model.independence import touches
 from tunesmith.expert.model.kernel import Each, Task
 from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.reading import Reach
+from tunesmith.expert.model.reach import OutOfReach, Reach
 from tunesmith.expert.model.scenario import Scenario
 from tunesmith.expert.model.value_types import BUILTINS
 
@@ -279,8 +278,7 @@ class _Reader:
     def _extent(self, name: str, index: FlatIndex, peeled: Peeled) -> Expr:
         bound = peeled.bounds.get(name)
         if bound is not None:
-            if name not in peeled.loops:
-                self._reach.append(Reach(name, bound, self._count(index)))
+            self._reach.append(Reach(name, bound, self._count(index), goes_on=name in peeled.loops))
             whole = self._launch.replaced(bound)
             if index.times == 1:
                 return whole

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tunesmith.expert.c.nodes import Expr, Function, Source, Stmt, Type
+from tunesmith.expert.model.reach import Reach
 
 Operator = Literal["+", "*", "max", "min", "&", "|", "^"]
 
@@ -164,6 +165,9 @@ class Kernel:
     bound: tuple[tuple[str, str], ...] = ()  # template parameters -> what the entry binds them to
     barriers: int = 0
     notes: tuple[str, ...] = ()  # what was found on the way, in words with line numbers
+    # Where the indices of the launch end: work is done within all of these bounds alone. Of several loops
+    # over the whole grid each has its own.
+    reach: tuple[tuple[Reach, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,7 @@ class _Lifting:
                 steps=tuple(step for reading in readings for step in reading.steps),
                 notes=tuple(dict.fromkeys(note for reading in readings for note in reading.notes)),
                 reach=tuple(reach for reading in readings for reach in reading.reach),
+                apart=tuple(reading.reach for reading in readings),
             )
         flat: Flat = read_flat(normal, loops, tried, launch, promised)
         if not looks_like_rows(flat, normal):

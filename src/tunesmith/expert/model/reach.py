@@ -1,6 +1,10 @@
-"""What stops a reading: a reason in words and the line it comes from."""
+"""How far a launch must come for a reading to hold, and what stops a reading: a reason and its line."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunesmith.expert.c.nodes import Expr
 
 
 class OutOfReach(Exception):
@@ -10,3 +14,17 @@ class OutOfReach(Exception):
         super().__init__(reason)
         self.reason = reason
         self.line = line
+
+
+@dataclass(frozen=True)
+class Reach:
+    """An index that the source bounds: the launch must come to every value below the bound.
+
+    `count` is how many values it comes to, over gridDim and blockDim. Where a loop `goes_on` by as many,
+    these are only the values it starts from.
+    """
+
+    name: str
+    bound: Expr
+    count: Expr
+    goes_on: bool = False

@@ -7,20 +7,8 @@ from dataclasses import dataclass
 
 from tunesmith.expert.c.nodes import Expr
 from tunesmith.expert.model.kernel import Kept, Step, Task, Team
-from tunesmith.expert.model.reach import OutOfReach
+from tunesmith.expert.model.reach import OutOfReach, Reach
 from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
-
-
-@dataclass(frozen=True)
-class Reach:
-    """An index that the source bounds: the launch must come to every value below the bound.
-
-    `count` is how many values it comes to, over gridDim and blockDim.
-    """
-
-    name: str
-    bound: Expr
-    count: Expr
 
 
 @dataclass(frozen=True)
@@ -33,12 +21,15 @@ class Reading:
     barriers: int = 0
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
+    apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid
 
 
 def check_reach(reading: Reading, launches: Iterable[Scenario]) -> None:
     for scenario in launches:
         numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
         for reach in reading.reach:
+            if reach.goes_on:
+                continue
             try:
                 bound, count = number_of(reach.bound, numbers), number_of(reach.count, numbers)
             except Unknown:

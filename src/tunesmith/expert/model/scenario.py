@@ -16,6 +16,7 @@ from tunesmith.expert.model.value_types import byte_size
 
 Triple = tuple[int, int, int]
 _MOST_THREADS = 1024
+ANY_DEVICE = {"device.sms": 108}  # a launch may ask for multiprocessors; for a reading any number will do
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> t
     """Launches of different block shapes: of the workloads, of the smallest sizes, of some between."""
     found: dict[Triple, Scenario] = {}
     for sizes in _sizes(problem):
-        scenario = _scenario(problem, values, sizes)
+        scenario = scenario_at(problem, values, sizes)
         if scenario is not None and 0 < scenario.threads <= _MOST_THREADS:
             found.setdefault(scenario.block, scenario)
     ordered = sorted(found.values(), key=lambda s: s.threads)
@@ -63,7 +64,7 @@ def scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> t
 
 def every_scenario(problem: Problem, values: Mapping[str, Node]) -> tuple[Scenario, ...]:
     """Launches at all the sizes that are looked at, also those not played through."""
-    found = (_scenario(problem, values, sizes) for sizes in _sizes(problem))
+    found = (scenario_at(problem, values, sizes) for sizes in _sizes(problem))
     return tuple(dict.fromkeys(scenario for scenario in found if scenario is not None))
 
 
@@ -93,12 +94,17 @@ def _allowed(rule: SizeRule, wish: int) -> int:
     return max(-(-rule.min // step) * step, value // step * step)
 
 
-def _scenario(problem: Problem, values: Mapping[str, Node], sizes: dict[str, int]) -> Scenario | None:
+def scenario_at(
+    problem: Problem,
+    values: Mapping[str, Node],
+    sizes: Mapping[str, int],
+    device: Mapping[str, int] = ANY_DEVICE,
+) -> Scenario | None:
+    """The launch at these sizes; None where it has no numbers."""
     if not problem.launches:
         return None
     launch = problem.launches[0]
-    # A launch may ask for the number of multiprocessors; any will do here.
-    known = {**sizes, "device.sms": 108}
+    known = {**sizes, **device}
     try:
         grid = _triple([max(1, expr.evaluate(known)) for expr in launch.grid])
         block = _triple([max(1, expr.evaluate(known)) for expr in launch.block])

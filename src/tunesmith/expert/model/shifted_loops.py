@@ -37,7 +37,7 @@ from tunesmith.expert.model.geometry import BLOCK, THREAD, form_of
 from tunesmith.expert.model.launch_terms import product
 from tunesmith.expert.model.loops import Head, head_of
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.reading import Reach
+from tunesmith.expert.model.reach import Reach
 from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
 from tunesmith.expert.model.value_types import is_integer, type_of
 

@@ -25,8 +25,8 @@ from tunesmith.expert.model.kernel import Team as TeamKind
 from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
 from tunesmith.expert.model.normal import Id, Normal
 from tunesmith.expert.model.one_each import OneEach
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.reading import Reach, Reading
+from tunesmith.expert.model.reach import OutOfReach, Reach
+from tunesmith.expert.model.reading import Reading
 from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
 from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
 from tunesmith.expert.model.team_memory import Vec
@@ -299,8 +299,9 @@ class TeamReader:
     def _extent(self, name: str, axis: Axis, team: Team) -> Expr:
         bound = team.bounds.get(name)
         if bound is not None:
-            if name not in self._loops:
-                self._reach.append(Reach(name, bound, self._count(axis)))
+            goes_on = name in self._loops
+            if not goes_on or not axis.teams or self._has_team_count():
+                self._reach.append(Reach(name, bound, self._count(axis), goes_on))
             return bound
         extent = self._count(axis)
         whole = self._launch.replaced(extent)
@@ -317,6 +318,12 @@ class TeamReader:
     def _threads(self) -> Expr:
         x, y, z = (launch_name("blockDim", axis) for axis in range(3))
         return product(product(x, y), z)
+
+    def _has_team_count(self) -> bool:
+        return any(
+            len(set(counts)) == 1
+            for counts in ([lay.teams for lay in self._layouts], [lay.lanes for lay in self._layouts])
+        )
 
     def _teams(self) -> Expr:
         if self._by_rows():

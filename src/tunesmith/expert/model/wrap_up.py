@@ -96,6 +96,7 @@ def kernel_of(
         bound,
         reading.barriers,
         tuple(notes),
+        reading.apart or (reading.reach,),
     )
 
 

@@ -1,0 +1,113 @@
+"""Launches with many times the blocks that the kernel's own bounds let work.
+
+Such a launch is right, and may be what production does. It may also be a slip, and then the time that it
+wastes is counted as a gain. Only blocks that do nothing at all are counted: any block may be empty in part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunesmith.core.device import Device
+from tunesmith.core.problem import Problem
+from tunesmith.expert.author import read
+from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.kernel import Kernel
+from tunesmith.expert.model.launch_terms import launch_terms
+from tunesmith.expert.model.reach import Reach
+from tunesmith.expert.model.scenario import Scenario, Unknown, number_of, scenario_at
+
+TIMES = 8  # as many blocks as have work: from here on it is told
+NAMED = 3  # workloads; more are only counted
+SPARE = 64  # idle blocks that nobody notices, as rounding up to whole clusters leaves them
+
+
+@dataclass(frozen=True)
+class Surplus:
+    """A workload's launch, in threads."""
+
+    workload: str
+    launched: int
+    enough: int  # those of the blocks that have work
+    meant: tuple[tuple[str, str], ...] = ()  # what the grid says -> the same if it counted threads
+
+    @property
+    def times(self) -> float:
+        return self.launched / self.enough
+
+
+def surplus_notes(problem: Problem, device: Device) -> tuple[str, ...]:
+    """In words; nothing where the kernel cannot be read."""
+    if problem.kernel.language not in ("cuda", "hip", "opencl"):
+        return ()
+    kernel = read(problem)
+    found = () if isinstance(kernel, str) else surplus(problem, kernel, device)
+    return (_note(found, problem.kernel.language),) if found else ()
+
+
+def surplus(problem: Problem, kernel: Kernel, device: Device) -> tuple[Surplus, ...]:
+    """The workloads whose launch has far more than the kernel can use."""
+    parameters = launch_terms(problem, tuple(p.name for p in kernel.function.parameters)).parameters
+    found: list[Surplus] = []
+    for workload in problem.workloads:
+        scenario = scenario_at(problem, parameters, workload.as_dict(), device.limits.names())
+        if scenario is None or not kernel.reach:
+            continue
+        parts = [_part(part, problem, scenario) for part in kernel.reach]
+        blocks, meant = max(parts, key=lambda part: math.prod(part[0]))
+        launched, enough = math.prod(scenario.grid), math.prod(blocks)
+        if launched >= TIMES * enough and launched - enough >= SPARE:
+            threads = scenario.threads
+            found.append(Surplus(workload.name, launched * threads, enough * threads, meant))
+    return tuple(found)
+
+
+def _part(
+    reaches: Sequence[Reach], problem: Problem, scenario: Scenario
+) -> tuple[tuple[int, ...], tuple[tuple[str, str], ...]]:
+    """Blocks along each axis that have work, and how the grid may have been meant."""
+    launch, blocks, meant = problem.launches[0], list(scenario.grid), dict[str, str]()
+    numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+    for reach in reaches:
+        counted = [axis for axis in range(len(launch.grid)) if _blocks(axis) in names_in(reach.count)]
+        if len(counted) != 1:
+            continue
+        axis = counted[0]
+        grid, block = launch.grid[axis], [expr.text for expr in launch.block]
+        # A loop is often given as many blocks as keep the device busy, whatever there is to do.
+        if reach.goes_on and not grid.names & set(problem.size_names):
+            continue
+        try:
+            values = number_of(reach.count, {**numbers, _blocks(axis): 1})
+            needed = -(-max(1, number_of(reach.bound, numbers)) // max(1, values))
+        except Unknown:
+            continue
+        if needed >= blocks[axis]:
+            continue
+        blocks[axis] = needed
+        if values > 1 and -(-scenario.grid[axis] // values) == needed:
+            by = block[axis] if axis < len(block) and values == scenario.block[axis] else str(values)
+            meant[grid.text] = f"ceildiv({grid.text}, {by})"
+    return tuple(blocks), tuple(meant.items())
+
+
+def _blocks(axis: int) -> str:
+    return f"gridDim.{'xyz'[axis]}"
+
+
+def _note(found: Sequence[Surplus], language: str) -> str:
+    """The rule, the numbers, what to do."""
+    groups, items = ("work-groups", "work-items") if language == "opencl" else ("blocks", "threads")
+    worst = max(found, key=lambda one: one.times)
+    others = [one.workload for one in found if one is not worst]
+    named = ", ".join(others) if len(others) <= NAMED else f"{len(others)} other workloads"
+    likewise = f"; similarly at {named}" if others else ""
+    meant = " and ".join(f'"{said}" is meant as "{better}"' for said, better in worst.meant)
+    see = f"perhaps {meant}" if meant else "see whether it is too large"
+    return (
+        f"at {worst.workload} the launch has {worst.times:.0f} times the {items} that the kernel uses "
+        f"({worst.launched} where {worst.enough} are enough{likewise}): grid counts {groups}, not "
+        f"{items}, so {see}; if production launches it so, all is well"
+    )
