@@ -221,7 +221,7 @@ class TestTerminal:
         arguments = ("--template", "problem/template.fake", "--evals", 1, "--out", "terminal")
         code, written = on_a_terminal(run, "tune", "problem", *arguments)
         assert code == 0, written
-        assert "search ended: the budget of 1 evaluations is used up" in written
+        assert "search ended: the budget of 1 evaluation is used up" in written
         assert "┃ workload ┃" in re.sub(r"\x1b\[[0-9;]*m", "", written)
         assert written.endswith("report           terminal/report.md\n") or "\x1b[?25h" in written
 

@@ -35,6 +35,7 @@ from tunesmith.core.so_far import SoFar
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
 from tunesmith.core.survey import Span, Spilling, SurveyReport
+from tunesmith.core.told import ChainEnd, RoundReport
 from tunesmith.display import (
     Progress,
     report_summary,
@@ -123,6 +124,13 @@ class TestProgress:
             first = measured(CONFIG, number=1, detail="x")
             listen(progress, Baseline(measured(None), "reference"), Asked((first.trial,)), Measured(first))
         assert "searched 1 of 0, 1 failed\n" in stream.getvalue()
+
+    def test_what_the_gate_has_tried_is_no_search(self) -> None:
+        stream = StringIO()
+        with Progress(stream).live() as progress:
+            gated = replace(measured(CONFIG), trial=Trial(1, CONFIG, ("only",), "short", "gate"))
+            listen(progress, Baseline(measured(None), "reference"), Asked((gated.trial,)), Measured(gated))
+        assert "searched 0 of 0 (and 1 by the gate), best roughly 1.0× so far\n" in stream.getvalue()
 
     def test_a_survey_and_the_run_after_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
@@ -274,6 +282,28 @@ class TestReport:
             "tuned kernel     runs/tiny-1/tuned/  (start with dispatch.json)",
             "report           runs/tiny-1/report.md",
         ]
+
+    def test_what_a_gate_tried_is_beside_the_budget(self) -> None:
+        told = replace(report(), reason="the budget of 1 evaluation is used up", gated=3)
+        assert (
+            "evaluations      4 (3 ok, 1 wrong): 1 of the search, 3 of the gate; "
+            "the budget of 1 evaluation is used up"
+        ) in report_summary(told, "run")
+
+    def test_rounds_and_chains_are_marked_as_short_measurements(self) -> None:
+        one = RoundReport(1, "", ("vec",), "", (), {}, 4, 4.0, 4.0, True, "kept: 4.00×, 1.00× before it")
+        lines = report_summary(replace(report(), rounds=(one,), chain=ChainEnd("1", 4.0)), "run")
+        at = lines.index("rounds           by short measurements, not verified:")
+        assert lines[at + 1 : at + 3] == [
+            "round 1          vec: kept: 4.00×, 1.00× before it",
+            "chain            The last of the chain, kernel 1, gave 4.00×",
+        ]
+        assert not any("short measurements" in line for line in report_summary(report(), "run"))
+
+    def test_what_was_searched_again_is_named_too(self) -> None:
+        again = replace(report(), templates={"template.cl": ""}, origin="run rmsnorm-1")
+        assert "template         run/template.cl" in report_summary(again, "run")
+        assert "template         run/template.cl" not in report_summary(replace(again, origin=""), "run")
 
     def test_why_it_stopped_forges_no_line(self) -> None:
         said = replace(report(), reason=f"near enough {'x' * 9000}\ngeometric mean   99.00×")

@@ -93,7 +93,7 @@ def test_what_planner_and_author_are_told() -> None:
     assert "kernel 2 from kernel 1: right, 1.50×" in third
     assert "the best that is right: kernel 1, 2.00×" in third
     assert "dropped: 1.50× is no gain over 2.00× before it" in third
-    assert "it is wrong (small): so it is" in run.said(10), "the oracle's own words"
+    assert "it is wrong (workload small): so it is" in run.said(10), "the oracle's own words"
     assert not any(word in third for word in ("template 1", "Template", "Moves"))
 
 
@@ -144,7 +144,10 @@ def test_a_chain_goes_on_from_a_broken_kernel_and_says_what_the_last_gave() -> N
     assert tree(state)[-1] == ("6", "5", "searched")
     for words in (run.said(8), run.said(9)):
         assert "Kernel 5, which this goes on from" in words
-        assert "It is broken. In the words of whoever found out:\n\nit is crashed (small): so it is" in words
+        assert (
+            "It is broken. In the words of whoever found out:\n\nit is crashed (workload small): so it is"
+            in words
+        )
         assert text(5).strip() in words
     assert delivered(state).general == Config((), "1"), "delivered is the best, all the same"
     told = report_of(run, state)
@@ -156,7 +159,9 @@ def test_a_chain_goes_on_from_a_broken_kernel_and_says_what_the_last_gave() -> N
     cut = a_run(script, speeds, replace(CHAIN, rounds=2))
     end = report_of(cut, cut.go()).chain
     assert end is not None
-    assert end.words.endswith("kernel 5, gave nothing, it is broken: it is crashed (small): so it is")
+    assert end.words.endswith(
+        "kernel 5, gave nothing, it is broken: it is crashed (workload small): so it is"
+    )
 
 
 @pytest.mark.parametrize(("settings", "seen"), [(BEST, ["", "1", "1", "4"]), (CHAIN, ["", "1", "2", "4"])])
@@ -242,10 +247,10 @@ def test_a_plan_that_cannot_be_used_goes_back_and_then_the_author_chooses() -> N
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"rounds": 1}, "the budget of 1 rounds is used up"),
+        ({"rounds": 1}, "the budget of 1 round is used up"),
         ({"tokens": 200}, "the budget of 200 tokens is used up"),
         ({"dollars": 1.0}, "the budget of $1 is used up"),
-        ({"evals": 1}, "the budget of 1 evaluations is used up"),
+        ({"evals": 1}, "the budget of 1 evaluation is used up"),
     ],
 )
 def test_budgets_end_the_run_with_what_was_found(limits: dict[str, int], words: str) -> None:

@@ -199,7 +199,7 @@ def test_a_value_that_is_wrong_alone_is_left_out_and_the_author_asked_again() ->
     state = run.go()
     (rejected,) = events(run, Rejected)
     assert (rejected.without, rejected.again) == ((("VEC", 4),), True)
-    assert rejected.reason == "VEC=4 is wrong (small): so it is"
+    assert rejected.reason == "VEC=4 is wrong (workload small): so it is"
     assert author_of(run).tasks[1].without == (("VEC", 4),)
     assert author_of(run).tasks[1].failure == rejected.reason
     assert [(c.id, c.parent, c.status) for c in state.candidates] == [
@@ -251,7 +251,7 @@ def test_a_template_whose_default_fails_is_turned_away_and_the_run_goes_on(statu
     run = a_run({"wide": WIDE, "hint": {"FAST": [0, 1]}}, lab=failing({"VEC": 1}, status=status))
     state = run.go()
     first = events(run, Rejected)[0]
-    assert first.reason == f"at its default, VEC=1 UNROLL=1, it is {status} (small): so it is"
+    assert first.reason == f"at its default, VEC=1 UNROLL=1, it is {status} (workload small): so it is"
     assert [c.status for c in state.candidates] == ["rejected", "rejected", "searched"]
     assert author_of(run).tasks[-1].moves == ("hint",), "a loser is never the base"
     assert told(PROBLEM, state)[0].verdict.startswith("turned away: at its default")
@@ -300,7 +300,7 @@ def test_a_bug_in_an_author_costs_its_round_and_not_the_run() -> None:
 def test_a_template_nothing_of_which_runs_is_turned_away() -> None:
     run = a_run({"wide": WIDE}, lab=failing({}, status=Status.OVER_LIMITS))
     run.go()
-    assert events(run, Rejected)[0].reason == "nothing of it runs: over_limits (small): so it is"
+    assert events(run, Rejected)[0].reason == "nothing of it runs: over_limits (workload small): so it is"
 
 
 def test_what_a_round_adds_without_effect_is_not_tried_again() -> None:

@@ -87,7 +87,7 @@ def test_what_the_lab_says() -> None:
     assert last_words(run, 4).startswith(
         "That cannot be used. In the words of whoever found out:\n\nthe reply"
     )
-    assert "it is wrong (small): so it is" in last_words(run, 5)
+    assert "it is wrong (workload small): so it is" in last_words(run, 5)
     assert "kept: 3.00×, 2.00× before it" in last_words(run, 6)
     assert "dropped: 1.50× is no gain over 3.00× before it" in last_words(run, 7)
 

@@ -232,7 +232,7 @@ def test_a_wrong_kernel_is_mended_by_the_words_of_the_oracle() -> None:
     script = {1: [plan()], 2: [GOOD], 3: [other], 4: [plan("stop")]}
     run = a_run(script, lab=failing({"VEC": 1}))
     state = run.go()
-    assert "at its default, VEC=1 UNROLL=1, it is wrong (small): so it is" in said(run, 3)
+    assert "at its default, VEC=1 UNROLL=1, it is wrong (workload small): so it is" in said(run, 3)
     assert model_of(run).asked[2].messages[2].text == GOOD, "its own reply"
     assert [c.status for c in state.candidates] == ["rejected", "searched"]
 
@@ -329,7 +329,7 @@ def test_a_search_that_was_cut_can_be_asked_for_again() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"rounds": 1}, "the budget of 1 rounds is used up"),
+        ({"rounds": 1}, "the budget of 1 round is used up"),
         ({"tokens": 200}, "the budget of 200 tokens is used up"),
         ({"dollars": 1.0}, "the budget of $1 is used up"),
     ],
@@ -361,7 +361,7 @@ def test_what_nobody_tells_is_unknown() -> None:
     quiet = Reply(plan("stop"), Usage(None, None, None))
     state = a_run({1: [quiet]}).go()
     assert (spent(state).tokens, spent(state).dollars) == (None, None)
-    assert spent_text(state) == "round 0 of 4, 1 requests, unknown tokens, cost unknown"
+    assert spent_text(state) == "round 0 of 4, 1 request, unknown tokens, cost unknown"
     run = a_run({1: [Reply(plan(), Usage(None, 3, None))]}, settings=Settings(evals=60, dollars=3.0))
     assert (
         run.go().stopped == Stopped("the budget of $3 cannot be kept") or "unknown" in run.go().stopped.reason

@@ -32,6 +32,7 @@ from tunesmith.console import (
     show_lines,
     write,
 )
+from tunesmith.core.counted import counted
 from tunesmith.core.errors import DeviceMissing
 from tunesmith.core.untrusted import plain
 
@@ -62,12 +63,13 @@ def init(
 
         draft = problems.draft(kernel_file, output, entry)
         then = f"tunesmith check {shlex.quote(str(draft.folder))}"
+        places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
         say(
             as_json,
             {"folder": plain(str(draft.folder)), "files": draft.files, "fill": draft.fills},
             [
                 f"wrote {', '.join(draft.files)} in {draft.folder}",
-                f'{draft.fills} places say "FILL": only you know what belongs there. Then: {then}',
+                f"{places}: only you know what belongs there. Then: {then}",
             ],
         )
 
@@ -95,13 +97,14 @@ def check(
             "notes": done.notes,
         }
         notes = [f"note: {note}" for note in done.notes]
-        count = f"the template has {done.feasible} configurations for it there"
+        count = f"the template has {counted(done.feasible or 0, 'configuration')} for it there"
         if done.missing:
             if not as_json:
                 show_lines([*([count] if done.feasible is not None else []), *notes])
             fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
         by = "the reference" if done.problem.accuracy.reference else "itself, run twice (no reference given)"
-        lines = [f"{done.problem.name} is right on {done.cases} cases on {done.device.name}, judged by {by}"]
+        cases = counted(done.cases, "case")
+        lines = [f"{done.problem.name} is right on {cases} on {done.device.name}, judged by {by}"]
         if done.feasible is not None:
             lines.append(count)
         say(as_json, {**known, "cases": done.cases, "right": True}, [*lines, *notes])
@@ -137,7 +140,8 @@ def template(
         if made.template is None:
             print_line(f"there is no template: {made.declined}", stderr=True)
             return
-        how = f"{', '.join(made.moves) or 'no moves'}; {made.feasible} configurations on {made.device}"
+        count = counted(made.feasible or 0, "configuration")
+        how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
         print_line(f"{made.problem}: {how}", stderr=True)
         if out is None:
             write(made.template.rstrip())

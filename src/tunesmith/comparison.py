@@ -26,10 +26,11 @@ from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions
-from tunesmith.store import DAMAGED, PLAN, RunFolder, explained, resume_command
+from tunesmith.store import PLAN, RunFolder, explained, resume_command
 from tunesmith.strategies import played
 from tunesmith.whole_files import partial_of
 
+DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"
 USUAL = "template,rewrite,single,expert"  # arms
 
 
@@ -208,7 +209,7 @@ def _read_plan(folder: RunFolder) -> Plan:
     try:
         plan = decode(data, Plan, "plan of a comparison")
     except Malformed as error:
-        raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED) from error
+        raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED_PLAN) from error
     unknown = [arm for arm in plan.arms if arm not in ARMS]
     if plan.format != comparing.FORMAT or unknown:
         why = f"it has the arm {unknown[0]}" if unknown else f"its format is {plan.format}"

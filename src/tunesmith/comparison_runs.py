@@ -11,6 +11,7 @@ from tunesmith.config import RunConfig, debugging
 from tunesmith.core import comparing
 from tunesmith.core.compared import Comparison, compare
 from tunesmith.core.comparing import ARMS, Plan, Planned, RunFacts, RunResult
+from tunesmith.core.counted import counted
 from tunesmith.core.errors import (
     BadInput,
     DeviceMissing,
@@ -59,7 +60,7 @@ class Work:
     def run(self) -> tuple[Comparison, Troubles]:
         """Every run as far as it goes; where replies come by files and are waited for, again and again."""
         every = comparing.schedule(self.plan)
-        self.listener.note(f"looking at {len(every)} runs")
+        self.listener.note(f"looking at {counted(len(every), 'run')}")
         self.results = {item: self._seen(item) for item in every}
         todo = [item for item in every if self.results[item].status != "finished"]
         while todo:
@@ -188,8 +189,8 @@ class Work:
                 return found
             if time.monotonic() - told >= REMIND:
                 told = time.monotonic()
-                first = next(iter(awaited.values()))
-                self.listener.say(f"waiting for {len(awaited)} replies, the first is {first}")
+                first, count = next(iter(awaited.values())), counted(len(awaited), "reply", "replies")
+                self.listener.say(f"waiting for {count}, the first is {first}")
                 for file in awaited.values():
                     if seen := near_miss(file):
                         self.listener.say(f"{file}: {seen}")

@@ -14,6 +14,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from tunesmith.core.counted import counted
 from tunesmith.core.events import (
     Admitted,
     Attached,
@@ -96,7 +97,7 @@ class Progress:
             case Attached(device, compiler):
                 self._say(f"going on with {device.name}" + (f" and {compiler}" if compiler else ""))
             case Primed(name, rows):
-                self._say(f"begins from {name}: {len(rows)} configurations")
+                self._say(f"begins from {name}: {counted(len(rows), 'configuration')}")
             case Baseline(outcome):
                 times = ", ".join(
                     f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing
@@ -132,11 +133,11 @@ class Progress:
                 self._say(f"kernel {candidate} is measured; best roughly {best or 1.0:.2f}× so far")
             case Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
                 without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
-                self._say(f"template {candidate} is right, {feasible} configurations{without}")
+                self._say(f"template {candidate} is right, {counted(feasible, 'configuration')}{without}")
             case Searched(candidate, reason) if candidate:
                 self._say(f"search of template {candidate} ended: {reason}")
             case Extended(cases, aside, note):
-                self._say(_first_line(note or f"{len(cases)} cases are added, {len(aside)} set aside"))
+                self._say(_first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside"))
             case Replied(number, reply):
                 note = f" ({reply.note})" if reply.note else ""
                 self._say(f"request {number} is answered; {spent_text(state)}{note}")
@@ -168,7 +169,8 @@ class Progress:
         total = feasible if limit is None else min(limit, feasible)
         if state.draft is not None:
             word = noun(state.settings)
-            return f"checking {word} {state.draft.id}, {len(state.gated(state.draft.id))} configurations"
+            tried = counted(len(state.gated(state.draft.id)), "configuration")
+            return f"checking {word} {state.draft.id}, {tried}"
         leader = best_so_far(state)
         best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
         trouble = f", {failed} failed" if failed else ""
@@ -177,7 +179,9 @@ class Progress:
             return f"raced {raced} of {entered} finalists"
         of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
         talk = f"; {spent_text(state)}" if state.dialogue else ""
-        return f"searched {done}{of}{best}{trouble}{talk}"
+        gated = 0 if is_concrete(state) else state.gate_tried
+        extra = f" (and {gated} by the gate)" if gated else ""
+        return f"searched {done - gated}{of}{extra}{best}{trouble}{talk}"
 
     def _say(self, text: str) -> None:
         """Something worth keeping on the screen."""
@@ -261,6 +265,8 @@ def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
         lines.append(f"retuned from     {report.origin}, in {report.seconds:.1f} s")
     if report.strategy != "template":
         lines.append(f"strategy         {report.strategy}, nobody searched")
+    if report.rounds:
+        lines.append("rounds           by short measurements, not verified:")
     lines += [
         f"{f'round {r.number}':<16} {_what(r, report)}: {_first_line(r.verdict)}" for r in report.rounds
     ]
@@ -270,10 +276,11 @@ def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
         tokens, dollars = report.talk.tokens, report.talk.dollars
         cost = "unknown" if dollars is None else f"${dollars:.2f}"
         used = "unknown" if tokens is None else tokens
-        lines.append(f"models           {report.talk.requests} requests, {used} tokens, cost {cost}")
-    lines.append(
-        f"evaluations      {sum(report.evaluations.values())} ({counts}); {_first_line(report.reason)}"
-    )
+        lines.append(
+            f"models           {counted(report.talk.requests, 'request')}, {used} tokens, cost {cost}"
+        )
+    total, whose = sum(report.evaluations.values()), f": {report.tried_by}" if report.tried_by else ""
+    lines.append(f"evaluations      {total} ({counts}){whose}; {_first_line(report.reason)}")
     if report.pruned:
         why = ", ".join(f"{p.count} {RULES.get(p.rule, p.rule)}" for p in report.pruned)
         lines.append(f"built            {report.built}; not measured: {why}")
@@ -282,7 +289,9 @@ def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
         why = _first_line(first.detail)
         lines.append(f"nothing worked   {config_text(first.config)}: {first.status}, {why}")
     lines += [
-        f"{report.noun:<16} {shlex.quote(f'{folder}/{name}')}" for name in report.templates if report.rounds
+        f"{report.noun:<16} {shlex.quote(f'{folder}/{name}')}"
+        for name in report.templates
+        if report.rounds or report.origin
     ]
     lines += _standing(report, folder)
     if report.tuned:

@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tunesmith.core.compared import Comparison
+from tunesmith.core.comparison_words import interval_text, spread_text
+from tunesmith.core.counted import counted
 from tunesmith.core.device import Device
 from tunesmith.core.library import Entry
 from tunesmith.core.named_values import named_values
@@ -25,13 +27,21 @@ def comparison_table(found: Comparison) -> Table:
     overall = found.overall if len(found.common) > 1 else ()
     for cell in (*found.cells, *overall):
         mean, worst = ("" if v is None else f"{v:.2f}×" for v in (cell.mean, cell.least))
-        reach = f"{cell.least:.2f} to {cell.most:.2f}" if cell.counted > 1 and cell.problem else ""
-        interval = f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}" if cell.interval else ""
         runs = f"{cell.counted} of {cell.planned}"
         tried = f"{cell.costs.evaluations:.0f}" if cell.costs else ""
         success = f"{cell.successes} of {cell.counted}"
         name = cell.problem or f"all {len(found.common)}"
-        table.add_row(Text(plain(name)), cell.arm, reach, interval, runs, mean, worst, success, tried)
+        table.add_row(
+            Text(plain(name)),
+            cell.arm,
+            spread_text(cell),
+            interval_text(cell),
+            runs,
+            mean,
+            worst,
+            success,
+            tried,
+        )
     return table
 
 
@@ -74,13 +84,15 @@ def library_lines(entry: Entry) -> list[str]:
         f"kernel           {entry.signature}",
         f"                 text {entry.kernel[:12]}",
         f"device           {entry.device} ({entry.driver}){compiled}",
-        f"template         {entry.path}, {len(entry.template.splitlines())} lines, {by}",
+        f"template         {entry.path}, {counted(len(entry.template.splitlines()), 'line')}, {by}",
     ]
     for s in entry.served:
         sizes = named_values(s.sizes)
         span = f"{s.interval[0]:.2f} to {s.interval[1]:.2f}"
         lines.append(f"{s.workload:<16} {s.speedup:.2f}× ({span}) at {sizes}: {s.config}")
-    lines.append(f"known            {len(entry.rows)} configurations, {len(entry.best)} of them come first")
+    lines.append(
+        f"known            {counted(len(entry.rows), 'configuration')}, {len(entry.best)} of them tried first"
+    )
     lines.append(f"from             {entry.origin}, {entry.date}")
     lines.append(f"again with       tunesmith retune {entry.name} [--device D] [--workloads FILE]")
     return lines

@@ -10,6 +10,8 @@ from tests.comparisons import facts, plan, ran
 from tunesmith.core.compared import Cell, Comparison, compare
 from tunesmith.core.comparison_words import limits
 from tunesmith.core.stats import mean_interval
+from tunesmith.display import table_text
+from tunesmith.tables import comparison_table
 
 
 def cell(found: Comparison, arm: str, problem: str = "") -> Cell:
@@ -31,6 +33,12 @@ class TestFigures:
         assert cell(found, "expert", "p").successes == 1
         assert own.deviation is None
         assert own.interval is None
+
+    def test_the_terminal_says_why_there_is_no_spread_and_no_interval(self) -> None:
+        planned = plan("expert", repeats=1)
+        found = compare(planned, ran(planned, {("p", "expert"): [2.0]}))
+        (row,) = [line for line in table_text(comparison_table(found), None).splitlines() if "expert" in line]
+        assert [part.strip() for part in row.split("│")][3:5] == ["one run", "too few repeats"]
 
     def test_over_all_problems_each_weighs_the_same(self) -> None:
         planned = plan("expert", "p,q", repeats=2)

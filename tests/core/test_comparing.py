@@ -47,18 +47,23 @@ def test_what_a_plan_has_that_is_not_wanted() -> None:
     own = plan("template,expert", repeats=2)
     assert differences(own, replace(own, versions=(("tunesmith", "9"),))) == ()
     assert differences(own, replace(own, arms=("expert",), repeats=5)) == (
-        "arms template,expert",
-        "repeats 2",
+        "it compares template,expert, you ask for expert",
+        "it has 2 repeats, you ask for 5 repeats",
     )
     assert differences(own, replace(own, budget=replace(BUDGET, evals=9, seconds=3.0))) == (
-        "evals 40",
-        "seconds without limit",
+        "it has 40 evaluations, you ask for 9 evaluations",
+        "it has no limit on seconds, you ask for 3 seconds",
     )
     assert differences(own, replace(own, model="mailbox", prompts=(("planner.md", "x"),))) == (
-        "model not given",
-        "other prompts",
+        "its model is not given, you ask for mailbox",
+        "its prompts are others",
     )
-    assert differences(own, plan(problems="q")) == ("problems p as they were then",)
+    million = replace(own, budget=replace(BUDGET, tokens=10**6))
+    assert differences(million, replace(own, budget=replace(BUDGET, tokens=10**6 + 1))) == (
+        "it has 1000000 tokens, you ask for 1000001 tokens",
+    )
+    assert differences(own, replace(own, steer=False)) == ("its steering is on, you ask for off",)
+    assert differences(own, plan(problems="q")) == ("it has the problems p as they were then, you ask for q",)
 
 
 def test_a_verified_gain_is_divided_as_short_measurements_divide_theirs() -> None:

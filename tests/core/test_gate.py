@@ -95,7 +95,7 @@ def test_a_default_that_the_device_forbids_gives_way_to_its_neighbour() -> None:
 def test_a_default_that_fails_ends_it(status: Status) -> None:
     step, batches = go(template(), lambda values: status)
     assert isinstance(step, Faulty)
-    assert step.reason == f"at its default, A=1 B=0 C=3 D=0, it is {status} (small): it had to be"
+    assert step.reason == f"at its default, A=1 B=0 C=3 D=0, it is {status} (workload small): it had to be"
     assert step.trials == (0,)
     assert len(batches) == 1
 
@@ -108,7 +108,7 @@ def test_a_value_that_is_wrong_by_itself_is_named() -> None:
     step, _ = go(template(), wrong_where(A=8))
     assert isinstance(step, Faulty)
     assert step.without == (("A", 8),)
-    assert step.reason == "A=8 is wrong (small): it had to be"
+    assert step.reason == "A=8 is wrong (workload small): it had to be"
 
 
 def test_a_value_in_the_middle_is_found_by_taking_values_back() -> None:
@@ -155,7 +155,7 @@ def test_a_template_that_is_wrong_all_over_is_given_up() -> None:
     many = {f"P{n}": [0, 1] for n in range(MOST_BLAMED + 2)}
     step, _ = go(template(many), lambda values: Status.WRONG if sum(values.values()) else None)
     assert isinstance(step, Faulty)
-    assert step.reason.startswith(f"it is wrong in {MOST_BLAMED + 2} ways: P0=1 is wrong (small)")
+    assert step.reason.startswith(f"it is wrong in {MOST_BLAMED + 2} ways: P0=1 is wrong (workload small)")
     assert step.without == ()
 
 

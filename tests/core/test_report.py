@@ -150,3 +150,11 @@ def test_the_best_so_far() -> None:
     assert best_so_far(state_of()) is None
     assert best_so_far(state_of(FOUND[1])) is None
     assert best_so_far(state_of(*FOUND)) == pytest.approx(2.0)
+
+
+def test_what_the_gate_tried_is_told_apart_from_the_search() -> None:
+    tried = outcome(5, config(16), {"small": 0.5, "wide": 0.5}, "gate")
+    report = build_report(PROBLEM, finished(*SPAN, tried))
+    assert (sum(report.evaluations.values()), report.gated) == (4, 1)
+    assert report.tried_by == "3 of the search, 1 of the gate"
+    assert build_report(PROBLEM, finished(*SPAN)).tried_by == ""

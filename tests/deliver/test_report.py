@@ -296,7 +296,7 @@ def test_cases_of_a_tester_are_told_with_their_reasons() -> None:
     )
     talk = Spent(1, 1, None, None, None)
     text = report_markdown(replace(REPORT, rounds=(a_round(),), talk=talk, added=added))
-    assert "The tester added 1 cases.\n\n- rows=3, d=24 (spikes): odd\n" in text
+    assert "The tester added 1 case.\n\n- rows=3, d=24 (spikes): odd\n" in text
     assert "- set aside: rows=3, d=24 (normal), the original fails\n" in text
 
 
@@ -324,3 +324,10 @@ def test_what_bounds_it_and_where_the_search_looked() -> None:
     assert "- after 17 evaluations everywhere alike: the last 24 found nothing better" in text
     assert "What bounds it" not in report_markdown(REPORT)
     assert json.loads(report_json(report))["steering"][2]["after"] == 17
+
+
+def test_what_the_gate_tried_is_beside_the_budget() -> None:
+    done = sum(REPORT.evaluations.values())
+    text = report_markdown(replace(REPORT, gated=1))
+    assert f"; {done - 1} of the search, 1 of the gate, which is beside the budget) of " in text
+    assert "of the gate" not in report_markdown(REPORT)

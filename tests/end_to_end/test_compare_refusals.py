@@ -73,14 +73,16 @@ def test_another_comparison_in_the_same_folder(planned: Path) -> None:
     refused(
         quickly(planned, *asked, "--repeats", 2, "--evals", 9),
         2,
-        "cmp: this folder holds another comparison: repeats 1; evals 400",
+        "cmp: this folder holds another comparison: it has 1 repeat, you ask for 2 repeats; "
+        "it has 400 evaluations, you ask for 9 evaluations",
         "tunesmith compare --resume cmp",
     )
     other = quickly(planned, *asked, "--repeats", 2, "--no-wait")
     refused(other, 2, "go on with that one: tunesmith compare --resume cmp --no-wait; or choose another")
     kernel = planned / "problem" / "kernel.fake"
     kernel.write_text(kernel.read_text().replace("20000", "20001"))
-    refused(quickly(planned, *asked, "--repeats", 1), 2, "problems tiny as they were then")
+    then = "the problems tiny as they were then, you ask for the same as they are now"
+    refused(quickly(planned, *asked, "--repeats", 1), 2, then)
 
 
 def test_a_plan_that_cannot_be_used(planned: Path) -> None:
@@ -92,7 +94,8 @@ def test_a_plan_that_cannot_be_used(planned: Path) -> None:
         (json.dumps({**plan, "arms": ["oracle"]}), "of another version of Tunesmith: it has the arm oracle"),
     ):
         file.write_text(spoilt)
-        refused(quickly(planned, "compare", "--resume", "cmp"), 2, said)
+        ended = quickly(planned, "compare", "--resume", "cmp")
+        refused(ended, 2, said, "begin another comparison with --out")
 
 
 def test_a_folder_with_something_else_in_it(tmp_path: Path) -> None:

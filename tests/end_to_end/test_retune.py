@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def refused(ended: Ended, *words: str) -> None:
 class TestRun:
     def test_is_an_ordinary_run_that_says_what_it_was_retuned_from(self, made: Path, ended: Ended) -> None:
         assert "retuned from     run run on simulated device, in " in ended.out
+        assert re.search(r"^template         .*again/template\.fake$", ended.out, re.MULTILINE)
         told = report(made / "again")
         assert told["origin"] == "run run on simulated device"
         assert [w["name"] for w in told["workloads"]] == ["tall", "flat"]

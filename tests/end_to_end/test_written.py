@@ -54,7 +54,7 @@ def test_the_story_is_told_round_by_round(ended: tuple[Path, Ended]) -> None:
     assert rounds[1]["verdict"] == "no template: a row is too short to be split"
     assert rounds[2]["verdict"].startswith("dropped: ")
     assert [d["status"] for d in rounds[3]["drafts"]] == ["rejected", "searched"]
-    assert rounds[3]["drafts"][0]["why"].startswith("VEC=8 is wrong (only): ")
+    assert rounds[3]["drafts"][0]["why"].startswith("VEC=8 is wrong (workload only): ")
     assert rounds[3]["drafts"][1]["forbidden"] == ["BLOCK=128 with KEEP=1"]
     text = (folder / "run" / "report.md").read_text()
     assert "## How it came about" in text

@@ -63,7 +63,11 @@ class TestHarmless:
                 Status.BUILD_FAILED,
                 r"template\.fake:1: error: this kernel was written not to compile",
             ),
-            ("wrong", Status.WRONG, r"at rows=1, d=8 \(normal\): out\[0, 7\] is .*, expected .*: off by 1"),
+            (
+                "wrong",
+                Status.WRONG,
+                r"at rows=1, d=8 \(inputs: normal\): out\[0, 7\] is .*, expected .*: off by 1",
+            ),
             ("unstable", Status.UNSTABLE, r"two runs on the same inputs give different out"),
             ("past_end", Status.WRONG, r"writes outside out: 4 bytes past its end, the nearest 0 away"),
             ("garbage", Status.UNSTABLE, r"two runs on the same inputs give different out"),

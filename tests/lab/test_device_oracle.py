@@ -55,7 +55,11 @@ class TestLab:
     @pytest.mark.parametrize(
         ("fault", "status", "words"),
         [
-            ("wrong", Status.WRONG, r"at rows=1, d=8 \(normal\): out\[0, 7\] is .*, expected .*: off by 1"),
+            (
+                "wrong",
+                Status.WRONG,
+                r"at rows=1, d=8 \(inputs: normal\): out\[0, 7\] is .*, expected .*: off by 1",
+            ),
             ("unstable", Status.UNSTABLE, r"two runs on the same inputs give different out"),
             ("past_end", Status.WRONG, r"writes outside out: 4 bytes past its end, the nearest 0 away"),
             ("garbage", Status.UNSTABLE, r"two runs on the same inputs give different out"),
@@ -263,7 +267,7 @@ class TestWorkers:
         verdict = judges.on_the_host().examine(judges.code("fails"), several)
         judges.log.clear()
         assert judges.on_the_device().examine(judges.code("fails"), several) == verdict
-        assert "at rows=8, d=16 (normal): out[0, 0]" in verdict.detail
+        assert "at rows=8, d=16 (inputs: normal): out[0, 0]" in verdict.detail
         assert [dict(s.request.plan.sizes)["d"] for s in judges.log.of(CheckCase)][-2:] == [16, 16]
 
     def test_several_that_were_forgotten_are_kept_again(self) -> None:

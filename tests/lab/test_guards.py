@@ -57,11 +57,23 @@ def test_a_single_byte_changes_the_digest_and_is_found() -> None:
     layout = guards.guarded(100, 16)
     before, after = clean = guards.zones(layout, 1)
     assert (len(before), len(after)) == (layout.offset, layout.total - layout.offset - layout.nbytes)
-    assert guards.damage(clean, clean) == ""
+    assert guards.damage(clean, clean, 1) == ""
     hit = before[:-3] + b"\0" + before[-2:]
-    assert guards.damage((hit, after), clean) == "1 bytes before its start, the nearest 3 away"
+    assert guards.damage((hit, after), clean, 1) == "1 byte before its start, the nearest 3 away"
     hit = after[:10] + b"\0\0" + after[12:]
-    assert guards.damage((before, hit), clean) == "2 bytes past its end, the nearest 10 away"
+    assert guards.damage((before, hit), clean, 1) == "2 bytes past its end, the nearest 10 away"
+
+
+def test_whole_numbers_are_counted_though_some_of_their_bytes_are_alike() -> None:
+    """What is read past one array and written past another: the two zones differ in one byte of four."""
+    layout = guards.guarded(4, 16)
+    before, after = clean = guards.zones(layout, 1)
+    strange = guards.fill(guards.zone_pattern(0), 63 * 4)
+    hit = strange + after[len(strange) :]
+    assert sum(a != b for a, b in zip(hit, after, strict=True)) == 63
+    assert guards.damage((before, hit), clean, 4) == "252 bytes past its end, the nearest 0 away"
+    hit = before[: -len(strange)] + strange
+    assert guards.damage((hit, after), clean, 4) == "252 bytes before its start, the nearest 1 away"
 
 
 def test_no_two_arrays_and_no_poison_look_alike() -> None:

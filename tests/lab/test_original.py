@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.lab.labs import device_of, fake_kernel, fault_template, lab, scale_problem
+from tunesmith.core.checks.cases import Case
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
 from tunesmith.lab import policies, references
+from tunesmith.lab.baseline import original_failed
+from tunesmith.lab.verdicts import Verdict
 
 WORKLOAD = "small = { rows = 16, d = 32 }"
 
@@ -30,6 +33,15 @@ def failure(problem: Problem, scratch: Path | None = None, device: Device | None
 
 
 class TestWrongAlready:
+    @pytest.mark.parametrize(("distribution", "told"), [("wide", True), ("normal", False)])
+    def test_what_wide_inputs_are_and_how_to_say_that_callers_are_tamer(
+        self, distribution: str, told: bool
+    ) -> None:
+        case = Case((("rows", 1), ("d", 8)), distribution, 0, "full")
+        error = original_failed(scale_problem(), Verdict(Status.WRONG, "off"), case)
+        assert ("from 1e-3 to 1e3" in (error.hint or "")) == told
+        assert ('values = "normal"' in (error.hint or "")) == told
+
     @pytest.mark.parametrize(
         ("fault", "words", "hint"),
         [
@@ -45,7 +57,8 @@ class TestWrongAlready:
             ),
             (
                 "10",
-                r"the kernel is wrong already at .*: 8 of 8 elements of out are never written",
+                r"the kernel is wrong already at .*: 8 of 8 elements of out are never written, or computed "
+                r"from what was there before: is it inout\?",
                 "mend the kernel",
             ),
             (

@@ -13,6 +13,7 @@ from tunesmith.agents.parsing import Fault, read_file
 from tunesmith.agents.prompting import Part
 from tunesmith.core.budget import share_of
 from tunesmith.core.candidates import Templates
+from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Question, Reply
 from tunesmith.core.drafting import of_this_round
 from tunesmith.core.events import Decided
@@ -114,4 +115,4 @@ class ModelAuthor:
 
 def _room(state: State) -> str:
     evals, _ = share_of(state)
-    return "" if evals is None else f"The search of your template has {evals} evaluations."
+    return "" if evals is None else f"The search of your template has {counted(evals, 'evaluation')}."

@@ -10,6 +10,7 @@ from tunesmith.agents.measured import WHOLE
 from tunesmith.agents.parsing import MARK, Fault, read_file
 from tunesmith.agents.prompting import Part
 from tunesmith.core.candidates import Templates
+from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Reply
 from tunesmith.core.history import ratio
 from tunesmith.core.offers import Catalogue
@@ -136,7 +137,8 @@ def round_parts(problem: Problem, state: State) -> list[Part]:
 def left_words(state: State) -> str:
     """Of the budget of rounds: one kernel each."""
     most = state.settings.rounds
-    return f"{rounds_begun(state)} rounds begun" + (f", {most} at most" if most is not None else "")
+    begun = f"{counted(rounds_begun(state), 'round')} begun"
+    return begun if most is None else f"{begun}, {most} at most"
 
 
 def _round(one: RoundReport, rank: int) -> Part:

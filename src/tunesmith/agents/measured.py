@@ -7,6 +7,7 @@ from collections import Counter
 from tunesmith.agents.material import fenced, memory_rate, shortened
 from tunesmith.agents.prompting import Part
 from tunesmith.core.candidates import Templates
+from tunesmith.core.counted import counted
 from tunesmith.core.device import Resources
 from tunesmith.core.history import ratio, score_at
 from tunesmith.core.plan import necessary_traffic
@@ -158,7 +159,7 @@ def _round(one: RoundReport, rank: int) -> Part:
     if one.moves:
         lines.append(f"Moves: {', '.join(one.moves)}")
     lines += [f"Template {d.template}: {d.status}. {shortened(d.why)}".rstrip() for d in one.drafts]
-    lines.append(f"Result after {one.evaluations} evaluations: {shortened(one.verdict)}")
+    lines.append(f"Result after {counted(one.evaluations, 'evaluation')}: {shortened(one.verdict)}")
     return Part(f"Round {one.number}", "\n".join(lines), rank, f"{shortened(one.verdict, 200)}")
 
 

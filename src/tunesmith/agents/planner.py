@@ -13,6 +13,7 @@ from tunesmith.agents.prompting import Part
 from tunesmith.agents.replies import Plan, plan_example
 from tunesmith.core.budget import evals_left, share_of
 from tunesmith.core.candidates import Templates
+from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Decided
 from tunesmith.core.offers import Catalogue
@@ -137,8 +138,9 @@ def _text(templates: Templates, best: Candidate) -> Part:
 def _left(state: State) -> str:
     """Of the budgets that a plan has to fit in."""
     most, evals = state.settings.rounds, evals_left(state)
-    rounds = f"{rounds_begun(state)} rounds done" + (f", {most} at most" if most is not None else "")
-    return rounds if evals is None else f"{rounds}; {evals} evaluations left for searches"
+    rounds = f"{counted(rounds_begun(state), 'round')} done"
+    rounds += f", {most} at most" if most is not None else ""
+    return rounds if evals is None else f"{rounds}; {counted(evals, 'evaluation')} left for searches"
 
 
 def _search(plan: Plan, base: Candidate | None, state: State) -> Decided | Fault:

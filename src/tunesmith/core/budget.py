@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tunesmith.core.counted import counted
 from tunesmith.core.events import Settings
 from tunesmith.core.spending import rounds_begun
 from tunesmith.core.state import State
@@ -69,9 +70,9 @@ def _least_share(settings: Settings) -> int:
 def exhausted_budget(state: State) -> str | None:
     evals, seconds = state.settings.evals, state.settings.seconds
     if evals is not None and evaluations(state) >= evals:
-        return f"the budget of {evals} evaluations is used up"
+        return f"the budget of {counted(evals, 'evaluation')} is used up"
     if seconds is not None and state.elapsed - state.attached_at > seconds:
-        return f"the budget of {seconds:g} seconds is used up"
+        return f"the budget of {counted(float(seconds), 'second')} is used up"
     return None
 
 
@@ -79,7 +80,7 @@ def exhausted_share(state: State) -> str | None:
     assert state.under_way is not None, "nothing is under way"
     evals, seconds = state.under_way.evals, state.under_way.seconds
     if evals is not None and evaluations(state, state.decided_after) >= evals:
-        return f"its share of {evals} evaluations is used up"
+        return f"its share of {counted(evals, 'evaluation')} is used up"
     if seconds is not None and state.elapsed - state.decided_at > seconds:
-        return f"its share of {seconds:g} seconds is used up"
+        return f"its share of {counted(float(seconds), 'second')} is used up"
     return None

@@ -11,6 +11,7 @@ from typing import Literal
 from tunesmith.core.budget import evaluations, exhausted_budget
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import SINGLE
 from tunesmith.core.errors import BadInput
 from tunesmith.core.named_values import named_values
@@ -157,22 +158,56 @@ def schedule(plan: Plan) -> tuple[Planned, ...]:
 
 
 def differences(plan: Plan, wanted: Plan) -> tuple[str, ...]:
-    """In which respects a plan is not the one that is wanted, in words: what it has."""
+    """In which respects a plan is not the one that is wanted, in words: what it has, what is asked for."""
     found: list[str] = []
     if [p.digest for p in plan.problems] != [p.digest for p in wanted.problems]:
-        found.append(f"problems {', '.join(p.folder for p in plan.problems)} as they were then")
-    names = ("arms", "repeats", "seed", "model", "backend", "device", "search", "prune", "steer", "counters")
-    for name in names:
-        own, other = getattr(plan, name), getattr(wanted, name)
-        if own != other:
-            found.append(f"{name} {','.join(own) if isinstance(own, tuple) else own or 'not given'}")
-    for name in ("evals", "seconds", "rounds", "tokens", "dollars"):
-        limit = getattr(plan.budget, name)
-        if limit != getattr(wanted.budget, name):
-            found.append(f"{name} {'without limit' if limit is None else limit}")
+        own, other = (", ".join(p.folder for p in one.problems) for one in (plan, wanted))
+        changed = "the same as they are now" if own == other else other
+        found.append(f"it has the problems {own} as they were then, you ask for {changed}")
+    if plan.arms != wanted.arms:
+        found.append(f"it compares {','.join(plan.arms)}, you ask for {','.join(wanted.arms)}")
+    for name, what in _OPTIONS.items():
+        has, asked = getattr(plan, name), getattr(wanted, name)
+        if has != asked:
+            found.append(f"its {what} is {_option(has)}, you ask for {_option(asked)}")
+    for name, what in _LIMITS.items():
+        every = (one if name == "repeats" else one.budget for one in (plan, wanted))
+        has, asked = (getattr(one, name) for one in every)
+        if has != asked:
+            found.append(f"it has {_limit(has, what)}, you ask for {_limit(asked, what)}")
     if plan.prompts != wanted.prompts:
-        found.append("other prompts")
+        found.append("its prompts are others")
     return tuple(found)
+
+
+_OPTIONS = {
+    "seed": "seed",
+    "model": "model",
+    "backend": "backend",
+    "device": "device",
+    "search": "search",
+    "prune": "pruning",
+    "steer": "steering",
+    "counters": "use of counters",
+}
+_LIMITS = {
+    "repeats": "repeat",
+    "evals": "evaluation",
+    "seconds": "second",
+    "rounds": "round",
+    "tokens": "token",
+    "dollars": "dollar",
+}
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "not given" if value == "" else str(value)
+
+
+def _limit(value: float | None, what: str) -> str:
+    return f"no limit on {what}s" if value is None else counted(value, what)
 
 
 # -- one run ------------------------------------------------------------------------------------------------

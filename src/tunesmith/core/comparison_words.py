@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tunesmith.core.compared import ENOUGH, Comparison, Contrast, Pair
+from tunesmith.core.compared import ENOUGH, Cell, Comparison, Contrast, Pair
 from tunesmith.core.comparing import ARMS
 
 FAR = 1.25  # ratio of short measurements to the verified speed-up, from which on it is told
@@ -222,3 +222,17 @@ def _places(found: Comparison) -> tuple[str, ...]:
     if any(f.backend == "fake" for f in facts):
         lines.append("The device is simulated: times are computed, and nothing here is about a real one.")
     return tuple(lines)
+
+
+def spread_text(cell: Cell) -> str:
+    if cell.least is None or cell.most is None or cell.counted < 2:
+        return "one run" if cell.counted == 1 else ""
+    reach = f"{cell.least:.2f} to {cell.most:.2f}" if cell.problem else ""  # of one thing
+    deviation = f"×/÷ {cell.deviation:.3f}" if cell.deviation is not None else ""
+    return ", ".join(filter(None, [reach, deviation])) or "too few repeats"
+
+
+def interval_text(cell: Cell) -> str:
+    if cell.interval is None:
+        return "" if not cell.counted else "no run differs" if cell.deviation == 1.0 else "too few repeats"
+    return f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}"

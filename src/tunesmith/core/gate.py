@@ -127,7 +127,11 @@ def _named(start: Config, default: Config) -> str:
 
 
 def _words(result: Result) -> str:
-    return f"{result.status} ({result.workload}): {result.detail}" if result.detail else str(result.status)
+    return (
+        f"{result.status} (workload {result.workload}): {result.detail}"
+        if result.detail
+        else str(result.status)
+    )
 
 
 def _listed(blamed: Sequence[tuple[Combination, Outcome]]) -> str:

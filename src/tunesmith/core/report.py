@@ -141,11 +141,18 @@ class Report:
     chain: ChainEnd | None = None  # linear: what the last kernel gave, whichever is delivered
     kernel: str = ""  # the original: its function and its file
     notes: tuple[str, ...] = ()  # on the original's launch
+    gated: int = 0  # of the evaluations, those of the gate, where no budget counts them
 
     @property
     def noun(self) -> str:
         """What was written in its rounds."""
         return "template" if self.strategy == "template" else "kernel"
+
+    @property
+    def tried_by(self) -> str:
+        """Of the evaluations, which a budget counts and which are extra; empty where it counts them all."""
+        searched = sum(self.evaluations.values()) - self.gated
+        return f"{searched} of the search, {self.gated} of the gate" if self.gated else ""
 
 
 def build_report(
@@ -229,6 +236,7 @@ def build_report(
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
         notes=started.notes,
+        gated=0 if is_concrete(state) else state.gate_tried,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Exchange, tokens_of
 from tunesmith.core.state import State
 
@@ -68,14 +69,14 @@ def no_more_rounds(state: State, asks_models: bool = True) -> str | None:
     """Why no further round is begun; searches that were decided on still run."""
     rounds = state.settings.rounds
     if rounds is not None and rounds_begun(state) >= rounds:
-        return f"the budget of {rounds} rounds is used up"
+        return f"the budget of {counted(rounds, 'round')} is used up"
     return no_more_requests(state) if asks_models else None
 
 
 def no_more_requests(state: State) -> str | None:
     tokens, dollars = state.settings.tokens, state.settings.dollars
     if tokens is not None and tokens_used(state) >= tokens:
-        return f"the budget of {tokens} tokens is used up"
+        return f"the budget of {counted(tokens, 'token')} is used up"
     if dollars is not None:
         cost = spent(state)
         if cost.replies and cost.dollars is None:
@@ -98,4 +99,4 @@ def spent_text(state: State) -> str:
     dollars = UNKNOWN if cost.dollars is None else f"${cost.dollars:.2f}"
     of = "" if limits.dollars is None else f" of ${limits.dollars:g}"
     rounds = f"round {rounds_begun(state)}" + (f" of {limits.rounds}" if limits.rounds is not None else "")
-    return f"{rounds}, {cost.requests} requests, {tokens} tokens, cost {dollars}{of}"
+    return f"{rounds}, {counted(cost.requests, 'request')}, {tokens} tokens, cost {dollars}{of}"

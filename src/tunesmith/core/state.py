@@ -169,6 +169,11 @@ class State:
             and (o.trial.config is None or o.trial.config.candidate not in rejected)
         )
 
+    @property
+    def gate_tried(self) -> int:
+        """How many of `searched` the gate has tried."""
+        return sum(o.trial.purpose == "gate" for o in self.searched())
+
     def gated(self, candidate: str) -> tuple[Outcome, ...]:
         return tuple(
             o

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.core.counted import counted
 from tunesmith.core.expr import Expr
 from tunesmith.core.focus import Condition, Focus, count, meets
 from tunesmith.core.ports import Tried
@@ -109,7 +110,8 @@ def doubt(focus: Focus, tried: Sequence[Tried], noise: float, before: int = 0) -
     everything = frozenset(condition.remedy for condition in focus.conditions)
     known = sum(focus.holds(t.config) for t in tried)
     if known >= focus.inside:
-        return Doubt(everything, f"all {focus.inside} configurations inside have been tried")
+        every = counted(focus.inside, "configuration inside has", "configurations inside have")
+        return Doubt(everything, f"all {every} been tried")
     if len(inside) >= BEFORE_BEST and others:
         score, best = max(others, key=lambda pair: pair[0])
         if score > max(inside) + BEYOND * noise:

@@ -67,8 +67,7 @@ def _changed(state: State, tried: Sequence[Tried]) -> Config | None:
     evals = state.settings.evals
     due = USUALLY if evals is None else max(SOONEST, evals * PART)
     right = [(t.score, t.config) for t in tried if t.score is not None]
-    gated = sum(o.trial.purpose == "gate" for o in state.searched())
-    if len(tried) - gated < due or not right:
+    if len(tried) - state.gate_tried < due or not right:
         return None
     score, config = max(right, key=lambda pair: pair[0])
     return config if score >= CHANGED else None

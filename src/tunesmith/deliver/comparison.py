@@ -5,7 +5,8 @@ from __future__ import annotations
 from tunesmith.core.codec import encode
 from tunesmith.core.compared import ENOUGH, FREEDOM, Cell, Comparison, Costs
 from tunesmith.core.comparing import ARMS, Allowance, Plan, RunResult
-from tunesmith.core.comparison_words import devices, limits, listed, percent
+from tunesmith.core.comparison_words import devices, interval_text, limits, listed, percent, spread_text
+from tunesmith.core.counted import counted
 from tunesmith.deliver.comparison_plots import rounds_svg, speedups_svg
 from tunesmith.deliver.markdown import cell as safe
 
@@ -30,8 +31,8 @@ _TERMS = {
     "Of the budget": "of these, what the budget of evaluations counts: every kernel that is written as it "
     "stands; of a template what its search tried, while what the gate tried of it is extra.",
     "Repairs": "times an author was asked again within a round.",
-    "GPU-seconds": "in which an evaluation had the device (baseline, trials, races, verification), builds it "
-    "waited for included; without profiling.",
+    "Device-seconds": "in which an evaluation had the device (baseline, trials, races, verification), builds "
+    "it waited for included; without profiling.",
     "In kernels": "of these, as far as trials say.",
     "Seconds": "in which somebody worked on the run; not those in which it was left waiting for a reply or "
     "for a device.",
@@ -86,7 +87,7 @@ def what_was_compared(found: Comparison) -> list[str]:
     names = listed(p.folder for p in plan.problems)
     done = sum(run.counts for run in found.runs)
     where = "; ".join(safe(device) for device in devices(found)) or "no device so far"
-    lines += ["", f"At {count} problem{'' if count == 1 else 's'}: {names}. On {where}."]
+    lines += ["", f"At {counted(count, 'problem')}: {names}. On {where}."]
     if any(ARMS[a].talks for a in plan.arms):
         unknown = "; who answers a mailbox is not recorded" if "mailbox" in plan.model else ""
         lines.append(f"The model: {safe(plan.model)}{unknown}.")
@@ -125,10 +126,10 @@ def _problems(found: Comparison) -> list[str]:
 
 
 def budget_text(budget: Allowance) -> str:
-    parts = [f"{budget.rounds} round{'' if budget.rounds == 1 else 's'}"]
-    parts += [f"{budget.evals} evaluations"] if budget.evals is not None else []
-    parts += [f"{budget.seconds:g} seconds of search"] if budget.seconds is not None else []
-    parts += [f"{budget.tokens} tokens"] if budget.tokens is not None else []
+    parts = [counted(budget.rounds, "round")]
+    parts += [counted(budget.evals, "evaluation")] if budget.evals is not None else []
+    parts += [f"{counted(float(budget.seconds), 'second')} of search"] if budget.seconds is not None else []
+    parts += [counted(budget.tokens, "token")] if budget.tokens is not None else []
     parts += [f"${budget.dollars:g}"] if budget.dollars is not None else []
     free = [
         name
@@ -185,20 +186,6 @@ def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}×"
 
 
-def spread_text(cell: Cell) -> str:
-    if cell.least is None or cell.most is None or cell.counted < 2:
-        return "one run" if cell.counted == 1 else ""
-    reach = f"{cell.least:.2f} to {cell.most:.2f}" if cell.problem else ""  # of one thing
-    deviation = f"×/÷ {cell.deviation:.3f}" if cell.deviation is not None else ""
-    return ", ".join(filter(None, [reach, deviation])) or "too few repeats"
-
-
-def interval_text(cell: Cell) -> str:
-    if cell.interval is None:
-        return "" if not cell.counted else "no run differs" if cell.deviation == 1.0 else "too few repeats"
-    return f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}"
-
-
 def _expenses(found: Comparison) -> list[str]:
     head = [
         "evaluations",
@@ -207,7 +194,7 @@ def _expenses(found: Comparison) -> list[str]:
         "repairs",
         "tokens",
         "cost",
-        "GPU-seconds",
+        "device-seconds",
         "in kernels",
         "seconds",
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tunesmith.core.compared import Cell, Comparison
 from tunesmith.core.comparing import RunResult
 from tunesmith.core.comparison_words import listed
+from tunesmith.core.counted import counted
 from tunesmith.deliver.svg import (
     GRID,
     INK,
@@ -125,7 +126,7 @@ def rounds_svg(found: Comparison) -> bytes:
             continue
         drawing.path(points, colour, 2.6)
         for number, value in enumerate(values):
-            tip = f"{cell.arm}, after {number} rounds: {times(value)}"
+            tip = f"{cell.arm}, after {counted(number, 'round')}: {times(value)}"
             drawing.circle(x.at(number), y.at(value), 3.2, colour, tip=tip)
         ends.append((y.at(last), f"{times(last)} {cell.arm}", colour))
     places = spread_out([end[0] for end in ends], 15, y.end, y.start)

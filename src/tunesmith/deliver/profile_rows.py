@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tunesmith.core.profile.case import counted, percent
+from tunesmith.core.counted import counted
+from tunesmith.core.profile.case import percent
 from tunesmith.core.profile.facts import Counters, Direction, Instructions, Profile
 from tunesmith.core.profile.page import View
 from tunesmith.core.profile.roofline import roofline

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tunesmith.core.codec import encode
+from tunesmith.core.counted import counted
 from tunesmith.core.events import ExtraCase
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.named_values import named_values
@@ -62,13 +63,15 @@ def report_markdown(report: Report, story: str = "") -> str:
         )
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     of = (
-        f"of {report.space.get('feasible', 0)} feasible configurations, "
-        f"{report.space.get('combinations', 0)} combinations"
+        f"of {counted(report.space.get('feasible', 0), 'feasible configuration')}, "
+        f"{counted(report.space.get('combinations', 0), 'combination')}"
     )
+    whose = f"; {report.tried_by}, which is beside the budget" if report.tried_by else ""
     of = "of kernels that were written" if report.noun == "kernel" else of
     lines.append(
-        f"{sum(report.evaluations.values())} evaluations ({counts}) {of}; {_sentence(_end(report))} "
-        f"Verified on {report.verified_cases} fresh cases. {report.seconds:.1f} s."
+        f"{counted(sum(report.evaluations.values()), 'evaluation')} ({counts}{whose}) {of}; "
+        f"{_sentence(_end(report))} "
+        f"Verified on {counted(report.verified_cases, 'fresh case')}. {report.seconds:.1f} s."
     )
     if report.busy is not None:
         lines.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
@@ -78,11 +81,12 @@ def report_markdown(report: Report, story: str = "") -> str:
         where = f", in `{report.so_far.file}`" if report.so_far.file else ""
         lines.append(f"So far: {_cell(so_far_text(report.so_far))}{where}.")
     if report.known_first:
-        lines.append(f"Up to {report.known_first} configurations that were good there were tried first.")
+        known = counted(report.known_first, "configuration")
+        lines.append(f"Up to {known} that did well there came first.")
     if report.pruned:
         lines += [
             "",
-            f"{report.built} configurations were built. By their builds alone these were not measured:",
+            f"Built: {counted(report.built, 'configuration')}. By builds alone these were not measured:",
         ]
         lines += ["", "| rule | how many | for example | why |", "|---|---:|---|---|"]
         for p in report.pruned:
@@ -184,7 +188,7 @@ def _changes(r: RoundReport) -> list[str]:
         return []
     longest = max((len(run) for line in r.changes for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
-    summary = f"<details><summary>What changed, {len(r.changes)} lines</summary>"
+    summary = f"<details><summary>What changed, {counted(len(r.changes), 'line')}</summary>"
     return ["", summary, "", f"{fence}diff", *map(plain, r.changes), fence, "", "</details>"]
 
 
@@ -195,11 +199,12 @@ def _talk(report: Report) -> list[str]:
     known = {"sent": cost.sent, "received": cost.received}
     tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known.items())
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
-    asked = f"{cost.requests} requests, {cost.replies} replies"
+    replies = counted(cost.replies, "reply", "replies")
+    asked = f"{counted(cost.requests, 'request')}, {replies}"
     lines: list[str] = []
     if report.added is not None:
         cases, aside = report.added.cases, report.added.aside
-        told = report.added.note or f"The tester added {len(cases)} cases"
+        told = report.added.note or f"The tester added {counted(len(cases), 'case')}"
         lines += ["", _sentence(told), *([""] if cases or aside else [])]
         lines += [f"- {_case(c)}" + (f": {_cell(c.why)}" if c.why else "") for c in cases]
         lines += [f"- set aside: {_case(c)}, {_cell(why)}" for c, why in aside]
@@ -213,7 +218,7 @@ def _case(case: ExtraCase) -> str:
 def _drafts(r: RoundReport, noun: str) -> list[str]:
     lines: list[str] = []
     for draft in r.drafts:
-        count = "" if draft.feasible is None else f", {draft.feasible} feasible configurations"
+        count = "" if draft.feasible is None else f", {counted(draft.feasible, 'feasible configuration')}"
         why = f": {_cell(draft.why)}" if draft.why else ""
         status = f"{draft.status}{count}{why}"
         if noun == "kernel" and draft.status == "searched":
@@ -241,10 +246,14 @@ def _bounds(report: Report) -> list[str]:
     if report.steering:
         lines += ["", "Where the search looked first, by these diagnoses:", ""]
     for step in report.steering:
-        where = f"at {_cell(step.focus)} ({step.inside} configurations)" if step.focus else "everywhere alike"
+        where = (
+            f"at {_cell(step.focus)} ({counted(step.inside, 'configuration')})"
+            if step.focus
+            else "everywhere alike"
+        )
         if step.focus and not step.moved:
             where = "as before"
-        lines.append(f"- after {step.after} evaluations {where}: {_cell(step.reason)}")
+        lines.append(f"- after {counted(step.after, 'evaluation')} {where}: {_cell(step.reason)}")
     return lines
 
 
@@ -291,7 +300,7 @@ def _explained(explanation: Explanation) -> list[str]:
     lines += ["", f"Differences below {times(explanation.noticed)} may be chance."]
     if explanation.explained is not None and any(p.source == "model" for p in explanation.params):
         share = f"{explanation.explained:.0%}"
-        fitted = f"The model is fitted to {explanation.modelled} configurations"
+        fitted = f"The model is fitted to {counted(explanation.modelled, 'configuration')}"
         lines += [f"{fitted}; of each left out in turn it foretells {share} of the variance."]
     return lines
 

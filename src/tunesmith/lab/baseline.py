@@ -15,6 +15,12 @@ from tunesmith.lab.references import draw_of
 from tunesmith.lab.runner import Run, Runner
 from tunesmith.lab.verdicts import Verdict
 
+# What they are: `core/checks/draws`.
+WIDE = (
+    "Inputs called wide have sizes from 1e-3 to 1e3 and both signs; where callers' are tamer, say "
+    'values = "normal" or a range for that argument'
+)
+
 
 class Original:
     def __init__(self, problem: Problem, device: Device, builders: Builders, runner: Runner) -> None:
@@ -73,4 +79,6 @@ def original_failed(problem: Problem, verdict: Verdict, where: Case | Workload) 
     hint = "mend the kernel, or what problem.toml promises: contract, reference, rtol and atol, values"
     if verdict.status is Status.UNSTABLE:
         hint = "find the race; if run-to-run differences are meant, say deterministic = false in [accuracy]"
+    elif by_value and isinstance(where, Case) and where.distribution == "wide":
+        hint += f". {WIDE}"
     return KernelWrong(f"the kernel {what} {detail}", hint=hint, where=problem.kernel.path)

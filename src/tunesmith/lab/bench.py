@@ -236,5 +236,5 @@ def _report(session: Session, b: _Guarded, known: dict[str, bytes]) -> m.BufferR
         guard_digest=digest_of(before, after),
         payload_digest=digest_of(payload) if payload is not None else now,
         second_digest=now,
-        damage=guards.damage((before, after), b.zones),
+        damage=guards.damage((before, after), b.zones, b.plan.itemsize),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from tunesmith.core.counted import counted
 from tunesmith.core.digest import digest_of
 from tunesmith.core.plan import BufferPlan
 
@@ -55,13 +56,17 @@ def gaps_digest(buffer: BufferPlan, memory: bytes) -> str:
     return digest_of(words.tobytes())
 
 
-def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes]) -> str:
-    """Where the zones before and after an array were hit, relative to it, in words."""
+def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) -> str:
+    """Where the zones before and after an array were hit, relative to it, in words.
+
+    By whole items of the array: of a number that was written some bytes may be those that lay there, as of
+    another zone's NaN, which differs in one byte alone."""
     hits = []
     for is_before, zone, intact in ((True, now[0], clean[0]), (False, now[1], clean[1])):
         if zone != intact:
-            bad = [i for i in range(len(zone)) if zone[i] != intact[i]]
+            differs = np.frombuffer(zone, np.uint8) != np.frombuffer(intact, np.uint8)
+            items = np.unique(np.flatnonzero(differs[::-1] if is_before else differs) // itemsize)
             name = "before its start" if is_before else "past its end"
-            distance = len(zone) - bad[-1] if is_before else bad[0]
-            hits.append(f"{len(bad)} bytes {name}, the nearest {distance} away")
+            distance = int(items[0]) * itemsize + is_before
+            hits.append(f"{counted(items.size * itemsize, 'byte')} {name}, the nearest {distance} away")
     return "; ".join(hits)

@@ -40,7 +40,7 @@ from tunesmith.lab.number_rules import (
     rms,
     rms_holds,
 )
-from tunesmith.lab.outputs import POISON_PERIOD, as_array, count_poisoned, gaps_damaged
+from tunesmith.lab.outputs import POISON_PERIOD, as_array, count_poisoned, gaps_damaged, unwritten_words
 from tunesmith.lab.references import CONTESTED_ROWS
 from tunesmith.lab.verdicts import RIGHT, Verdict
 
@@ -238,8 +238,7 @@ class KeptCases:
             by_chance = b.itemsize == 1 and not deterministic
             unwritten = 0 if by_chance else self._poisoned(b, first, different)
             if unwritten:
-                words = f"{unwritten} of {b.count} elements of {b.name} are never written"
-                return Verdict(Status.WRONG, words), False
+                return Verdict(Status.WRONG, unwritten_words(b, unwritten)), False
             if deterministic:
                 words = f"two runs on the same inputs give different {b.name}"
                 return Verdict(Status.UNSTABLE, words), False
@@ -263,7 +262,7 @@ class KeptCases:
         if not any(self._inspector.unlike(zone, pattern).count for zone in zones):
             return ""
         now = (self._memory.read(zones[0]), self._memory.read(zones[1]))
-        return guards.damage(now, guards.zones(layout, number)) or "the guard zone changed"
+        return guards.damage(now, guards.zones(layout, number), b.itemsize) or "the guard zone changed"
 
     def _gaps_hit(self, kept: _Kept, b: BufferPlan) -> bool:
         place = kept.pristine.get(b.name)

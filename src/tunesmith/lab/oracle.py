@@ -18,7 +18,7 @@ from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import guards
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged
+from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged, unwritten_words
 from tunesmith.lab.references import CONTESTED_ROWS, References
 from tunesmith.lab.runner import Run
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
@@ -180,9 +180,7 @@ class HostOracle:
             by_chance = buffer.itemsize == 1 and not self._problem.accuracy.deterministic
             unwritten = 0 if by_chance else count_poisoned(buffer, data)
             if unwritten:
-                return Verdict(
-                    Status.WRONG, f"{unwritten} of {buffer.count} elements of {buffer.name} are never written"
-                )
+                return Verdict(Status.WRONG, unwritten_words(buffer, unwritten))
             if self._problem.accuracy.deterministic:
                 return Verdict(Status.UNSTABLE, f"two runs on the same inputs give different {buffer.name}")
         return RIGHT

@@ -33,6 +33,12 @@ def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
     return int(np.count_nonzero(view == np.resize(cycle, buffer.shape)))
 
 
+def unwritten_words(buffer: BufferPlan, count: int) -> str:
+    """Poison plus something is still that poison, so what adds to an output looks as if it never wrote it."""
+    never = f"{count} of {buffer.count} elements of {buffer.name} are never written"
+    return f"{never}, or computed from what was there before: is it inout?"
+
+
 def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
     """Whether the memory between strided elements changed; an output's was poisoned."""
     if buffer.extent == buffer.count:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunesmith.core.codec import Malformed, decode, encode
+from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, Request, Usage
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Settings, Started
@@ -106,7 +107,8 @@ class Player:
                 )
             own, place = self._known.get(request.role, []), self._given[request.role]
             if place >= len(own):
-                why = f"the recording {self.folder} has {len(own)} replies of the {request.role}"
+                known = counted(len(own), "reply", "replies")
+                why = f"the recording {self.folder} has {known} of the {request.role}"
                 return NoReply(f"{why}, and request {request.name} asks for another", lasts=True)
             self._given[request.role] += 1
             name, found = own[place]

@@ -25,11 +25,11 @@ def test_fewer_blocks_than_multiprocessors() -> None:
     few = found(profile(launch=launch(33)), Kind.TOO_FEW_BLOCKS)
     assert few is not None
     assert few.gain == pytest.approx(1 - 1 / 3, abs=0.01)  # three times its floor: no more to be had
-    assert few.evidence == ("33 blocks on 132 multiprocessors: 75 % of them have none",)
+    assert few.evidence == ("33 blocks on 132 compute units: 75 % of them have none",)
     assert few.remedies[0] is Remedy.SPLIT_ROWS
     one = found(profile(launch=launch(1)), Kind.TOO_FEW_BLOCKS)
     assert one is not None
-    assert one.evidence[0].startswith("1 block on 132 multiprocessors")
+    assert one.evidence[0].startswith("1 block on 132 compute units")
     assert not found(profile(launch=launch(132 * 8)), Kind.TOO_FEW_BLOCKS)
 
 

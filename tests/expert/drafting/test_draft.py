@@ -58,6 +58,14 @@ def arguments(problem: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 class TestProblem:
+    def test_how_to_say_that_floats_are_tame_stands_beside_each_float_that_is_read(self) -> None:
+        made = draft(SAXPY)[1].files["problem.toml"]
+        tables = {table.splitlines()[1]: table for table in made.split("[[argument]]")[1:]}
+        offered = {name for name, table in tables.items() if '\n# values = "normal"' in table}
+        assert offered == {'name = "x"', 'name = "y"'}
+        uncommented = tomllib.loads(made.replace("# values", "values"))
+        assert arguments(uncommented)["x"]["values"] == "normal"
+
     def test_opencl(self) -> None:
         problem, made = draft(VECTOR_ADD, "opencl")
         assert set(made.files) == {"problem.toml", "reference.py"}

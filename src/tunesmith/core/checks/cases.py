@@ -53,7 +53,7 @@ class Case:
 
     @property
     def where(self) -> str:
-        return f"at {show_sizes(dict(self.sizes))} ({self.distribution})"
+        return f"at {show_sizes(dict(self.sizes))} (inputs: {self.distribution})"
 
 
 def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:

@@ -108,8 +108,3 @@ def source_of(counter: float | None) -> Source:
 
 def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def counted(number: int, what: str) -> str:
-    """`1 block`, `2 blocks`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

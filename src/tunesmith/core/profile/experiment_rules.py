@@ -90,7 +90,7 @@ def compute(case: Case) -> Finding | None:
         return None
     evidence = [
         f"{percent(share)} of the time goes when the data is in the cache, and half the grid takes "
-        f"{percent(ratio)}: multiprocessors are busy, not memory"
+        f"{percent(ratio)}: compute units are busy, not memory"
     ]
     remedies = (Remedy.HOIST_INVARIANTS, Remedy.UNROLL, Remedy.FAST_INTRINSICS, Remedy.WIDE_ACCESS)
     return finding(Kind.COMPUTE, Bound.COMPUTE, SATURATED_GAIN, LIKELY, "experiment", evidence, *remedies)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, Case, counted, finding, percent, source_of
+from tunesmith.core.counted import counted
+from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, Case, finding, percent, source_of
 from tunesmith.core.profile.findings import Bound, Finding, Kind
 from tunesmith.core.profile.remedies import Remedy
 
@@ -32,13 +33,14 @@ def too_few_blocks(case: Case) -> Finding | None:
     if launch.blocks < launch.sms:
         idle = 1 - launch.blocks / launch.sms
         blocks = counted(launch.blocks, "block")
-        words = f"{blocks} on {launch.sms} multiprocessors: {percent(idle)} of them have none"
+        words = f"{blocks} on {counted(launch.sms, 'compute unit')}: {percent(idle)} of them have none"
         evidence = [words, *_half_grid(case)]
         return finding(Kind.TOO_FEW_BLOCKS, Bound.OCCUPANCY, idle, SEEN, "static", evidence, *remedies)
     if launch.waves is None or launch.waves >= FILLED or case.costs is None:
         return None
     gain = case.costs.stake("few_warps")
-    words = f"{launch.blocks} blocks fill {percent(launch.waves)} of what {launch.sms} multiprocessors hold"
+    held_by = counted(launch.sms, "compute unit holds", "compute units hold")
+    words = f"{launch.blocks} blocks fill {percent(launch.waves)} of what {held_by}"
     held = f"{launch.resident_threads} threads on each, too few to hide the latency of their loads"
     return finding(Kind.TOO_FEW_BLOCKS, Bound.OCCUPANCY, gain, READ, "static", [words, held], *remedies)
 
@@ -61,10 +63,10 @@ def tail(case: Case) -> Finding | None:
     by_turns, by_waves = _unfilled(turns), _unfilled(launch.waves)
     waiting = case.costs.waiting if case.costs is not None else 0.5
     lost = by_turns + (by_waves - by_turns) * waiting
-    evidence = [f"{launch.blocks} blocks are {launch.waves:.2f} waves, {turns:.2f} for each multiprocessor"]
+    evidence = [f"{launch.blocks} blocks are {launch.waves:.2f} waves, {turns:.2f} for each compute unit"]
     confidence = READ
     if active is not None:
-        evidence.append(f"the average multiprocessor is at work {percent(active)} of the time")
+        evidence.append(f"the average compute unit is at work {percent(active)} of the time")
         lost, confidence = min(max(by_turns, by_waves), 1 - active), SEEN
     if lost < LOST_TO_TAIL:
         return None

@@ -40,11 +40,11 @@ class Remedy(StrEnum):
 
 MEANINGS: dict[Remedy, str] = {
     Remedy.BLOCK_SIZE: "another number of threads in a block; on a GPU a multiple of the warp",
-    Remedy.MORE_BLOCKS: "a grid that gives every multiprocessor several blocks",
+    Remedy.MORE_BLOCKS: "a grid that gives every compute unit several blocks",
     Remedy.PERSISTENT_GRID: "as many blocks as the device holds at once, each taking work in turn",
     Remedy.SPLIT_ROWS: "several blocks for one row, or for one piece of work of another kind",
     Remedy.ROWS_PER_BLOCK: "several rows for one block",
-    Remedy.WARP_PER_ROW: "a warp for each row, with no barrier between warps",
+    Remedy.WARP_PER_ROW: "a warp (sub-group) for each row, with no barrier between warps",
     Remedy.COALESCE: "neighbouring threads take neighbouring elements",
     Remedy.STAGE_IN_SHARED: "tiles go through shared memory, so that reads and writes are both in order",
     Remedy.PAD_SHARED: "a row of a shared array one access longer, or its columns permuted",
@@ -59,14 +59,16 @@ MEANINGS: dict[Remedy, str] = {
     Remedy.HOIST_INVARIANTS: "what does not change in a loop computed before it",
     Remedy.CHEAP_DIVISION: "index division by a precomputed reciprocal, by shifts, or not at all",
     Remedy.BAKE_SIZES: "sizes as constants of the build",
-    Remedy.FP32_LITERALS: "literals and functions in single precision: 0.5f, tanhf",
-    Remedy.FAST_INTRINSICS: "__expf, __fdividef and their like, as far as the accuracy allows",
+    Remedy.FP32_LITERALS: "literals and functions in single precision: 0.5f, and in CUDA tanhf",
+    Remedy.FAST_INTRINSICS: "__expf (in OpenCL native_exp) and their like, as far as the accuracy allows",
     Remedy.RECIPROCAL: "multiplication by a reciprocal instead of divisions by one number",
     Remedy.HARDWARE_CONVERSIONS: "conversions that are one instruction, two elements at a time",
-    Remedy.LAUNCH_BOUNDS: "__launch_bounds__ that leave a thread its registers, or room for one block more",
+    Remedy.LAUNCH_BOUNDS: "__launch_bounds__ (in OpenCL reqd_work_group_size) that leave a thread its "
+    "registers, or room for one block more",
     Remedy.REGISTER_CAP: "another limit on registers, higher or lower",
     Remedy.LESS_SHARED: "less shared memory for a block",
-    Remedy.COMPILER_FLAGS: "flags of the compiler, -use_fast_math among them, as far as the accuracy allows",
+    Remedy.COMPILER_FLAGS: "flags of the compiler, -use_fast_math (in OpenCL -cl-fast-relaxed-math) among "
+    "them, as far as the accuracy allows",
     Remedy.AGGREGATE_ATOMICS: "atomics once for a warp or a block, on partial results",
     Remedy.FEWER_LAUNCHES: "work of several launches in one, or launches that overlap",
 }

@@ -155,6 +155,8 @@ def _argument_table(
         extents += f"; in elements, {held} to each {parameter.base}"
     yield f'shape = ["{FILL}"]' + _comment(extents)
     yield f"role = {_quoted(argument.role)}" + _comment(_about_role(argument))
+    if _is_float_input(argument):
+        yield '# values = "normal"' + _comment("if callers send nothing as small as 1e-3 or as large as 1e3")
     align = _alignment(argument, language)
     if align is not None and argument.role != "local":
         yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
@@ -194,6 +196,11 @@ def _about_role(argument: DraftArgument) -> str:
             'or inputs = "inputs.py:make"'
         )
     return ""
+
+
+def _is_float_input(argument: DraftArgument) -> bool:
+    is_float = argument.element is not None and TYPES[argument.element].kind == "float"
+    return is_float and argument.role in ("input", "inout")
 
 
 def _alignment(argument: DraftArgument, language: Language) -> int | None:

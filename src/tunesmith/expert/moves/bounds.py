@@ -15,7 +15,7 @@ class Bounds:
 
     def apply(self, draft: Draft, context: Context) -> Draft | Refused:
         if context.language != "cuda":
-            return Refused(f"{context.language} has no bound on blocks to a multiprocessor")
+            return Refused(f"{context.language} has no bound on blocks to a compute unit")
         name, schedule = context.macro("BOUNDS"), draft.schedule
         threads = product(schedule.lanes, schedule.tasks)
         most = context.device.limits.threads_per_sm or 2048

@@ -30,14 +30,14 @@ class Restrict:
             for pointer, array in zip(draft.site.pointers, arrays, strict=True)
             if array not in shared and not pointer.restrict
         ]
-        if not apart:
-            return Refused("every pointer is __restrict__ already, or may share memory with another (alias)")
-        parameter, word = context.macro("RESTRICT"), context.macro("NO_ALIAS")
         spelled = "restrict" if context.language == "opencl" else "__restrict__"
+        if not apart:
+            return Refused(f"every pointer is {spelled} already, or may share memory with another (alias)")
+        parameter, word = context.macro("RESTRICT"), context.macro("NO_ALIAS")
         return add(
             draft,
             self,
-            Choice(parameter, (0, 1), 0, "1: pointers are __restrict__, as the contract allows"),
+            Choice(parameter, (0, 1), 0, f"1: pointers are {spelled}, as the contract allows"),
             edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
             preamble=(f"#if {parameter}", f"#define {word} {spelled}", "#else", f"#define {word}", "#endif"),
             answers=((Remedy.HOIST_INVARIANTS, f"{parameter} == 1"),),
