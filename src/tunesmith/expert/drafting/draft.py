@@ -156,7 +156,7 @@ def _argument_table(
     yield f'shape = ["{FILL}"]' + _comment(extents)
     yield f"role = {_quoted(argument.role)}" + _comment(_about_role(argument))
     if _is_float_input(argument):
-        yield '# values = "normal"' + _comment("if callers send nothing as small as 1e-3 or as large as 1e3")
+        yield '# values = "normal"' + _comment("if like this; else 1e-3 to 1e3 is tested too")
     align = _alignment(argument, language)
     if align is not None and argument.role != "local":
         yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
