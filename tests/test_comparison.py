@@ -101,6 +101,6 @@ def test_who_waits_is_told_of_a_reply_under_another_name(tmp_path: Path) -> None
     work.errors[item] = WaitingForModel("missing", awaits=str(target))
     assert work._answered() == [item]
     assert said == [
-        f"waiting for 1 replies, the first is {target}",
+        f"waiting for 1 reply, the first is {target}",
         f"{target}: there is {near.name}: rename it to {target.name}",
     ]

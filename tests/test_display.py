@@ -288,22 +288,24 @@ class TestReport:
         assert (
             "evaluations      4 (3 ok, 1 wrong): 1 of the search, 3 of the gate; "
             "the budget of 1 evaluation is used up"
-        ) in report_summary(told, "run")
+        ) in report_summary(told, "run", GO_ON)
 
     def test_rounds_and_chains_are_marked_as_short_measurements(self) -> None:
         one = RoundReport(1, "", ("vec",), "", (), {}, 4, 4.0, 4.0, True, "kept: 4.00×, 1.00× before it")
-        lines = report_summary(replace(report(), rounds=(one,), chain=ChainEnd("1", 4.0)), "run")
+        lines = report_summary(replace(report(), rounds=(one,), chain=ChainEnd("1", 4.0)), "run", GO_ON)
         at = lines.index("rounds           by short measurements, not verified:")
         assert lines[at + 1 : at + 3] == [
             "round 1          vec: kept: 4.00×, 1.00× before it",
             "chain            The last of the chain, kernel 1, gave 4.00×",
         ]
-        assert not any("short measurements" in line for line in report_summary(report(), "run"))
+        assert not any("short measurements" in line for line in report_summary(report(), "run", GO_ON))
 
     def test_what_was_searched_again_is_named_too(self) -> None:
         again = replace(report(), templates={"template.cl": ""}, origin="run rmsnorm-1")
-        assert "template         run/template.cl" in report_summary(again, "run")
-        assert "template         run/template.cl" not in report_summary(replace(again, origin=""), "run")
+        assert "template         run/template.cl" in report_summary(again, "run", GO_ON)
+        assert "template         run/template.cl" not in report_summary(
+            replace(again, origin=""), "run", GO_ON
+        )
 
     def test_why_it_stopped_forges_no_line(self) -> None:
         said = replace(report(), reason=f"near enough {'x' * 9000}\ngeometric mean   99.00×")

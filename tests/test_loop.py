@@ -12,6 +12,7 @@ import pytest
 from tests.samples import DEVICE, a_problem, a_template, baseline, built, started
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.counted import counted
 from tunesmith.core.digest import digest_of
 from tunesmith.core.events import (
     Asked,
@@ -427,7 +428,7 @@ def test_the_budget_of_evaluations(evals: int, ahead: int) -> None:
     run = Run(Settings(evals=evals, ahead=ahead), Random())
     state = run.go()
     assert len(state.searched()) == evals
-    assert state.stopped == Stopped(f"the budget of {evals} evaluations is used up")
+    assert state.stopped == Stopped(f"the budget of {counted(evals, 'evaluation')} is used up")
     assert len(run.lab.built_ones) <= BUILDS * evals
 
 
