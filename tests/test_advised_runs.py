@@ -21,7 +21,7 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import decode
 from tunesmith.core.dialogue import NoReply
 from tunesmith.core.events import Decided, Extended, ExtraCase, Settings, Stopped
-from tunesmith.core.report import build_report
+from tunesmith.core.reporting import build_report
 from tunesmith.core.talking import Talking
 from tunesmith.core.told import told
 from tunesmith.deliver.report import report_markdown

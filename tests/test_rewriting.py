@@ -17,7 +17,8 @@ from tunesmith.core.dialogue import NoReply
 from tunesmith.core.events import Asked, Decided, Declined, Rejected, Settings, Stopped
 from tunesmith.core.outcome import Status
 from tunesmith.core.profile.findings import Bound, Diagnosis
-from tunesmith.core.report import Report, build_report
+from tunesmith.core.report import Report
+from tunesmith.core.reporting import build_report
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.deliver.report import report_markdown

@@ -24,7 +24,7 @@ from tunesmith.core.events import Asked, Measured, Profiled, Settings, Steered
 from tunesmith.core.outcome import Status
 from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.core.report import build_report
+from tunesmith.core.reporting import build_report
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.steering_steps import NO_ANSWERS

@@ -12,19 +12,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
 from tunesmith.comparison_runs import journal_facts
-from tunesmith.core.codec import encode
+from tunesmith.core.codec import Malformed, decode, encode
+from tunesmith.core.compared import Comparison
+from tunesmith.core.comparing import RunFacts
 from tunesmith.core.errors import TunesmithError
+from tunesmith.core.state import State
 from tunesmith.deliver.comparison import DATA, PLOTS, RUNS
 
 
 def one_run(path: Path) -> dict[str, Any]:
-    """A run's facts as a comparison has them, of which kernel, and what it was allowed."""
+    """A run's facts as a comparison has them, its kernel, whose templates it has, and what it was allowed."""
     try:
         state, facts = journal_facts(path)
     except TunesmithError as error:
@@ -35,6 +37,7 @@ def one_run(path: Path) -> dict[str, Any]:
     return {
         "kernel": state.started.problem,
         "facts": json.loads(encode(facts)),
+        "written": written(state),
         "rounds": settings.rounds,
         "evals": settings.evals,
         "seed": settings.seed,
@@ -42,65 +45,53 @@ def one_run(path: Path) -> dict[str, Any]:
     }
 
 
-def compared(path: Path) -> dict[str, Any]:
+def written(state: State) -> list[str]:
+    """Who made each template, in their order: the model as author, or moves that it named."""
+    return ["model" if c.drafted.author else "moves" for c in state.candidates if c.drafted is not None]
+
+
+def compared(path: Path) -> Comparison:
     try:
-        told: dict[str, Any] = json.loads((path / DATA).read_text(encoding="utf-8"))["comparison"]
-    except (OSError, ValueError, KeyError) as error:
+        told = json.loads((path / DATA).read_text(encoding="utf-8"))["comparison"]
+        return decode(json.dumps(told).encode(), Comparison, "comparison")
+    except (OSError, ValueError, KeyError, Malformed) as error:
         raise SystemExit(
             f"{path} is no folder of tunesmith compare: {DATA} cannot be read: {error}"
         ) from error
-    return told
 
 
-def whole(path: Path) -> dict[str, Any]:
+def whole(path: Path) -> Comparison:
     """A comparison of which all runs are over."""
-    told = compared(path)
-    left = [run["planned"] for run in told["runs"] if run["status"] not in ("finished", "failed")]
-    if left:
-        names = ", ".join(f"{one['problem']}/{one['arm']}-{one['repeat']}" for one in left)
+    found = compared(path)
+    if found.unfinished:
+        names = ", ".join(run.planned.place for run in found.unfinished)
         raise SystemExit(f"{path} is not finished ({names}); go on with: tunesmith compare --resume {path}")
-    return told
-
-
-def authors(path: Path, told: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Run -> who made each of its templates, in their order: the model as author, or moves that it named."""
-    found = {}
-    for run in told["runs"]:
-        one = run["planned"]
-        place = f"{one['problem']}/{one['arm']}-{one['repeat']}"
-        found[place] = written_by(path / RUNS / place)
     return found
 
 
-def written_by(run: Path) -> list[str]:
-    state, _ = journal_facts(run)
-    drafts = [c.drafted for c in state.candidates if c.drafted is not None]
-    return ["model" if drafted.author else "moves" for drafted in drafts]
-
-
-def beside(ours: Mapping[str, Any], expert: Mapping[str, Any]) -> dict[str, list[float]]:
+def beside(ours: Comparison, expert: Comparison) -> dict[str, list[float]]:
     """Problem -> speed-ups of the expert's runs, which must have had the same problems and budget."""
     for part in ("problems", "budget"):
-        if expert["plan"][part] != ours["plan"][part]:
+        if getattr(expert.plan, part) != getattr(ours.plan, part):
             raise SystemExit(f"the expert's comparison has other {part} than the model's")
     found: dict[str, list[float]] = {}
-    for run in expert["runs"]:
-        if run["planned"]["arm"] == "expert" and run["status"] == "finished":
-            found.setdefault(run["planned"]["problem"], []).append(run["facts"]["speedup"])
+    for run in expert.of("expert"):
+        if run.status == "finished" and run.speedup is not None:
+            found.setdefault(run.planned.problem, []).append(run.speedup)
     if not found:
         raise SystemExit("the expert's comparison has no finished run of the expert")
     return found
 
 
-def machine(facts: Mapping[str, Any]) -> dict[str, Any]:
+def machine(facts: RunFacts) -> dict[str, Any]:
     """Where a run was made, which need not be here."""
-    versions = dict(facts["versions"])
+    versions = dict(facts.versions)
     python = versions.pop("python", "unknown")
     versions.pop("system", None)
     return {
-        "device": facts["device"],
-        "driver": facts["driver"],
-        "compilers": [facts["compiler"]],
+        "device": facts.device,
+        "driver": facts.driver,
+        "compilers": [facts.compiler],
         "cores": None,
         "python": python,
         "packages": versions,
@@ -115,12 +106,19 @@ def main() -> int:
     options.add_argument("--expert", type=Path, help="folder of one of the expert alone")
     options.add_argument("--plots", type=Path, help="where to put its plots")
     arguments = options.parse_args()
-    told = whole(arguments.comparison)
-    expert = beside(told, compared(arguments.expert)) if arguments.expert is not None else {}
-    runs = [one_run(path) | {"written": written_by(path)} for path in arguments.runs]
-    written = authors(arguments.comparison, told)
-    figures = {"comparison": told, "written": written, "expert": expert, "runs": runs}
-    evidence.write(arguments.out, "agents", figures, measured_on=machine(told["runs"][0]["facts"]))
+    found = whole(arguments.comparison)
+    runs = {
+        run.planned.place: journal_facts(arguments.comparison / RUNS / run.planned.place)
+        for run in found.runs
+    }
+    figures = {
+        "comparison": json.loads(encode(found)),
+        "written": {place: written(state) for place, (state, _) in runs.items()},
+        "expert": beside(found, compared(arguments.expert)) if arguments.expert is not None else {},
+        "runs": [one_run(path) for path in arguments.runs],
+    }
+    measured_on = machine(next(facts for _, facts in runs.values()))
+    evidence.write(arguments.out, "agents", figures, measured_on=measured_on)
     if arguments.plots is not None:
         arguments.plots.mkdir(parents=True, exist_ok=True)
         for plot in (arguments.comparison / PLOTS).glob("*.svg"):

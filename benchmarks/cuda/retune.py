@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.cuda import evidence, truth
 from benchmarks.cuda.journals import Run, read_run, winners
 from benchmarks.cuda.tuning import Tuned, retune
-from tunesmith.core.report import delivered_templates
+from tunesmith.core.reporting import delivered_templates
 from tunesmith.core.stats import geometric_mean
 
 SHARE = 0.97  # of the exhaustive best, over all sizes of an example

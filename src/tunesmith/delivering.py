@@ -7,7 +7,8 @@ from dataclasses import replace
 from tunesmith.core.candidates import Templates, draft_name
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import Report, build_report, delivered_templates
+from tunesmith.core.report import Report
+from tunesmith.core.reporting import build_report, delivered_templates
 from tunesmith.core.so_far import SoFar, so_far, so_far_name
 from tunesmith.core.state import State, fold
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown

@@ -14,6 +14,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from tunesmith.core.budget import beside_budget
 from tunesmith.core.counted import counted
 from tunesmith.core.events import (
     Admitted,
@@ -35,15 +36,8 @@ from tunesmith.core.events import (
     Verified,
 )
 from tunesmith.core.gate import rule_text
-from tunesmith.core.report import (
-    RULES,
-    Failure,
-    Report,
-    best_so_far,
-    config_text,
-    general_text,
-    interval_text,
-)
+from tunesmith.core.report import RULES, Failure, Report, config_text, general_text, interval_text
+from tunesmith.core.reporting import best_so_far
 from tunesmith.core.so_far import so_far_text
 from tunesmith.core.spending import spent_text
 from tunesmith.core.state import State
@@ -179,7 +173,7 @@ class Progress:
             return f"raced {raced} of {entered} finalists"
         of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
         talk = f"; {spent_text(state)}" if state.dialogue else ""
-        gated = 0 if is_concrete(state) else state.gate_tried
+        gated = beside_budget(state)
         extra = f" (and {gated} by the gate)" if gated else ""
         return f"searched {done - gated}{of}{extra}{best}{trouble}{talk}"
 

@@ -16,7 +16,8 @@ from tunesmith.core.events import Started
 from tunesmith.core.library import Kept
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import Report, build_report
+from tunesmith.core.report import Report
+from tunesmith.core.reporting import build_report
 from tunesmith.core.state import State, fold
 from tunesmith.core.talking import Talking
 from tunesmith.core.write_down import write_down

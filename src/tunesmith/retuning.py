@@ -21,7 +21,7 @@ from tunesmith.core.events import Primed
 from tunesmith.core.library import Entry, kernel_digest, signature_of
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import delivered_templates
+from tunesmith.core.reporting import delivered_templates
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
 from tunesmith.going_on import Finished

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,12 @@ def test_the_page_has_the_comparison_and_its_limits(told: dict[str, Any]) -> Non
     assert "report.md" not in text
 
 
-def test_an_expert_with_another_budget_is_not_set_beside(told: dict[str, Any]) -> None:
-    other = json.loads(json.dumps(told["comparison"]))
-    other["plan"]["budget"]["evals"] += 1
+def test_an_expert_with_another_budget_is_not_set_beside(kept: Path) -> None:
+    ours = agents.compared(kept)
+    budget = replace(ours.plan.budget, evals=7)
+    assert ours.plan.budget.evals != 7
     with pytest.raises(SystemExit, match="has other budget"):
-        agents.beside(told["comparison"], other)
+        agents.beside(ours, replace(ours, plan=replace(ours.plan, budget=budget)))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,6 @@ def test_what_is_no_run_and_no_comparison_is_told(kept: Path, told: dict[str, An
     (tmp_path / "compare-data.json").write_text(json.dumps({"comparison": waiting}))
     with pytest.raises(SystemExit, match=r"is not finished \(softmax/template-1\)"):
         agents.whole(tmp_path)
-    none = {**told["comparison"], "runs": []}
+    ours = agents.compared(kept)
     with pytest.raises(SystemExit, match="no finished run of the expert"):
-        agents.beside(told["comparison"], none)
+        agents.beside(ours, replace(ours, runs=()))

@@ -9,7 +9,7 @@ from tunesmith.core.device import Device, Resources
 from tunesmith.core.events import Admitted, Attached, Settings, Surveyed, SurveyedBuild
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.ports import Tried
-from tunesmith.core.report import build_report
+from tunesmith.core.reporting import build_report
 from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold

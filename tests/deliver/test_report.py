@@ -15,7 +15,8 @@ from tests.samples import a_problem, a_template, config, finalist, outcome, stat
 from tunesmith.core.events import Extended, ExtraCase, Stopped
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.outcome import Status
-from tunesmith.core.report import BoundReport, Failure, Report, SteeringReport, build_report
+from tunesmith.core.report import BoundReport, Failure, Report, SteeringReport
+from tunesmith.core.reporting import build_report
 from tunesmith.core.spending import Spent
 from tunesmith.core.survey import Span, Spilling, SurveyReport
 from tunesmith.core.told import RoundReport

@@ -21,6 +21,11 @@ def evaluations(state: State, since: int = 0, candidate: str | None = None) -> i
     )
 
 
+def beside_budget(state: State) -> int:
+    """Of what was tried, how much the gate has tried and no budget counts."""
+    return 0 if is_concrete(state) else state.gate_tried
+
+
 def evals_left(state: State) -> int | None:
     """Of the budget, and of the share of the search that is under way."""
     evals, share = state.settings.evals, state.under_way.evals if state.under_way else None

@@ -16,7 +16,7 @@ from tunesmith.core.dialogue import SINGLE
 from tunesmith.core.errors import BadInput
 from tunesmith.core.named_values import named_values
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import judged_by
+from tunesmith.core.reporting import judged_by
 from tunesmith.core.spending import no_more_rounds, spent, tokens_used
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean

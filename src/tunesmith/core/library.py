@@ -19,7 +19,7 @@ from tunesmith.core.files.template_source import without_comments
 from tunesmith.core.known import FIRST, best_of, rows_of, thinned
 from tunesmith.core.ports import KEPT_MARK
 from tunesmith.core.problem import Argument, Problem
-from tunesmith.core.report import delivered_templates
+from tunesmith.core.reporting import delivered_templates
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
