@@ -7,6 +7,7 @@ that cannot be read as tasks and steps keeps its own text and gets the local mov
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
@@ -47,6 +48,7 @@ class ExpertAuthor:
         return written.moves, written.refused
 
 
+@lru_cache(maxsize=8)  # the note on the launch, what models are offered, and every round read the same kernel
 def read(problem: Problem) -> Kernel | str:
     """The kernel as tasks and steps, or why it is beyond the expert, in words with a line."""
     if len(problem.launches) > 1:
