@@ -41,8 +41,7 @@ from tunesmith.core.template import Template
 from tunesmith.expert.planner import GivenTemplate
 from tunesmith.expert.silent import Silent
 from tunesmith.loop import BATCH, SENTINEL_EVERY, Loop
-from tunesmith.search.exhaustive import Exhaustive
-from tunesmith.search.random import Random
+from tunesmith.search.random import Exhaustive, Random
 
 PROBLEM = a_problem()
 TEMPLATE = a_template(

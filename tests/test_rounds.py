@@ -42,8 +42,7 @@ from tunesmith.core.told import told
 from tunesmith.expert.planner import ExpertPlanner, InOrder
 from tunesmith.loop import REPAIRS
 from tunesmith.search.default import Default
-from tunesmith.search.exhaustive import Exhaustive
-from tunesmith.search.random import Random
+from tunesmith.search.random import Exhaustive, Random
 from tunesmith.search.transfer import FOLLOWING
 
 WIDE = {"VEC": [1, 2, 4], "UNROLL": [1, 2, 3, 4]}

@@ -15,8 +15,7 @@ import pytest
 from tests.lab.labs import device_of, fake_kernel, scale_problem
 from tests.lab.process_list import gone, running
 from tunesmith.config import worker_environment
-from tunesmith.core.codec import decode_tagged, encode_tagged
-from tunesmith.core.frames import frame_parts, read_frame
+from tunesmith.core.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.core.messages import (
     REPLY_TYPES,
     Devices,

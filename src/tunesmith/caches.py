@@ -12,7 +12,7 @@ from tunesmith.core.codec import Malformed, decode, encode
 from tunesmith.core.device import Device
 from tunesmith.core.outcome import Timing
 from tunesmith.core.profile.facts import Ceilings
-from tunesmith.core.profile.possible import is_sound
+from tunesmith.core.profile.roofline import is_sound
 from tunesmith.whole_files import write_whole
 
 CEILINGS_FORMAT = 1  # counts changes of how ceilings are measured or written

@@ -25,7 +25,7 @@ from tunesmith.core.events import (
     Settings,
     Stopped,
 )
-from tunesmith.core.files.template_guard import guarded
+from tunesmith.core.files.template_file import guarded
 from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
 from tunesmith.core.ports import Journal, Lab, Listener, Searcher

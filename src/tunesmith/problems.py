@@ -11,10 +11,9 @@ from pathlib import Path
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Started
-from tunesmith.core.files.problem_file import parse_problem
+from tunesmith.core.files.problem_file import parse_problem, with_workloads
 from tunesmith.core.files.read_headers import FindHeader, HeaderFile, user_headers
 from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.files.workloads_file import with_workloads
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.state import State
 from tunesmith.core.template import Template

@@ -103,9 +103,8 @@ def bench_for(spec: str) -> Bench:
 def searcher(name: str) -> Searcher:
     from tunesmith.search.default import Default
     from tunesmith.search.evolution import Evolution
-    from tunesmith.search.exhaustive import Exhaustive
     from tunesmith.search.focused import Focused
-    from tunesmith.search.random import Random
+    from tunesmith.search.random import Exhaustive, Random
     from tunesmith.search.tpe import Tpe
 
     known: dict[str, type[Searcher]] = {s.name: s for s in (Default, Exhaustive, Random, Evolution, Tpe)}
@@ -378,7 +377,7 @@ def survey(
     listener: Listener,
     talk: Talking,
 ) -> Survey:
-    from tunesmith.lab.surveyor import Surveyor
+    from tunesmith.lab.builders import Surveyor
     from tunesmith.survey import Survey
 
     return Survey(

@@ -9,9 +9,8 @@ import sys
 import traceback
 
 from tunesmith.config import debugging
-from tunesmith.core.codec import decode_tagged, encode_tagged
+from tunesmith.core.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.core.errors import bug_text
-from tunesmith.core.frames import frame_parts, read_frame
 from tunesmith.core.messages import REQUEST_TYPES, Failed
 
 GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone

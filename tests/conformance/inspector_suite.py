@@ -22,7 +22,7 @@ from tunesmith.core.checks.draws import draw_array, draw_block
 from tunesmith.core.dtypes import TYPES, ElementType, element_type
 from tunesmith.core.plan import BufferPlan
 from tunesmith.core.problem import Compare
-from tunesmith.lab.number_rules import original_rule, reference_rule, rms_holds
+from tunesmith.lab.kept_cases import original_rule, reference_rule, rms_holds
 
 Array = NDArray[Any]
 

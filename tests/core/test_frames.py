@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.core.codec import Malformed
-from tunesmith.core.frames import MAX_BLOB, MAX_BLOBS, MAX_JSON, Frame, frame_parts, read_frame
+from tunesmith.core.codec import MAX_BLOB, MAX_BLOBS, MAX_JSON, Frame, Malformed, frame_parts, read_frame
 
 
 def read(data: bytes) -> Frame | None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.labs import device_of
 from tunesmith.core.device import Resources
-from tunesmith.core.profile.diagnose import diagnose
+from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage, diagnose
 from tunesmith.core.profile.facts import (
     Access,
     BlockTime,
@@ -26,7 +26,6 @@ from tunesmith.core.profile.facts import (
     StaticFacts,
     Work,
 )
-from tunesmith.core.profile.page import ProfilePage, View, WorkloadPage
 from tunesmith.core.profile.roofline import Ceiling
 from tunesmith.deliver.profile_page import WIDTH, ceilings_text, page_lines, work_text
 from tunesmith.deliver.quantities import bytes_text, scaled, seconds_text

@@ -20,8 +20,7 @@ from tunesmith.core.messages import Timed, Unit
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.core.profile.facts import Ceilings
-from tunesmith.core.profile.possible import is_sound, possible
-from tunesmith.core.profile.roofline import best_bandwidth
+from tunesmith.core.profile.roofline import best_bandwidth, is_sound, possible
 from tunesmith.core.template import Variant
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.ceilings import (

@@ -8,8 +8,7 @@ import pytest
 from tunesmith.core.plan import BufferPlan
 from tunesmith.core.problem import Role
 from tunesmith.lab import guards
-from tunesmith.lab.calls import initial_payload
-from tunesmith.lab.outputs import count_poisoned, gaps_damaged
+from tunesmith.lab.guards import count_poisoned, gaps_damaged, initial_payload
 
 
 def buffer(

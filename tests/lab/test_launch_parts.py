@@ -11,8 +11,7 @@ from tests.lab.labs import scale_problem
 from tests.lab.test_profiling import Recorder, _plan, profiler
 from tunesmith.core.profile.diagnose import diagnose
 from tunesmith.core.profile.facts import LaunchFacts, LaunchPart, Profile, StaticFacts
-from tunesmith.lab.launch_parts import main_place, prefixes, shares
-from tunesmith.lab.profiling import Subject
+from tunesmith.lab.profiling import Subject, main_place, prefixes, shares
 
 TWO = (
     '[launch]\ngrid = ["rows"]\nblock = ["64"]',

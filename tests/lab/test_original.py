@@ -15,7 +15,7 @@ from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
 from tunesmith.lab import policies, references
-from tunesmith.lab.baseline import original_failed
+from tunesmith.lab.measuring import original_failed
 from tunesmith.lab.verdicts import Verdict
 
 WORKLOAD = "small = { rows = 16, d = 32 }"

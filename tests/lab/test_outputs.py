@@ -8,8 +8,7 @@ import pytest
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.plan import BufferPlan
 from tunesmith.lab import guards
-from tunesmith.lab.calls import initial_payload
-from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged
+from tunesmith.lab.guards import as_array, count_poisoned, gaps_damaged, initial_payload
 
 
 def buffer(type_: str, shape: tuple[int, ...], init: float | None = None) -> BufferPlan:

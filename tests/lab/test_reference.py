@@ -15,7 +15,7 @@ from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Argument, PythonFunction
 from tunesmith.core.template import original
 from tunesmith.lab import reference
-from tunesmith.lab.python_code import UserCodeFailed
+from tunesmith.lab.reference import UserCodeFailed
 
 SIZES = {"rows": 40, "d": 24}
 ROWS = (0, 7, 39)

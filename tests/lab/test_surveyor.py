@@ -14,8 +14,7 @@ from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import Build
 from tunesmith.core.outcome import Status
 from tunesmith.core.space import Config
-from tunesmith.lab.builders import Builders
-from tunesmith.lab.surveyor import Surveyor
+from tunesmith.lab.builders import Builders, Surveyor
 
 PROBLEM = scale_problem()
 TEMPLATE = parse_template(

@@ -15,9 +15,8 @@ from tunesmith.core.space import Config
 from tunesmith.search.candidates import Field
 from tunesmith.search.default import Default
 from tunesmith.search.evolution import Evolution
-from tunesmith.search.exhaustive import Exhaustive
 from tunesmith.search.focused import Focused
-from tunesmith.search.random import Random
+from tunesmith.search.random import Exhaustive, Random
 from tunesmith.search.transfer import FOLLOWING
 
 SEARCHERS = [Default(), Random(), Evolution(), Exhaustive()]

@@ -8,7 +8,7 @@ from tunesmith.agents import material
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.parsing import Fault, read_json
 from tunesmith.agents.replies import Cases, cases_example
-from tunesmith.core.checks.extra import misfit
+from tunesmith.core.checks.cases import misfit
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Extended, ExtraCase
 from tunesmith.core.problem import Problem

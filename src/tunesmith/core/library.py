@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
-from tunesmith.core.files.template_guard import guarded
+from tunesmith.core.files.template_file import guarded
 from tunesmith.core.files.template_source import without_comments
 from tunesmith.core.known import FIRST, best_of, rows_of, thinned
 from tunesmith.core.ports import KEPT_MARK

@@ -15,7 +15,7 @@ from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.racing import SOUND, sound_scores
 from tunesmith.core.scores import noise
 from tunesmith.core.space import Config
-from tunesmith.core.space.hardware import hardware_constraints
+from tunesmith.core.space.feasible import hardware_constraints
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
 

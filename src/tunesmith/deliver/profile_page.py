@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Sequence
 
 from tunesmith.core.named_values import named_values
+from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage
 from tunesmith.core.profile.facts import Ceilings, Work
 from tunesmith.core.profile.findings import Finding
-from tunesmith.core.profile.page import ProfilePage, View, WorkloadPage
 from tunesmith.core.profile.remedies import MEANINGS
 from tunesmith.core.profile.roofline import OF_OPERATIONS
 from tunesmith.core.untrusted import plain

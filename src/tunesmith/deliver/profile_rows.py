@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tunesmith.core.counted import counted
 from tunesmith.core.profile.case import percent
+from tunesmith.core.profile.diagnose import View
 from tunesmith.core.profile.facts import Counters, Direction, Instructions, Profile
-from tunesmith.core.profile.page import View
 from tunesmith.core.profile.roofline import roofline
 from tunesmith.deliver.quantities import rate_text, seconds_text
 from tunesmith.deliver.svg import times

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tunesmith.core.profile.diagnose import ProfilePage
 from tunesmith.core.profile.facts import Point
-from tunesmith.core.profile.page import ProfilePage
 from tunesmith.core.profile.roofline import OF_OPERATIONS, Ceiling, roofline
 from tunesmith.deliver.svg import (
     INK,

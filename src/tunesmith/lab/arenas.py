@@ -13,7 +13,7 @@ from tunesmith.core.messages import Draw
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.problem import PythonFunction
 from tunesmith.lab import reference
-from tunesmith.lab.calls import initial_payload
+from tunesmith.lab.guards import initial_payload
 
 UNKNOWN_CACHE = 64 << 20  # rotate as if the last-level cache were this large when the device does not say
 MEMORY_SHARE = 0.6

@@ -27,9 +27,9 @@ from tunesmith.core.plan import BufferPlan
 from tunesmith.core.profile.counting import Marking
 from tunesmith.lab import guards, reference
 from tunesmith.lab.arenas import Arenas, needs_restoring
-from tunesmith.lab.calls import bind_calls, initial_payload
+from tunesmith.lab.guards import bind_calls, initial_payload
 from tunesmith.lab.kept_cases import KeptCases
-from tunesmith.lab.python_code import UserCodeFailed
+from tunesmith.lab.reference import UserCodeFailed
 from tunesmith.lab.timing import Stopwatch
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]

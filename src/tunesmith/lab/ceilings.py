@@ -13,7 +13,7 @@ from tunesmith.core.messages import Draw, TimingPolicy
 from tunesmith.core.plan import BufferPlan, Geometry, Plan, ScalarPlan
 from tunesmith.core.problem import Launch, Role
 from tunesmith.core.profile.facts import Ceilings, Point
-from tunesmith.core.profile.possible import contradictions, possible
+from tunesmith.core.profile.roofline import contradictions, possible
 from tunesmith.core.stats import median
 from tunesmith.core.template import Variant
 from tunesmith.lab import policies

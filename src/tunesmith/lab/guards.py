@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
+from tunesmith.core.backend import Call, Executable, LocalBytes, Pointer, Scalar
+from tunesmith.core.checks.draws import logical, packed
 from tunesmith.core.counted import counted
 from tunesmith.core.digest import digest_of
-from tunesmith.core.plan import BufferPlan
+from tunesmith.core.dtypes import element_type
+from tunesmith.core.plan import BufferPlan, Plan
 
 GUARD = 1 << 16  # bytes on either side
 # What outputs hold before the first and the second run. Every half, bfloat16, float and double made of these
@@ -70,3 +75,78 @@ def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) 
             distance = int(items[0]) * itemsize + is_before
             hits.append(f"{counted(items.size * itemsize, 'byte')} {name}, the nearest {distance} away")
     return "; ".join(hits)
+
+
+Array = NDArray[Any]
+POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
+
+
+def as_array(buffer: BufferPlan, data: bytes) -> Array:
+    return logical(np.frombuffer(data, dtype=element_type(buffer.type).memory), buffer)
+
+
+def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
+    """Elements that still hold exactly what an output is poisoned with before the first run."""
+    if buffer.role != "output" or buffer.init is not None:
+        return 0
+    word = np.dtype(f"u{buffer.itemsize}")
+    cycle = np.frombuffer(fill(PATTERN, POISON_PERIOD), dtype=word)
+    memory = np.frombuffer(data, dtype=word)
+    if buffer.packed > 1:  # by whole bytes: half of one is poison by chance too often
+        return buffer.packed * int(np.count_nonzero(memory == np.resize(cycle, memory.shape)))
+    view = logical(memory, buffer)
+    return int(np.count_nonzero(view == np.resize(cycle, buffer.shape)))
+
+
+def unwritten_words(buffer: BufferPlan, count: int) -> str:
+    """Poison plus something is still that poison, so what adds to an output looks as if it never wrote it."""
+    never = f"{count} of {buffer.count} elements of {buffer.name} are never written"
+    return f"{never}, or computed from what was there before: is it inout?"
+
+
+def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
+    """Whether the memory between strided elements changed; an output's was poisoned."""
+    if buffer.extent == buffer.count:
+        return False
+    poisoned = fill(PATTERN, len(data))
+    return gaps_digest(buffer, data) != (before or gaps_digest(buffer, poisoned))
+
+
+def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer]) -> list[Call]:
+    bound: dict[str, Pointer | Scalar | LocalBytes] = {**pointers}
+    bound.update({s.name: Scalar(s.type, s.value) for s in plan.scalars})
+    bound.update({x.name: LocalBytes(x.nbytes) for x in plan.locals})
+    bound.update({name: pointers[target] for name, target in plan.aliases})
+    return [
+        Call(
+            executable,
+            x.entry,
+            x.grid,
+            x.block,
+            x.shared,
+            tuple(bound[name] for name in x.args),
+            x.cluster,
+            x.cooperative,
+            x.pdl,
+        )
+        for x in plan.launches
+    ]
+
+
+def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
+    """What an array that is no input holds before a run: poison, or what the caller promises to put there.
+
+    Gaps between strided rows keep one pattern in both runs, so that only real elements may differ.
+    """
+    element = element_type(item.type)
+    if item.init is None and item.extent == item.count:
+        return fill(pattern, item.nbytes)
+    word = np.dtype(f"u{element.bytes}")
+    memory = np.frombuffer(fill(PATTERN, item.nbytes), dtype=word).copy()
+    shape, strides = (item.shape, item.strides) if element.packed == 1 else ((item.words,), (1,))
+    view = as_strided(memory, shape, tuple(s * element.bytes for s in strides))
+    if item.init is not None:
+        view[...] = packed(np.full(element.packed, item.init).astype(element.numpy), element).view(word)
+    else:
+        view[...] = np.resize(np.frombuffer(fill(pattern, 8), dtype=word), item.shape)
+    return memory.tobytes()

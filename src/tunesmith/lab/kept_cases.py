@@ -6,6 +6,7 @@ judged again on the host, whose words are the verdict.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -15,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core import messages as m
-from tunesmith.core.backend import Difference, Executable, Inspector, Pointer, Session
+from tunesmith.core.backend import (
+    Comparison,
+    Difference,
+    Executable,
+    Inspector,
+    Memory,
+    NumberRule,
+    Pointer,
+    Session,
+)
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS
 from tunesmith.core.checks.compare import (
     ErrorStats,
@@ -30,19 +40,101 @@ from tunesmith.core.dtypes import element_type
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.lab import guards, reference
-from tunesmith.lab.calls import bind_calls, initial_payload
-from tunesmith.lab.kept_memory import KeptMemory
-from tunesmith.lab.number_rules import (
-    NEIGHBOURS,
-    is_comparable,
-    original_rule,
-    reference_rule,
-    rms,
-    rms_holds,
+from tunesmith.lab.guards import (
+    POISON_PERIOD,
+    as_array,
+    bind_calls,
+    count_poisoned,
+    gaps_damaged,
+    initial_payload,
+    unwritten_words,
 )
-from tunesmith.lab.outputs import POISON_PERIOD, as_array, count_poisoned, gaps_damaged, unwritten_words
 from tunesmith.lab.references import CONTESTED_ROWS
 from tunesmith.lab.verdicts import RIGHT, Verdict
+
+NEIGHBOURS = NumberRule(0.0, 0.0, 1.0)  # at most one step apart
+DOUBT = 1e-9  # of a sum, relatively: what the order of its terms may change, and more
+
+
+def reference_rule(b: BufferPlan, original: ErrorStats | None) -> NumberRule | None:
+    """The host's rule for one element as numbers; None where only the host can tell."""
+    if b.compare == "codes":
+        return NumberRule(b.rtol, b.atol, 0.5, add_ulps=True)
+    if b.compare == "close":
+        return NumberRule(b.rtol, b.atol, 0.5, None if original is None else 2 * original.max_error)
+    return NumberRule(0.0, 0.0, 0.0) if element_type(b.type).kind != "float" else None
+
+
+def original_rule(b: BufferPlan) -> NumberRule:
+    """The same for floats that are close to the original's."""
+    return NumberRule(b.rtol, b.atol, 2.0)
+
+
+def rms_holds(found: Comparison, original: ErrorStats | None) -> bool:
+    """Whether the error on the whole is surely no worse than the host allows."""
+    if original is None:
+        return True
+    limit = 1.25 * original.rms_error + 0.25 * rms(found.squared_ulp, found.count)
+    # The host adds up in another order: where that may decide, it shall.
+    return rms(found.squared_error, found.count) <= (1 - DOUBT) * limit
+
+
+def is_comparable(b: BufferPlan, spec: m.ExpectedArray) -> bool:
+    """Dense numbers of a kind the device knows, and integers only where integers are expected."""
+    exact = b.compare == "exact"
+    return b.in_c_order and element_type(b.type).packed == 1 and exact == (spec.dtype != "float64")
+
+
+def rms(squared: float, count: int) -> float:
+    return math.sqrt(squared / count) if count else 0.0
+
+
+PHASE = 64  # copies keep an array's place within so many bytes, so that whole vectors can be compared
+
+
+class KeptMemory:
+    def __init__(self, session: Session, device: Device) -> None:
+        self._session = session
+        self._device = device
+        self._arenas: dict[str, Memory] = {}
+
+    def give_back(self) -> bool:
+        """Release what cases use in turn, and whether there was any."""
+        had = bool(self._arenas)
+        for memory in self._arenas.values():
+            self._session.release(memory)
+        self._arenas.clear()
+        return had
+
+    def arena(self, name: str, nbytes: int) -> Memory:
+        """Memory that every case uses in its turn."""
+        memory = self._arenas.get(name)
+        if memory is None or memory.nbytes < nbytes:
+            if memory is not None:
+                del self._arenas[name]
+                self._session.release(memory)
+            memory = self._arenas[name] = self._session.allocate(max(nbytes, 1))
+        return memory
+
+    def layout(self, b: BufferPlan) -> guards.GuardedLayout:
+        return guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
+
+    def work(self, b: BufferPlan) -> Pointer:
+        layout = self.layout(b)
+        return Pointer(self.arena(f"work {b.name}", layout.total), layout.offset, layout.nbytes)
+
+    def first(self, b: BufferPlan) -> Pointer:
+        """Where the first run's output waits for the second."""
+        phase = self.layout(b).offset % PHASE
+        return Pointer(self.arena(f"first {b.name}", phase + b.nbytes), phase, b.nbytes)
+
+    def copy_place(self, b: BufferPlan) -> Pointer:
+        phase = self.layout(b).offset % PHASE
+        return Pointer(self._session.allocate(phase + max(b.nbytes, 1)), phase, b.nbytes)
+
+    def read(self, pointer: Pointer) -> bytes:
+        return self._session.read(pointer.memory, pointer.offset, pointer.nbytes)
+
 
 MEMORY_SHARE = 0.25
 

@@ -10,8 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tunesmith.core.checks.cases import Case, full_cases, smoke_cases, verify_cases
-from tunesmith.core.checks.extra import extra_cases
+from tunesmith.core.checks.cases import Case, extra_cases, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
 from tunesmith.core.errors import BadInput
@@ -23,16 +22,14 @@ from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template, ToBuild, Variant, builds_of, original
 from tunesmith.lab import policies
-from tunesmith.lab.baseline import Original, original_failed
-from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.builders import Builders, BuiltCode, Surveyor
 from tunesmith.lab.device_oracle import DeviceOracle
-from tunesmith.lab.measuring import Measuring, Ready
+from tunesmith.lab.measuring import Measuring, Original, Ready, original_failed
 from tunesmith.lab.onlooker import Onlooker
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import Runner
-from tunesmith.lab.surveyor import Surveyor
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
 SWITCH_SECONDS = 2e-4

@@ -18,7 +18,7 @@ from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import guards
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged, unwritten_words
+from tunesmith.lab.guards import as_array, count_poisoned, gaps_damaged, unwritten_words
 from tunesmith.lab.references import CONTESTED_ROWS, References
 from tunesmith.lab.runner import Run
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict

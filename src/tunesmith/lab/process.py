@@ -12,9 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged
+from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.core.errors import TunesmithError
-from tunesmith.core.frames import frame_parts, read_frame
 from tunesmith.core.messages import REPLY_TYPES, Failed, Reply, Request
 from tunesmith.core.untrusted import cut
 

@@ -29,14 +29,13 @@ from tunesmith.core.profile.facts import (
     StaticFacts,
     Work,
 )
-from tunesmith.core.profile.launch_facts import launch_facts
+from tunesmith.core.profile.launch_rules import launch_facts
 from tunesmith.core.profile.roofline import work_of
 from tunesmith.core.space import Config
 from tunesmith.core.stats import median
 from tunesmith.core.template import Template, Variant, original
 from tunesmith.lab import policies
 from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
-from tunesmith.lab.launch_parts import main_place, prefixes, shares, with_shares
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
@@ -325,3 +324,27 @@ def _half(grid: tuple[int, int, int]) -> tuple[int, int, int]:
     if z > 1:
         return x, y, -(-z // 2)
     return (x, -(-y // 2), z) if y > 1 else (-(-x // 2), y, z)
+
+
+def prefixes(plan: Plan) -> tuple[Plan, ...]:
+    """The first launch, the first two, and so on, without all of them. Each finds what those before it have
+    written, which a launch by itself would not."""
+    return tuple(replace(plan, launches=plan.launches[:count]) for count in range(1, len(plan.launches)))
+
+
+def shares(first_ones: Sequence[float], whole: float) -> tuple[float, ...]:
+    """Of the whole time, by how much longer each makes what is before it; noise is no negative share."""
+    ends = [*first_ones, whole]
+    each = [max(0.0, end - begin) for begin, end in zip([0.0, *first_ones], ends, strict=True)]
+    total = sum(each)
+    return tuple(seconds / total if total > 0 else 1 / len(each) for seconds in each)
+
+
+def with_shares(parts: Sequence[LaunchPart], found: Sequence[float]) -> tuple[LaunchPart, ...]:
+    return tuple(replace(part, share=share) for part, share in zip(parts, found, strict=True))
+
+
+def main_place(launches: Sequence[Geometry]) -> int:
+    """Which has the most threads: as long as nobody knows, the one that costs most."""
+    threads = [math.prod(g.grid) * math.prod(g.block) for g in launches]
+    return threads.index(max(threads))

@@ -14,7 +14,7 @@ from tunesmith.core.messages import Draw, Expected, Failed, Refer
 from tunesmith.core.plan import Plan, show_sizes
 from tunesmith.core.problem import Problem
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
-from tunesmith.lab.python_code import fault
+from tunesmith.lab.reference import fault
 
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows

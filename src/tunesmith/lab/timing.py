@@ -12,7 +12,7 @@ from tunesmith.core.device import Device
 from tunesmith.core.messages import Contender, Timed, TimeRuns, TimingPolicy
 from tunesmith.core.plan import BufferPlan
 from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
-from tunesmith.lab.calls import bind_calls
+from tunesmith.lab.guards import bind_calls
 
 MAX_CHAIN = 512
 PROBE = 8  # launches that tell how long one takes

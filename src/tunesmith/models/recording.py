@@ -17,7 +17,7 @@ from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, Request, Usage
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Settings, Started
-from tunesmith.models.letters import letter
+from tunesmith.models.mailbox import letter
 from tunesmith.whole_files import write_whole
 
 ABOUT = "about.json"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
 import numpy as np
 
 from tunesmith.core.ports import Proposal, SearchView
@@ -40,3 +42,13 @@ def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) 
             seen.add(left[int(i)])
             found.append(left[int(i)])
     return found
+
+
+class Exhaustive:
+    name = "exhaustive"
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        first = view.untried_first
+        seen = view.seen.union(first)
+        rest = (config for config in view.open if config not in seen)
+        return Proposal(tuple(islice(chain(first, rest), view.room(n))))

@@ -15,7 +15,7 @@ from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.facts import Instructions, Profile, StaticFacts
-from tunesmith.core.profile.launch_facts import launch_facts
+from tunesmith.core.profile.launch_rules import launch_facts
 from tunesmith.core.profile.roofline import work_of
 from tunesmith.core.template import original
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.samples import DEVICE, a_problem, a_template
-from tunesmith.core.checks.extra import extra_cases, misfit
+from tunesmith.core.checks.cases import extra_cases, misfit
 from tunesmith.core.events import ExtraCase
 from tunesmith.core.space import Config
 from tunesmith.core.template import original

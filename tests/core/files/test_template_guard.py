@@ -7,7 +7,7 @@ import pytest
 from tests.drafts import a_draft
 from tests.samples import DEVICE, a_problem, a_template
 from tunesmith.core.errors import BadInput
-from tunesmith.core.files.template_guard import guarded
+from tunesmith.core.files.template_file import guarded
 from tunesmith.core.space.feasible import configs_of
 
 PROBLEM = a_problem()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.samples import a_problem
 from tunesmith.core.errors import BadInput
-from tunesmith.core.files.workloads_file import with_workloads
+from tunesmith.core.files.problem_file import with_workloads
 from tunesmith.core.problem import Workload
 
 

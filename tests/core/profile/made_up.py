@@ -26,7 +26,7 @@ from tunesmith.core.profile.facts import (
     Work,
 )
 from tunesmith.core.profile.findings import Finding, Kind
-from tunesmith.core.profile.launch_facts import launch_facts
+from tunesmith.core.profile.launch_rules import launch_facts
 
 LIMITS = replace(HOPPER, llc=50 << 20, pin_bandwidth=4.8e12)
 CEILINGS = Ceilings(

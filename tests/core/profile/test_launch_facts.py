@@ -13,7 +13,7 @@ from tunesmith.core.device import Resources
 from tunesmith.core.occupancy import occupancy
 from tunesmith.core.plan import Geometry
 from tunesmith.core.profile.facts import LaunchFacts
-from tunesmith.core.profile.launch_facts import launch_facts, limiters
+from tunesmith.core.profile.launch_rules import launch_facts, limiters
 
 
 def facts(blocks: int, threads: int = 256, registers: int = 32, **more: int) -> LaunchFacts:

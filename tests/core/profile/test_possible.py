@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.profile.made_up import CEILINGS
 from tunesmith.core.profile.facts import Ceilings, Point
-from tunesmith.core.profile.possible import contradictions, is_sound, possible
-from tunesmith.core.profile.roofline import best_bandwidth
+from tunesmith.core.profile.roofline import best_bandwidth, contradictions, is_sound, possible
 
 MIB = 1 << 20
 seconds = st.floats(1e-7, 1.0)

@@ -16,7 +16,7 @@ from tunesmith.core.expr import parse
 from tunesmith.core.plan import Refused, plan_launch
 from tunesmith.core.problem import Launch
 from tunesmith.core.space import Config, Constraint, Param, Space
-from tunesmith.core.space.hardware import hardware_constraints
+from tunesmith.core.space.feasible import hardware_constraints
 from tunesmith.core.template import Template
 
 PROBLEM = a_problem()

@@ -21,8 +21,7 @@ from pathlib import Path
 from tunesmith.backends.cuda.counter_rights import LET_IN
 from tunesmith.backends.cuda.ncu_metrics import METRICS, Row, counters_of, read_rows
 from tunesmith.backends.cuda.toolkit import USUAL_PLACE
-from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged
-from tunesmith.core.frames import frame_parts, read_frame
+from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.core.messages import REPLY_TYPES, Contender, Failed, LaunchOnce, Load
 from tunesmith.core.profile.counting import Counted, ToCount
 from tunesmith.core.untrusted import plain

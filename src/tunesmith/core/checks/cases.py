@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, islice
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from tunesmith.core.digest import seed_of
 from tunesmith.core.plan import show_sizes
 from tunesmith.core.problem import Problem
 from tunesmith.core.template import Variant
+
+if TYPE_CHECKING:
+    from tunesmith.core.events import ExtraCase  # a worker has no use for events, and starts often
 
 Level = Literal["smoke", "full", "verify"]
 
@@ -256,3 +259,34 @@ def _cover(sights: Sequence[tuple[int, Bools]], first: Sequence[int], count: int
         gain -= shown[:, seen] @ weights[seen]
         weights[seen] = 0
     return chosen
+
+
+def misfit(problem: Problem, case: ExtraCase) -> str | None:
+    """Why a case cannot be one of this problem; None where it can."""
+    sizes = dict(case.sizes)
+    if tuple(sizes) != problem.size_names:
+        return f"it must give every size, {', '.join(problem.size_names)}, and no other"
+    if broken := problem.contract.violations(sizes):
+        return broken[0]
+    domain = Domain(problem, ())
+    points = np.array([list(sizes.values())], dtype=np.int64)
+    if domain.bytes(points)[0] > domain.byte_limit():
+        return "its arrays are larger than those of any workload"
+    return None
+
+
+def extra_cases(
+    problem: Problem,
+    variant: Variant,
+    device: Device,
+    seed: int,
+    wanted: Sequence[ExtraCase],
+    level: Level = "full",
+) -> tuple[Case, ...]:
+    """Those at which a variant must be right; for verification with values of their own."""
+    if not wanted:
+        return ()
+    domain = domain_of(problem, variant, device)
+    points = np.array([[value for _, value in case.sizes] for case in wanted], dtype=np.int64)
+    legal = set(domain.named(domain.allowed(points)))
+    return cases_at(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed, level)

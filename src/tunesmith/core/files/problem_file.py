@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from tunesmith.core.device import DEVICE_NAMES
 from tunesmith.core.errors import BadInput
@@ -231,3 +232,15 @@ def _argument_names(root: Table) -> list[str]:
     """Also those of arguments that have faults, so that a launch that names one is not at fault too."""
     found = [table.data.get("name") for table in root.tables("argument", "argument")]
     return [name for name in found if isinstance(name, str)]
+
+
+def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:
+    """The same problem, to be fast elsewhere; or one BadInput with everything that is wrong with the text."""
+    root = load_toml(text, path=path)
+    root.only(("workloads",))
+    sizes = problem.size_names
+    found = replace(problem, workloads=read_workloads(root, problem.contract, sizes, sizes))
+    if not root.faults:
+        try_problem(found, root)
+    root.faults.raise_any()
+    return found

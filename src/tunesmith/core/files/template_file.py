@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tunesmith.core.device import DEVICE_NAMES, RESOURCE_NAMES
 from tunesmith.core.errors import BadInput
+from tunesmith.core.events import Combination
 from tunesmith.core.expr import LIMIT, Expr, is_name
-from tunesmith.core.files.read_answers import read_answers
 from tunesmith.core.files.read_argument import IDENTIFIER, read_workspace
 from tunesmith.core.files.read_headers import FindHeader, no_headers, user_headers
 from tunesmith.core.files.read_launch import check_placeholders, read_launches
@@ -17,6 +18,7 @@ from tunesmith.core.files.template_check import check_source, try_out
 from tunesmith.core.files.template_source import find_block
 from tunesmith.core.files.toml_table import Table, load_toml, show
 from tunesmith.core.problem import Argument, Problem
+from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.space import Config, Constraint, Param, Space
 from tunesmith.core.template import Template
 
@@ -244,3 +246,47 @@ def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str
         if argument is not None:
             found.append(argument)
     return tuple(found)
+
+
+def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr], ...]:
+    """Conditions over parameters alone: what a search looks at first must be known before any size."""
+    table = root.table("answers", "[answers]")
+    if table is None:
+        return ()
+    known = [remedy.value for remedy in Remedy]
+    table.only(known)
+    found: list[tuple[Remedy, Expr]] = []
+    for name in table.data:
+        expr = table.expr(name, params) if name in known else None
+        if expr is None:
+            continue
+        if not expr.names:
+            rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
+            table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
+            continue
+        found.append((Remedy(name), expr))
+    return tuple(found)
+
+
+_REQUIRE = re.compile(r"\[\s*require\s*\]\s*(#.*)?")
+
+
+def guarded(text: str, rules: Sequence[Combination], path: str) -> str:
+    """The template with one more requirement for each rule: not these values at once."""
+    block = find_block(text, path)
+    inside = block.toml.split("\n")
+    taken = [int(n) for n in re.findall(r"^\s*not_right_(\d+)\s*=", block.toml, re.MULTILINE)]
+    first = max(taken, default=0) + 1
+    lines = [f'not_right_{number} = "{_forbidding(rule)}"' for number, rule in enumerate(rules, first)]
+    headings = [place for place, line in enumerate(inside) if _REQUIRE.fullmatch(line.strip())]
+    if headings:
+        at = headings[0] + 1
+    else:
+        at, lines = len(inside), ["[require]", *lines]
+    whole = text.replace("\r\n", "\n").split("\n")
+    at += block.line
+    return "\n".join([*whole[:at], *(f"// {line}" for line in lines), *whole[at:]])
+
+
+def _forbidding(rule: Combination) -> str:
+    return "not (" + " and ".join(f"{name} == {value}" for name, value in rule) + ")"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tunesmith.core.profile import compute_rules, experiment_rules, launch_rules, memory_rules
 from tunesmith.core.profile.case import Case, percent
 from tunesmith.core.profile.costs import costs_of
-from tunesmith.core.profile.facts import Profile
+from tunesmith.core.profile.facts import Ceilings, Profile
 from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
 from tunesmith.core.profile.roofline import OF_OPERATIONS, Ceiling, Floor, roofline, unmeasured_operations
 
@@ -250,3 +250,39 @@ def _launches(profile: Profile) -> str:
     if len(known) == count:
         return f"of its {count} launches {told} takes most and is told of; of the time: {', '.join(known)}"
     return f"of its {count} launches {told} has the most threads and is told of: what each takes is not known"
+
+
+@dataclass(frozen=True)
+class View:
+    """One kernel at one workload."""
+
+    profile: Profile
+    diagnosis: Diagnosis
+    notes: tuple[str, ...] = ()  # what was not found out, and why
+
+
+@dataclass(frozen=True)
+class WorkloadPage:
+    name: str
+    sizes: dict[str, int]
+    warm: bool
+    views: tuple[View, ...]  # the original first
+
+
+@dataclass(frozen=True)
+class ProfilePage:
+    problem: str
+    device: str
+    driver: str
+    compiler: str
+    ceilings: Ceilings
+    workloads: tuple[WorkloadPage, ...]
+    notes: tuple[str, ...] = ()
+    missing: str = ""  # why nothing was measured
+    plot: str = ""  # the file with the roofline
+
+    @property
+    def no_counters(self) -> tuple[str, ...]:
+        """Why there are none, each reason once."""
+        reasons = [v.profile.no_counters for w in self.workloads for v in w.views if not v.profile.counters]
+        return tuple(dict.fromkeys(reason for reason in reasons if reason))
