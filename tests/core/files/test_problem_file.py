@@ -445,8 +445,8 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
     ),
     (("min = 1, max = 1048576", "min = true, max = 4096"), "min = true", "got true"),
     (("min = 1, max = 1048576", 'min = 1, max = "9"'), 'max = "9"', "got '9'"),
-    (("min = 1, max = 1048576", "one_of = []"), "one_of", "one_of is empty"),
-    (("min = 1, max = 1048576", "one_of = [16, 4096, 16]"), "one_of", "lists 16 twice"),
+    (("min = 1, max = 1048576", "one_of = []"), "one_of", "one_of has no values"),
+    (("min = 1, max = 1048576", "one_of = [16, 4096, 16]"), "one_of", "lists 16 more than once"),
     (("min = 1, max = 1048576", "one_of = [16, 4096], max = 1"), "one_of", "cannot stand beside one_of"),
     (
         ("min = 8, max = 65536, multiple_of = 8", "min = 9, max = 15, multiple_of = 8"),

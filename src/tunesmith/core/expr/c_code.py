@@ -13,24 +13,9 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import assert_never
 
+from tunesmith.core.expr import nodes as n
 from tunesmith.core.expr.expression import Expr
-from tunesmith.core.expr.nodes import (
-    LIMIT,
-    Arithmetic,
-    ArithmeticOp,
-    Call,
-    Compare,
-    CompareOp,
-    Function,
-    If,
-    Logic,
-    Member,
-    Name,
-    Neg,
-    Node,
-    Not,
-    Num,
-)
+from tunesmith.core.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node
 
 HELPERS = f"""\
 // Arithmetic that rounds down, and that notes in `undefined` where there is no value: after a division by
@@ -84,36 +69,36 @@ _TOTAL: tuple[Function, ...] = ("min", "max", "is_pow2")  # with a value whateve
 
 def c_code(expr: Expr, names: Mapping[str, str]) -> str:
     """The expression in C++, each name written as `names` says; one that is not there has no value."""
-    return _Writer(names).of(expr.tree)
+    return _CodeWriter(names).of(expr.tree)
 
 
-class _Writer:
+class _CodeWriter:
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
 
     def of(self, node: Node) -> str:
         """Text that may stand as an operand or an argument anywhere."""
         match node:
-            case Num(value):
+            case n.Num(value):
                 return f"{value}LL" if value >= 0 else f"({value}LL)"
-            case Name(id):
+            case n.Name(id):
                 return self.names.get(id, "no_value(undefined)")
-            case Arithmetic(op, left, right):
+            case n.Arithmetic(op, left, right):
                 return f"{_ARITHMETIC[op]}({self.of(left)}, {self.of(right)}, undefined)"
-            case Compare(left, links):
+            case n.Compare(left, links):
                 return self.chain(left, links)
-            case Logic(op, operands):
+            case n.Logic(op, operands):
                 joint = " && " if op == "and" else " || "
                 return f"({joint.join(self.of(operand) for operand in operands)})"
-            case If(test, then, other):
+            case n.If(test, then, other):
                 return f"({self.of(test)} ? {self.of(then)} : {self.of(other)})"
-            case Call(function, args):
+            case n.Call(function, args):
                 return self.call(function, [self.of(arg) for arg in args])
-            case Not(operand):
+            case n.Not(operand):
                 return f"(!{self.of(operand)})"
-            case Neg(operand):
+            case n.Neg(operand):
                 return f"(-{self.of(operand)})"
-            case Member(item, options, negated):
+            case n.Member(item, options, negated):
                 listed = ", ".join(f"{option}LL" for option in options)
                 return f"({'!' if negated else ''}is_in({self.of(item)}, {{{listed}}}))"
         assert_never(node)
@@ -126,7 +111,7 @@ class _Writer:
 
     def chain(self, left: Node, links: tuple[tuple[CompareOp, Node], ...]) -> str:
         texts = [self.of(left), *(self.of(right) for _, right in links)]
-        if all(isinstance(right, Num | Name) for _, right in links[:-1]):
+        if all(isinstance(right, n.Num | n.Name) for _, right in links[:-1]):
             pairs = zip(texts, links, texts[1:], strict=False)
             parts = [f"{a} {op} {b}" for a, (op, _), b in pairs]
             return f"({' && '.join(parts)})"

@@ -12,28 +12,11 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import assert_never
+from typing import Any, assert_never
 
-from tunesmith.core.expr import nodes
+from tunesmith.core.expr import nodes as n
 from tunesmith.core.expr.grammar import ExprError, is_name, read, shorten
-from tunesmith.core.expr.nodes import (
-    LIMIT,
-    Arithmetic,
-    ArithmeticOp,
-    Call,
-    Compare,
-    CompareOp,
-    Function,
-    If,
-    Logic,
-    Member,
-    Name,
-    Neg,
-    Node,
-    Not,
-    Num,
-    unparse,
-)
+from tunesmith.core.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node, unparse
 
 __all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse", "unparse"]
 
@@ -54,7 +37,7 @@ class Expr:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(nodes.names(self.tree))
+        return frozenset(n.names(self.tree))
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         return _evaluate(self.tree, values)
@@ -83,39 +66,39 @@ def parse(text: str | int, *, names: Collection[str] | None = None) -> Expr:
         raise ExprError(message, hint='write 1 or 0 for true or false, "..." around anything longer')
     if abs(text) > LIMIT:
         raise ExprError(f"an integer is at most 2**62, got {text:.3e}", hint="no size or limit is that large")
-    return Expr(str(text), Num(text))
+    return Expr(str(text), n.Num(text))
 
 
 def _evaluate(node: Node, values: Mapping[str, int]) -> int:
     match node:
-        case Num(value):
+        case n.Num(value):
             return value
-        case Name(id):
+        case n.Name(id):
             if id not in values:
                 raise Undefined(f"'{id}' has no value")
             return _bounded(operator.index(values[id]))
-        case Arithmetic(op, left, right):
+        case n.Arithmetic(op, left, right):
             return _bounded(_ARITHMETIC[op](_evaluate(left, values), _evaluate(right, values)))
-        case Compare(left, links):
+        case n.Compare(left, links):
             value = _evaluate(left, values)
             for relation, right in links:
                 previous, value = value, _evaluate(right, values)
-                if not _COMPARE[relation](previous, value):
+                if not COMPARE[relation](previous, value):
                     return 0
             return 1
-        case Logic("and", operands):
+        case n.Logic("and", operands):
             return int(all(_evaluate(operand, values) for operand in operands))
-        case Logic(_, operands):
+        case n.Logic(_, operands):
             return int(any(_evaluate(operand, values) for operand in operands))
-        case If(test, then, other):
+        case n.If(test, then, other):
             return _evaluate(then if _evaluate(test, values) else other, values)
-        case Call(function, args):
+        case n.Call(function, args):
             return _bounded(_FUNCTIONS[function](*(_evaluate(arg, values) for arg in args)))
-        case Not(operand):
+        case n.Not(operand):
             return int(not _evaluate(operand, values))
-        case Neg(operand):
+        case n.Neg(operand):
             return -_evaluate(operand, values)
-        case Member(item, options, negated):
+        case n.Member(item, options, negated):
             return int((_evaluate(item, values) in options) != negated)
     assert_never(node)
 
@@ -126,20 +109,14 @@ def _bounded(value: int) -> int:
     raise Undefined("a value is larger than 2**62")
 
 
-def _divide(a: int, b: int) -> int:
-    if b == 0:
+def _nonzero(divisor: int) -> int:
+    if divisor == 0:
         raise Undefined("division by zero")
-    return a // b
-
-
-def _remainder(a: int, b: int) -> int:
-    if b == 0:
-        raise Undefined("division by zero")
-    return a % b
+    return divisor
 
 
 def _ceildiv(a: int, b: int) -> int:
-    return -_divide(-a, b)
+    return -(-a // _nonzero(b))
 
 
 def _next_pow2(a: int) -> int:
@@ -149,57 +126,54 @@ def _next_pow2(a: int) -> int:
 
 
 _ARITHMETIC: dict[ArithmeticOp, Callable[[int, int], int]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _divide, "%": _remainder,
+    "+": operator.add, "-": operator.sub, "*": operator.mul,
+    "//": lambda a, b: a // _nonzero(b), "%": lambda a, b: a % _nonzero(b),
 }  # fmt: skip
-_COMPARE: dict[CompareOp, Callable[[int, int], bool]] = {
+COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {  # of numbers, and of columns of them
     "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _FUNCTIONS: dict[Function, Callable[..., int]] = {
-    "min": min,
-    "max": max,
-    "ceildiv": _ceildiv,
-    "round_up": lambda a, b: _ceildiv(a, b) * b,
-    "next_pow2": _next_pow2,
-    "is_pow2": lambda a: int(a > 0 and a & (a - 1) == 0),
-}
+    "min": min, "max": max, "ceildiv": _ceildiv, "round_up": lambda a, b: _ceildiv(a, b) * b,
+    "next_pow2": _next_pow2, "is_pow2": lambda a: int(a > 0 and a & (a - 1) == 0),
+}  # fmt: skip
 
 
 def _bind(node: Node, values: Mapping[str, int]) -> Node:
     match node:
-        case Num():
+        case n.Num():
             return node
-        case Name(id):
+        case n.Name(id):
             # A value out of range stays a name: without a value it is undefined, which is what it was.
             value = operator.index(values[id]) if id in values else LIMIT + 1
-            return Num(value) if -LIMIT <= value <= LIMIT else node
-        case Logic(op, operands):
+            return n.Num(value) if -LIMIT <= value <= LIMIT else node
+        case n.Logic(op, operands):
             return _bind_logic(op == "and", operands, values)
-        case If(test, then, other):
+        case n.If(test, then, other):
             test = _bind(test, values)
-            if isinstance(test, Num):
+            if isinstance(test, n.Num):
                 return _bind(then if test.value else other, values)
-            return If(test, _bind(then, values), _bind(other, values))
-        case Compare(left, links):
+            return n.If(test, _bind(then, values), _bind(other, values))
+        case n.Compare(left, links):
             return _bind_chain(_bind(left, values), links, values)
-        case Arithmetic(op, left, right):
-            return _fold(Arithmetic(op, _bind(left, values), _bind(right, values)))
-        case Call(function, args):
-            return _fold(Call(function, tuple(_bind(arg, values) for arg in args)))
-        case Not(operand):
-            return _fold(Not(_bind(operand, values)))
-        case Neg(operand):
-            return _fold(Neg(_bind(operand, values)))
-        case Member(item, options, negated):
-            return _fold(Member(_bind(item, values), options, negated))
+        case n.Arithmetic(op, left, right):
+            return _fold(n.Arithmetic(op, _bind(left, values), _bind(right, values)))
+        case n.Call(function, args):
+            return _fold(n.Call(function, tuple(_bind(arg, values) for arg in args)))
+        case n.Not(operand):
+            return _fold(n.Not(_bind(operand, values)))
+        case n.Neg(operand):
+            return _fold(n.Neg(_bind(operand, values)))
+        case n.Member(item, options, negated):
+            return _fold(n.Member(_bind(item, values), options, negated))
     assert_never(node)
 
 
 def _fold(node: Node) -> Node:
     """The number a node over numbers stands for; a node with no value is kept, to be undefined later."""
-    if all(isinstance(child, Num) for child in nodes.children(node)):
+    if all(isinstance(child, n.Num) for child in n.children(node)):
         try:
-            return Num(_evaluate(node, {}))
+            return n.Num(_evaluate(node, {}))
         except Undefined:
             pass
     return node
@@ -207,12 +181,12 @@ def _fold(node: Node) -> Node:
 
 def _bind_chain(left: Node, links: tuple[tuple[CompareOp, Node], ...], values: Mapping[str, int]) -> Node:
     bound = [(op, _bind(right, values)) for op, right in links]
-    while bound and isinstance(left, Num) and isinstance(right := bound[0][1], Num):
+    while bound and isinstance(left, n.Num) and isinstance(right := bound[0][1], n.Num):
         op, _ = bound.pop(0)
-        if not _COMPARE[op](left.value, right.value):
-            return Num(0)
+        if not COMPARE[op](left.value, right.value):
+            return n.Num(0)
         left = right
-    return Compare(left, tuple(bound)) if bound else Num(1)
+    return n.Compare(left, tuple(bound)) if bound else n.Num(1)
 
 
 def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[str, int]) -> Node:
@@ -223,16 +197,16 @@ def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[s
     kept: list[Node] = []
     for operand in operands:
         operand = _bind(operand, values)
-        if not isinstance(operand, Num):
+        if not isinstance(operand, n.Num):
             kept.append(operand)
         elif bool(operand.value) != conjunction:
-            kept.append(Num(int(not conjunction)))
+            kept.append(n.Num(int(not conjunction)))
             break
     if not kept:
-        return Num(int(conjunction))
+        return n.Num(int(conjunction))
     if len(kept) > 1:
-        return Logic("and" if conjunction else "or", tuple(kept))
+        return n.Logic("and" if conjunction else "or", tuple(kept))
     alone = kept[0]
-    if isinstance(alone, Compare | Member | Not | Logic) or alone in (Num(0), Num(1)):
+    if isinstance(alone, n.Compare | n.Member | n.Not | n.Logic) or alone in (n.Num(0), n.Num(1)):
         return alone
-    return Compare(alone, (("!=", Num(0)),))  # `1 and x` is 0 or 1, not x
+    return n.Compare(alone, (("!=", n.Num(0)),))  # `1 and x` is 0 or 1, not x

@@ -13,23 +13,8 @@ from collections.abc import Collection
 from typing import cast, get_args
 
 from tunesmith.core.errors import BadInput
-from tunesmith.core.expr.nodes import (
-    LIMIT,
-    Arithmetic,
-    ArithmeticOp,
-    Call,
-    Compare,
-    CompareOp,
-    Function,
-    If,
-    Logic,
-    Member,
-    Name,
-    Neg,
-    Node,
-    Not,
-    Num,
-)
+from tunesmith.core.expr import nodes as n
+from tunesmith.core.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node
 
 # Binding a name to a number may lengthen a text but adds no word, and such a text must be readable again:
 # words are what is scarce, and there is room for all of them to become numbers.
@@ -149,26 +134,26 @@ class _Reader:
         depth += 1
         match tree:
             case ast.Constant(value):
-                return Num(self.integer(value))
+                return n.Num(self.integer(value))
             case ast.Name(id):
                 return self.name(id)
             case ast.Attribute(ast.Name(space), field):
                 return self.dotted(space, field)
             case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-                return Num(-self.integer(value))
+                return n.Num(-self.integer(value))
             case ast.UnaryOp(ast.USub(), operand):
-                return Neg(self.node(operand, depth))
+                return n.Neg(self.node(operand, depth))
             case ast.UnaryOp(ast.Not(), operand):
-                return Not(self.node(operand, depth))
+                return n.Not(self.node(operand, depth))
             case ast.BinOp(left, op, right) if type(op) in _ARITHMETIC:
-                return Arithmetic(_ARITHMETIC[type(op)], self.node(left, depth), self.node(right, depth))
+                return n.Arithmetic(_ARITHMETIC[type(op)], self.node(left, depth), self.node(right, depth))
             case ast.BoolOp(joint, operands):
                 parts = tuple(self.node(operand, depth) for operand in operands)
-                return Logic("and" if isinstance(joint, ast.And) else "or", parts)
+                return n.Logic("and" if isinstance(joint, ast.And) else "or", parts)
             case ast.Compare():
                 return self.comparison(tree, depth)
             case ast.IfExp(test, then, other):
-                return If(self.node(test, depth), self.node(then, depth), self.node(other, depth))
+                return n.If(self.node(test, depth), self.node(then, depth), self.node(other, depth))
             case ast.Call(ast.Name(function), args, []):
                 return self.call(function, args, depth)
             case _:
@@ -184,31 +169,31 @@ class _Reader:
             raise self.refused("an integer in it is larger than 2**62", hint=_SMALLER)
         return value
 
-    def name(self, name: str) -> Name:
+    def name(self, name: str) -> n.Name:
         if name in FUNCTIONS:
             raise self.refused(f"'{name}' is a function", hint=f"call it: {name}(...)")
         if name in NAMESPACES:
             raise self.refused(f"'{name}' alone has no value", hint=f"name one of its fields: {name}.<field>")
         return self.known(name)
 
-    def dotted(self, space: str, field: str) -> Name:
+    def dotted(self, space: str, field: str) -> n.Name:
         if space not in NAMESPACES or not _FIELD.fullmatch(field):
             allowed = " and ".join(f"{namespace}.<field>" for namespace in NAMESPACES)
             raise self.refused(f"'{space}.{field}' is not allowed", hint=f"names with a dot are {allowed}")
         return self.known(f"{space}.{field}")
 
-    def known(self, name: str) -> Name:
+    def known(self, name: str) -> n.Name:
         if self.names is not None and name not in self.names:
             listed = ", ".join(sorted(self.names)) or "none"
             message = f"unknown name '{name}' in \"{shorten(self.text)}\": known names are {listed}"
             boolean = "write 1 for true and 0 for false" if name in ("true", "false") else None
             raise ExprError(message, hint=boolean or suggestion(name, self.names))
-        return Name(name)
+        return n.Name(name)
 
     def comparison(self, tree: ast.Compare, depth: int) -> Node:
         left, op, right = tree.left, tree.ops[0], tree.comparators[0]
         if len(tree.ops) == 1 and isinstance(op, ast.In | ast.NotIn):
-            return Member(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
+            return n.Member(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
         links: list[tuple[CompareOp, Node]] = []
         for op, right in zip(tree.ops, tree.comparators, strict=True):
             if isinstance(op, ast.In | ast.NotIn):
@@ -216,7 +201,7 @@ class _Reader:
             if type(op) not in _COMPARE:
                 raise self.refused("'is' is not allowed", hint="compare with '==' or '!='")
             links.append((_COMPARE[type(op)], self.node(right, depth)))
-        return Compare(self.node(left, depth), tuple(links))
+        return n.Compare(self.node(left, depth), tuple(links))
 
     def options(self, tree: ast.expr) -> tuple[int, ...]:
         rule = "write the integers in parentheses or brackets: x in (1, 2) or x in [1]"
@@ -233,7 +218,7 @@ class _Reader:
                     raise self.refused(f"the list after 'in' holds '{self.source(element)}'", hint=rule)
         return tuple(values)
 
-    def call(self, function: str, args: list[ast.expr], depth: int) -> Call:
+    def call(self, function: str, args: list[ast.expr], depth: int) -> n.Call:
         if function not in FUNCTIONS:
             hint = suggestion(function, FUNCTIONS) or f"functions: {', '.join(FUNCTIONS)}"
             raise self.refused(f"there is no function '{function}'", hint=hint)
@@ -243,4 +228,4 @@ class _Reader:
             raise self.refused(
                 f"{function} takes {wants} arguments, got {len(args)}", hint=f"give it {wants}"
             )
-        return Call(cast(Function, function), tuple(self.node(arg, depth) for arg in args))
+        return n.Call(cast(Function, function), tuple(self.node(arg, depth) for arg in args))

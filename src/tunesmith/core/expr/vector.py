@@ -7,7 +7,6 @@ that nothing can pass 2**62 no row is checked, and where they do not each row is
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -16,23 +15,9 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.expr import LIMIT, Expr
-from tunesmith.core.expr.nodes import (
-    Arithmetic,
-    ArithmeticOp,
-    Call,
-    Compare,
-    CompareOp,
-    Function,
-    If,
-    Logic,
-    Member,
-    Name,
-    Neg,
-    Node,
-    Not,
-    Num,
-)
+from tunesmith.core.expr import nodes as n
+from tunesmith.core.expr.expression import COMPARE, LIMIT, Expr
+from tunesmith.core.expr.nodes import ArithmeticOp, CompareOp, Function, Node
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -40,7 +25,7 @@ Columns = Mapping[str, Ints | int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _Column:
     """Numbers (one per row, or a single one for all) between `low` and `high`; 0 where undefined."""
 
     numbers: Ints
@@ -71,40 +56,40 @@ def evaluate(expr: Expr, columns: Columns) -> tuple[Ints, Bools]:
 class _Evaluation:
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self.seen: dict[str, _Value] = {}
+        self.seen: dict[str, _Column] = {}
 
-    def of(self, node: Node) -> _Value:
+    def of(self, node: Node) -> _Column:
         match node:
-            case Num(number):
-                return _Value(np.asarray(number, dtype=np.int64), number, number)
-            case Name(id):
+            case n.Num(number):
+                return _Column(np.asarray(number, dtype=np.int64), number, number)
+            case n.Name(id):
                 if id not in self.seen:
                     self.seen[id] = _column(self.columns.get(id))
                 return self.seen[id]
-            case Arithmetic(op, left, right):
+            case n.Arithmetic(op, left, right):
                 return _ARITHMETIC[op](self.of(left), self.of(right))
-            case Compare(left, links):
+            case n.Compare(left, links):
                 return self.chain(left, links)
-            case Logic(op, operands):
+            case n.Logic(op, operands):
                 return self.logic(op == "and", operands)
-            case If(test, then, other):
+            case n.If(test, then, other):
                 return _choose(self.of(test), self.of(then), self.of(other))
-            case Call(function, args):
+            case n.Call(function, args):
                 values = [self.of(arg) for arg in args]
                 return _UNARY[function](values[0]) if len(values) == 1 else reduce(_BINARY[function], values)
-            case Not(operand):
+            case n.Not(operand):
                 value = self.of(operand)
                 return _truth(~value.true, value.undefined)
-            case Neg(operand):
+            case n.Neg(operand):
                 value = self.of(operand)
-                return _Value(-value.numbers, -value.high, -value.low, value.undefined)
-            case Member(item, options, negated):
+                return _Column(-value.numbers, -value.high, -value.low, value.undefined)
+            case n.Member(item, options, negated):
                 value = self.of(item)
                 inside = np.isin(value.numbers, np.array(options, dtype=np.int64))
                 return _truth(inside != negated, value.undefined)
         assert_never(node)
 
-    def chain(self, left: Node, links: tuple[tuple[CompareOp, Node], ...]) -> _Value:
+    def chain(self, left: Node, links: tuple[tuple[CompareOp, Node], ...]) -> _Column:
         previous = self.of(left)
         pending: Bools = np.array(True)  # rows whose chain has held so far
         undefined: Bools | None = None
@@ -112,13 +97,13 @@ class _Evaluation:
             value = self.of(right)
             lost = _either(previous.undefined, value.undefined)
             undefined = _either(undefined, None if lost is None else pending & lost)
-            pending = pending & _COMPARE[op](previous.numbers, value.numbers)
+            pending = pending & COMPARE[op](previous.numbers, value.numbers)
             if lost is not None:
                 pending = pending & ~lost
             previous = value
         return _truth(pending, undefined)
 
-    def logic(self, conjunction: bool, operands: tuple[Node, ...]) -> _Value:
+    def logic(self, conjunction: bool, operands: tuple[Node, ...]) -> _Column:
         pending: Bools = np.array(True)  # rows that no operand has settled yet
         undefined: Bools | None = None
         for operand in operands:
@@ -130,18 +115,16 @@ class _Evaluation:
         return _truth(pending if conjunction else ~pending, undefined)
 
 
-def _column(column: Ints | int | None) -> _Value:
-    if column is None:
-        return _Value(np.asarray(0, dtype=np.int64), 0, 0, np.array(True))
-    if isinstance(column, int) and abs(column) > LIMIT:  # may not even fit the array
-        return _Value(np.asarray(0, dtype=np.int64), 0, 0, np.array(True))
+def _column(column: Ints | int | None) -> _Column:
+    if column is None or (isinstance(column, int) and abs(column) > LIMIT):  # may not even fit the array
+        return _Column(np.asarray(0, dtype=np.int64), 0, 0, np.array(True))
     numbers = np.asarray(column, dtype=np.int64)
     if not numbers.size:
-        return _Value(numbers, 0, 0)
+        return _Column(numbers, 0, 0)
     return _bounded(numbers, int(numbers.min()), int(numbers.max()), None)
 
 
-def _bounded(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Value:
+def _bounded(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
     """Keep the numbers where bounds allow no excess, else mask each row that exceeds.
 
     Needs numbers that have not wrapped around, or only 2**63 to -2**63, which exceeds as well.
@@ -153,17 +136,17 @@ def _bounded(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Va
     return _masked(numbers, low, high, undefined)
 
 
-def _masked(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Value:
+def _masked(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
     """Undefined rows get 0, which the bounds then include, so that later arithmetic stays in range."""
     if undefined is None:
-        return _Value(numbers, low, high)
-    return _Value(np.where(undefined, 0, numbers), min(low, 0), max(high, 0), undefined)
+        return _Column(numbers, low, high)
+    return _Column(np.where(undefined, 0, numbers), min(low, 0), max(high, 0), undefined)
 
 
-def _truth(true: Bools, undefined: Bools | None) -> _Value:
+def _truth(true: Bools, undefined: Bools | None) -> _Column:
     if undefined is not None:
         true = true & ~undefined
-    return _Value(true.astype(np.int64), 0, 1, undefined)
+    return _Column(true.astype(np.int64), 0, 1, undefined)
 
 
 def _either(a: Bools | None, b: Bools | None) -> Bools | None:
@@ -172,7 +155,7 @@ def _either(a: Bools | None, b: Bools | None) -> Bools | None:
     return a | b
 
 
-def _choose(test: _Value, then: _Value, other: _Value) -> _Value:
+def _choose(test: _Column, then: _Column, other: _Column) -> _Column:
     undefined = test.undefined
     if then.undefined is not None:
         undefined = _either(undefined, test.true & then.undefined)
@@ -182,15 +165,15 @@ def _choose(test: _Value, then: _Value, other: _Value) -> _Value:
     return _masked(numbers, min(then.low, other.low), max(then.high, other.high), undefined)
 
 
-def _add(a: _Value, b: _Value) -> _Value:
+def _add(a: _Column, b: _Column) -> _Column:
     return _bounded(a.numbers + b.numbers, a.low + b.low, a.high + b.high, _either(a.undefined, b.undefined))
 
 
-def _subtract(a: _Value, b: _Value) -> _Value:
+def _subtract(a: _Column, b: _Column) -> _Column:
     return _bounded(a.numbers - b.numbers, a.low - b.high, a.high - b.low, _either(a.undefined, b.undefined))
 
 
-def _multiply(a: _Value, b: _Value) -> _Value:
+def _multiply(a: _Column, b: _Column) -> _Column:
     corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
     low, high = min(corners), max(corners)
     undefined = _either(a.undefined, b.undefined)
@@ -202,7 +185,7 @@ def _multiply(a: _Value, b: _Value) -> _Value:
     return _masked(a.numbers * b.numbers, low, high, undefined)
 
 
-def _divisor(a: _Value, b: _Value) -> tuple[Ints, Bools | None]:
+def _divisor(a: _Column, b: _Column) -> tuple[Ints, Bools | None]:
     """b with ones for zeros, and the rows undefined by a, b or a division by zero."""
     undefined = _either(a.undefined, b.undefined)
     if not b.low <= 0 <= b.high:
@@ -211,41 +194,41 @@ def _divisor(a: _Value, b: _Value) -> tuple[Ints, Bools | None]:
     return np.where(zero, 1, b.numbers), _either(undefined, zero)
 
 
-def _divide(a: _Value, b: _Value) -> _Value:
+def _divide(a: _Column, b: _Column) -> _Column:
     divisor, undefined = _divisor(a, b)
     largest = max(abs(a.low), abs(a.high))
     low = 0 if a.low >= 0 and b.low >= 0 else -largest
     return _masked(a.numbers // divisor, low, largest, undefined)
 
 
-def _remainder(a: _Value, b: _Value) -> _Value:
+def _remainder(a: _Column, b: _Column) -> _Column:
     divisor, undefined = _divisor(a, b)
     return _masked(a.numbers % divisor, min(b.low, 0), max(b.high, 0), undefined)
 
 
-def _ceildiv(a: _Value, b: _Value) -> _Value:
+def _ceildiv(a: _Column, b: _Column) -> _Column:
     divisor, undefined = _divisor(a, b)
     largest = max(abs(a.low), abs(a.high))
     return _masked(-(-a.numbers // divisor), -largest, largest, undefined)
 
 
-def _round_up(a: _Value, b: _Value) -> _Value:
+def _round_up(a: _Column, b: _Column) -> _Column:
     divisor, undefined = _divisor(a, b)
     reach = max(abs(a.low), abs(a.high)) + max(abs(b.low), abs(b.high))  # the result is less than b beyond a
     return _bounded(-(-a.numbers // divisor) * divisor, -reach, reach, undefined)
 
 
-def _minimum(a: _Value, b: _Value) -> _Value:
+def _minimum(a: _Column, b: _Column) -> _Column:
     numbers = np.minimum(a.numbers, b.numbers)
     return _masked(numbers, min(a.low, b.low), min(a.high, b.high), _either(a.undefined, b.undefined))
 
 
-def _maximum(a: _Value, b: _Value) -> _Value:
+def _maximum(a: _Column, b: _Column) -> _Column:
     numbers = np.maximum(a.numbers, b.numbers)
     return _masked(numbers, max(a.low, b.low), max(a.high, b.high), _either(a.undefined, b.undefined))
 
 
-def _next_pow2(a: _Value) -> _Value:
+def _next_pow2(a: _Column) -> _Column:
     undefined = a.undefined if a.low > 0 else _either(a.undefined, a.numbers <= 0)
     bits = np.maximum(a.numbers, 1) - 1
     for shift in (1, 2, 4, 8, 16, 32):  # copy the highest bit to all below it
@@ -253,18 +236,14 @@ def _next_pow2(a: _Value) -> _Value:
     return _masked(bits + 1, 1, 1 << max(a.high - 1, 0).bit_length(), undefined)
 
 
-def _is_pow2(a: _Value) -> _Value:
+def _is_pow2(a: _Column) -> _Column:
     return _truth((a.numbers > 0) & (a.numbers & (a.numbers - 1) == 0), a.undefined)
 
 
-_ARITHMETIC: dict[ArithmeticOp, Callable[[_Value, _Value], _Value]] = {
+_ARITHMETIC: dict[ArithmeticOp, Callable[[_Column, _Column], _Column]] = {
     "+": _add, "-": _subtract, "*": _multiply, "//": _divide, "%": _remainder,
 }  # fmt: skip
-_COMPARE: dict[CompareOp, Callable[[Ints, Ints], Bools]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-_UNARY: dict[Function, Callable[[_Value], _Value]] = {"next_pow2": _next_pow2, "is_pow2": _is_pow2}
-_BINARY: dict[Function, Callable[[_Value, _Value], _Value]] = {
+_UNARY: dict[Function, Callable[[_Column], _Column]] = {"next_pow2": _next_pow2, "is_pow2": _is_pow2}
+_BINARY: dict[Function, Callable[[_Column, _Column], _Column]] = {
     "min": _minimum, "max": _maximum, "ceildiv": _ceildiv, "round_up": _round_up,
 }  # fmt: skip

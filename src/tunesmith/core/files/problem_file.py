@@ -120,7 +120,10 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
         table.fault("source", f"source {show(source)} is empty")
     language = _read_language(table, source)
     include = table.texts("include")
-    own_headers = _read_headers(table, text, source, include, find_header) if language == "cuda" else ()
+    key = "include" if "include" in table else "source"
+    headers = None
+    if language == "cuda":
+        headers = table.attempt(key, lambda: user_headers(text or "", source or "", find_header, include))
     return Kernel(
         path=source or "",
         text=text or "",
@@ -129,30 +132,18 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
         flags=table.texts("flags"),
         include=include,
         defines=_read_defines(table),
-        headers=own_headers,
+        headers=headers or (),
         compiler=_read_compiler(table, language),
     )
 
 
 def _read_operations(root: Table, sizes: Collection[str] | None) -> tuple[tuple[str, Expr], ...]:
-    table = root.table("operations", "operations")
-    if table is None:
-        return ()
+    table = root.table_or_empty("operations", "operations")
     table.only(OPERATIONS)
-    if not table.data:
+    if root.data.get("operations") == {}:
         table.fault(None, "operations is empty", 'say what is computed: operations = { fp32 = "2 * n" }')
     read = [(kind, table.expr(kind, sizes)) for kind in OPERATIONS]
     return tuple((kind, expr) for kind, expr in read if expr is not None)
-
-
-def _read_headers(
-    table: Table, text: str | None, source: str | None, include: Sequence[str], find: FindHeader
-) -> tuple[tuple[str, str], ...]:
-    try:
-        return user_headers(text or "", source or "", find, include)
-    except BadInput as error:
-        table.fault("include" if "include" in table else "source", str(error), error.hint)
-        return ()
 
 
 def _read_compiler(table: Table, language: str) -> str:
@@ -176,10 +167,8 @@ def _read_language(table: Table, source: str | None) -> str:
 
 
 def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
-    table = kernel.table("defines", "[kernel] defines")
+    table = kernel.table_or_empty("defines", "[kernel] defines")
     found: list[tuple[str, str]] = []
-    if table is None:
-        return ()
     for name, value in table.data.items():
         if not IDENTIFIER.fullmatch(name):
             table.fault(name, f"{show(name)} is no C identifier", "rename it")

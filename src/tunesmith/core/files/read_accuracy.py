@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tunesmith.core.errors import BadInput
 from tunesmith.core.files.toml_table import Table, show
 from tunesmith.core.problem import Accuracy, Argument, Contract, PythonFunction
 
@@ -31,7 +30,7 @@ CODES = TOLERANCES["float32"]
 def read_accuracy(
     root: Table, arguments: tuple[Argument, ...], contract: Contract, read: Read
 ) -> tuple[Accuracy, tuple[Argument, ...]]:
-    table = root.table("accuracy", "[accuracy]") or Table({}, ("accuracy",), "[accuracy]", root.faults)
+    table = root.table_or_empty("accuracy", "[accuracy]")
     table.only(_KEYS)
     rtol, atol = table.number("rtol", low=0.0), table.number("atol", low=0.0)
     outputs = [a for a in arguments if a.is_written and a.alias is None]
@@ -97,13 +96,11 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
         return None
     try:
         tree = ast.parse(text, filename=path)
-    except SyntaxError as error:
-        table.fault(key, f"{path}:{error.lineno or 1}: not readable as Python: {error.msg}", f"mend {path}")
-        return None
-    except (ValueError, RecursionError, MemoryError) as error:
-        table.fault(
-            key, f"{path}: not readable as Python: {str(error) or 'nested too deeply'}", f"mend {path}"
-        )
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        where, why = path, str(error) or "nested too deeply"
+        if isinstance(error, SyntaxError):
+            where, why = f"{path}:{error.lineno or 1}", error.msg
+        table.fault(key, f"{where}: not readable as Python: {why}", f"mend {path}")
         return None
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     if function not in defined:
@@ -114,8 +111,4 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
 
 
 def read_file(table: Table, key: str, name: str, read: Read) -> str | None:
-    try:
-        return read(name)
-    except BadInput as error:
-        table.fault(key, str(error), error.hint)
-        return None
+    return table.attempt(key, lambda: read(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from tunesmith.core.expr import LIMIT, is_name
+from tunesmith.core.expr import is_name
 from tunesmith.core.expr.grammar import suggestion
 from tunesmith.core.files.toml_table import Table, show
 from tunesmith.core.problem import Contract, SizeRule, Workload
@@ -44,11 +44,10 @@ def read_contract(root: Table, names: Collection[str] | None) -> Contract:
     if not sizes:
         table.fault(None, "it has no sizes", f"add a line per size, {_EXAMPLE}")
     rules = [_read_rule(table, name) for name in sizes]
-    require: list[Constraint] = []
-    if table.items("require", "conditions"):
-        exprs = table.exprs("require", names, most=len(table.items("require", "conditions")))
-        require = [Constraint(expr.text, expr, "require") for expr in exprs]
-    return Contract(tuple(rule for rule in rules if rule is not None), tuple(require))
+    conditions = len(table.items("require", "conditions"))
+    exprs = table.exprs("require", names, most=conditions) if conditions else ()
+    require = tuple(Constraint(expr.text, expr, "require") for expr in exprs)
+    return Contract(tuple(rule for rule in rules if rule is not None), require)
 
 
 def _read_rule(contract: Table, name: str) -> SizeRule | None:
@@ -84,18 +83,8 @@ def _read_one_of(table: Table, name: str) -> SizeRule | None:
     for key in _RANGE:
         if key in table:
             table.fault(key, f"{key} cannot stand beside one_of, which lists every size", "remove either")
-    values: list[int] = []
-    items = table.items("one_of", "integers")
-    for item in items:
-        if type(item) is not int or not 0 <= item <= LIMIT:
-            table.fault("one_of", f"one_of must list integers from 0 to 2**62, got {show(item)}")
-        elif item in values:
-            table.fault("one_of", f"one_of lists {item} twice", "list every size once")
-        else:
-            values.append(item)
-    if not items and isinstance(table.data["one_of"], list):
-        table.fault("one_of", "one_of is empty", "list at least one size")
-    return SizeRule(name, min(values), max(values), 1, tuple(values)) if values else None
+    values = table.integers("one_of", low=0)
+    return SizeRule(name, min(values), max(values), 1, values) if values else None
 
 
 def read_workloads(

@@ -78,11 +78,7 @@ def _read_headers(
 ) -> tuple[tuple[str, str], ...]:
     if problem.kernel.language != "cuda":
         return ()
-    try:
-        return user_headers(text, path, find, problem.kernel.include)
-    except BadInput as error:
-        root.fault(None, str(error), error.hint)
-        return ()
+    return root.attempt(None, lambda: user_headers(text, path, find, problem.kernel.include)) or ()
 
 
 @dataclass(frozen=True)
@@ -131,25 +127,10 @@ def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
             if not inner.needs("values", hint="list them: values = [1, 2, 4]"):
                 continue
             key, categorical = "values", inner.flag("categorical")
-        values = _read_domain(inner, key)
+        values = inner.integers(key, low=-LIMIT, hint="number the choices")
         if named and values:
             params.append(Param(name, values, categorical))
     return tuple(params)
-
-
-def _read_domain(table: Table, key: str) -> tuple[int, ...]:
-    items = table.items(key, "integers")
-    values: list[int] = []
-    for item in items:
-        if type(item) is not int or abs(item) > LIMIT:
-            table.fault(key, f"{key} must list integers up to 2**62, got {show(item)}", "number the choices")
-        elif item in values:
-            table.fault(key, f"{key} lists {item} more than once", "list every value once")
-        else:
-            values.append(item)
-    if not items and isinstance(table.data[key], list):
-        table.fault(key, f"{key} has no values", "list at least one")
-    return tuple(values)
 
 
 def _check_macro_name(table: Table, name: str, what: str, problem: Problem) -> bool:
@@ -174,9 +155,8 @@ def _read_constraints(root: Table, names: _Names) -> tuple[Constraint, ...]:
     found: list[Constraint] = []
     kinds: tuple[Literal["require", "prefer"], ...] = ("require", "prefer")
     for kind in kinds:
-        table = root.table(kind, f"[{kind}]")
-        for name in table.data if table is not None else ():
-            assert table is not None, "it has names"
+        table = root.table_or_empty(kind, f"[{kind}]")
+        for name in table.data:
             expr = table.expr(name, names.after_build if kind == "require" else names.before_build)
             if expr is not None:
                 found.append(Constraint(name, expr, kind))
@@ -208,9 +188,7 @@ def _read_default(root: Table, params: Sequence[Param]) -> Config:
 
 
 def _read_flags(root: Table, names: _Names) -> tuple[str, ...]:
-    table = root.table("build", "[build]")
-    if table is None:
-        return ()
+    table = root.table_or_empty("build", "[build]")
     table.only(("flags",))
     flags = table.texts("flags")
     for flag in flags:
@@ -219,10 +197,9 @@ def _read_flags(root: Table, names: _Names) -> tuple[str, ...]:
 
 
 def _read_defines(root: Table, names: _Names, problem: Problem) -> tuple[tuple[str, Expr], ...]:
-    table = root.table("defines", "[defines]")
+    table = root.table_or_empty("defines", "[defines]")
     found: list[tuple[str, Expr]] = []
-    for name in table.data if table is not None else ():
-        assert table is not None, "it has names"
+    for name in table.data:
         if name in names.params:
             table.fault(name, f"{show(name)} is a parameter too", "rename one of the two")
         _check_macro_name(table, name, "a define", problem)
@@ -233,10 +210,9 @@ def _read_defines(root: Table, names: _Names, problem: Problem) -> tuple[tuple[s
 
 
 def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str]) -> tuple[Argument, ...]:
-    table = root.table("workspace", "[workspace]")
+    table = root.table_or_empty("workspace", "[workspace]")
     found: list[Argument] = []
-    for name in table.data if table is not None else ():
-        assert table is not None, "it has names"
+    for name in table.data:
         if not IDENTIFIER.fullmatch(name):
             table.fault(name, f"a workspace is named by a C identifier, got {show(name)}", "rename it")
         if name in arguments:
@@ -250,9 +226,7 @@ def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str
 
 def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr], ...]:
     """Conditions over parameters alone: what a search looks at first must be known before any size."""
-    table = root.table("answers", "[answers]")
-    if table is None:
-        return ()
+    table = root.table_or_empty("answers", "[answers]")
     known = [remedy.value for remedy in Remedy]
     table.only(known)
     found: list[tuple[Remedy, Expr]] = []

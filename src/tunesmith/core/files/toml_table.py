@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,9 +14,11 @@ from tunesmith.core.expr import LIMIT, Expr, parse
 from tunesmith.core.expr.grammar import shorten, suggestion
 from tunesmith.core.files.toml_lines import Keys, Lines
 
+T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
 MOST_SHOWN = 20
+_BREAKS = re.compile(r"[\n\0]")
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -130,51 +132,39 @@ class Table:
 
     def text(self, key: str) -> str | None:
         value = self.data.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            self._wrong(key, "a text in quotes", value)
-            return None
-        if not value.strip() or "\n" in value or "\0" in value:
-            self._wrong(key, "one line of text, not empty", value)
-            return None
-        return value
+        if value is None or (isinstance(value, str) and value.strip() and not _BREAKS.search(value)):
+            return value
+        is_text = isinstance(value, str)
+        self._wrong(key, "one line of text, not empty" if is_text else "a text in quotes", value)
+        return None
 
     def flag(self, key: str, default: bool = False) -> bool:
         value = self.data.get(key, default)
-        if not isinstance(value, bool):
-            self._wrong(key, "true or false", value)
-            return default
-        return value
+        if isinstance(value, bool):
+            return value
+        self._wrong(key, "true or false", value)
+        return default
 
     def integer(self, key: str, *, low: int, high: int = LIMIT) -> int | None:
         value = self.data.get(key)
-        if value is None:
-            return None
-        if type(value) is not int or not low <= value <= high:
-            upper = "2**62" if high == LIMIT else str(high)
-            self._wrong(key, f"an integer from {low} to {upper}", value)
-            return None
-        return value
+        if value is None or (type(value) is int and low <= value <= high):
+            return value
+        self._wrong(key, f"an integer from {low} to {'2**62' if high == LIMIT else high}", value)
+        return None
 
     def number(self, key: str, *, low: float | None = None) -> float | None:
         value = self.data.get(key)
-        if value is None:
-            return None
         found = finite(value)
-        if found is None or (low is not None and found < low):
-            least = "" if low is None else f" of at least {low:g}"
-            self._wrong(key, f"a finite number{least}", value)
-            return None
-        return found
+        if value is None or (found is not None and (low is None or found >= low)):
+            return found
+        self._wrong(key, "a finite number" + ("" if low is None else f" of at least {low:g}"), value)
+        return None
 
     def choice(self, key: str, options: Sequence[Word]) -> Word | None:
         value = self.data.get(key)
-        if value is None:
-            return None
-        for option in options:
-            if value == option:
-                return option
+        found = next((option for option in options if option == value), None)
+        if value is None or found is not None:
+            return found
         hint = suggestion(value, options) if isinstance(value, str) else None
         self._wrong(key, f"one of {', '.join(options)}", value, hint)
         return None
@@ -192,10 +182,26 @@ class Table:
             return []
         return value
 
+    def integers(self, key: str, *, low: int, hint: str | None = None) -> tuple[int, ...]:
+        """The different integers of a list, which must have some."""
+        items = self.items(key, "integers")
+        values: list[int] = []
+        for item in items:
+            if type(item) is not int or not low <= item <= LIMIT:
+                allowed = "from 0 to 2**62" if low == 0 else "up to 2**62"
+                self.fault(key, f"{key} must list integers {allowed}, got {show(item)}", hint)
+            elif item in values:
+                self.fault(key, f"{key} lists {item} more than once", "list every value once")
+            else:
+                values.append(item)
+        if not items and isinstance(self.data[key], list):
+            self.fault(key, f"{key} has no values", "list at least one")
+        return tuple(values)
+
     def texts(self, key: str) -> tuple[str, ...]:
         found = self.items(key, "texts")
         for item in found:
-            if not isinstance(item, str) or not item or "\n" in item or "\0" in item:
+            if not isinstance(item, str) or not item or _BREAKS.search(item):
                 self._wrong(key, "a list of texts of one line each", item)
                 return ()
         return tuple(item for item in found if isinstance(item, str))
@@ -219,6 +225,9 @@ class Table:
             return None
         return Table(value, (*self.keys, key), label, self.faults)
 
+    def table_or_empty(self, key: str, label: str) -> Table:
+        return self.table(key, label) or Table({}, (*self.keys, key), label, self.faults)
+
     def tables(self, key: str, label: str) -> list[Table]:
         """The tables of `[[key]]`, labelled by their number; a lone `[key]` counts as one."""
         value = self.data.get(key, [])
@@ -230,6 +239,14 @@ class Table:
         return [
             Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in enumerate(value)
         ]
+
+    def attempt(self, key: str | None, action: Callable[[], T]) -> T | None:
+        """What the action gives; None where it refuses its input, which is noted."""
+        try:
+            return action()
+        except BadInput as error:
+            self.fault(key, str(error), error.hint)
+            return None
 
     def _expr(self, key: str, keys: Keys, value: object, names: Collection[str] | None) -> Expr | None:
         if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):

@@ -25,10 +25,9 @@ def try_problem(problem: Problem, root: Table) -> None:
 
 def argument_places(argument: Argument, keys: Keys) -> Iterator[Place]:
     what = f"argument '{argument.name}':"
-    for axis, expr in enumerate(argument.shape):
-        yield (*keys, "shape", axis), f"{what} shape", expr, 0, LIMIT
-    for axis, expr in enumerate(argument.strides):
-        yield (*keys, "strides", axis), f"{what} strides", expr, 0, LIMIT
+    for key, exprs in (("shape", argument.shape), ("strides", argument.strides)):
+        for axis, expr in enumerate(exprs):
+            yield (*keys, key, axis), f"{what} {key}", expr, 0, LIMIT
     if argument.traffic is not None:
         yield (*keys, "traffic"), f"{what} traffic", argument.traffic, 0, LIMIT
     if isinstance(argument.value, Expr):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tunesmith.core.profile.costs import Costs
@@ -19,7 +19,58 @@ NO_DIFFERENCE = 0.15  # share of the time: less of it goes with data in the cach
 
 
 @dataclass(frozen=True)
-class Case:
+class _About:
+    """What a kind of finding means: what bounds the kernel, what helps, the likeliest first, and of a symptom
+    what it follows from: where one of these is found, it is not told beside it."""
+
+    bound: Bound
+    remedies: tuple[Remedy, ...]
+    causes: tuple[Kind, ...] = ()
+
+
+K, B, R = Kind, Bound, Remedy  # short, for this table alone
+ABOUT = {
+    K.TOO_FEW_BLOCKS: _About(B.OCCUPANCY, (R.SPLIT_ROWS, R.MORE_BLOCKS, R.BLOCK_SIZE, R.ITEMS_IN_FLIGHT)),
+    K.TAIL: _About(B.TAIL, (R.PERSISTENT_GRID, R.SPLIT_ROWS, R.BLOCK_SIZE, R.LESS_SHARED)),
+    K.IDLE_THREADS: _About(B.OCCUPANCY, (R.BLOCK_SIZE, R.ROWS_PER_BLOCK)),
+    K.SPILLS: _About(B.SPILLS, (R.REGISTER_CAP, R.LAUNCH_BOUNDS, R.BLOCK_SIZE)),
+    K.LOCAL_ARRAYS: _About(B.SPILLS, (R.UNROLL, R.BAKE_SIZES)),
+    K.UNCOALESCED: _About(B.PARTIAL_SECTORS, (R.COALESCE, R.STAGE_IN_SHARED, R.WIDE_ACCESS)),
+    K.NARROW_ACCESS: _About(B.LATENCY, (R.WIDE_ACCESS, R.ITEMS_IN_FLIGHT, R.UNROLL)),
+    K.BANK_CONFLICTS: _About(B.BANK_CONFLICTS, (R.PAD_SHARED, R.SHUFFLE_REDUCTION, R.ROW_IN_REGISTERS)),
+    K.FP64: _About(B.COMPUTE, (R.FP32_LITERALS, R.FAST_INTRINSICS, R.COMPILER_FLAGS)),
+    K.INTEGER_DIVISION: _About(B.COMPUTE, (R.CHEAP_DIVISION, R.BAKE_SIZES, R.HOIST_INVARIANTS)),
+    K.SPECIAL_FUNCTIONS: _About(B.COMPUTE,
+        (R.FAST_INTRINSICS, R.HARDWARE_CONVERSIONS, R.RECIPROCAL, R.COMPILER_FLAGS), (K.FP64,
+        K.INTEGER_DIVISION)),
+    K.DIVERGENCE: _About(B.SERIALISATION, (R.REGROUP_BRANCHES, R.HOIST_INVARIANTS, R.ROWS_PER_BLOCK),
+        (K.SERIAL_THREAD,)),
+    K.SERIAL_THREAD: _About(B.SERIALISATION, (R.SHARE_SERIAL_WORK, R.SHUFFLE_REDUCTION, R.WARP_PER_ROW)),
+    K.ATOMICS: _About(B.SERIALISATION, (R.AGGREGATE_ATOMICS,)),
+    K.LAUNCH: _About(B.LAUNCH, (R.FEWER_LAUNCHES,)),
+    K.BLOCK_SIZE: _About(B.OCCUPANCY, (R.BLOCK_SIZE,), (K.TOO_FEW_BLOCKS, K.TAIL, K.IDLE_THREADS)),
+    K.LOW_OCCUPANCY: _About(B.OCCUPANCY, (), (K.TOO_FEW_BLOCKS,)),
+    K.UNEVEN_BLOCKS: _About(B.SERIALISATION, (R.SPLIT_ROWS, R.SHARE_SERIAL_WORK, R.PERSISTENT_GRID),
+        (K.TOO_FEW_BLOCKS, K.TAIL, K.SERIAL_THREAD, K.ATOMICS)),
+    K.EXTRA_TRAFFIC: _About(B.BANDWIDTH, (R.ROW_IN_REGISTERS, R.STAGE_IN_SHARED, R.CACHE_HINTS),
+        (K.UNCOALESCED, K.SPILLS, K.LOCAL_ARRAYS)),
+    K.MEMORY: _About(B.BANDWIDTH, (R.ITEMS_IN_FLIGHT, R.WIDE_ACCESS, R.ROW_IN_REGISTERS, R.CACHE_HINTS),
+        (K.UNCOALESCED, K.NARROW_ACCESS, K.SPILLS, K.LOCAL_ARRAYS, K.EXTRA_TRAFFIC, K.LATENCY,
+        K.LOW_OCCUPANCY, K.TOO_FEW_BLOCKS, K.SERIAL_THREAD, K.TAIL)),
+    K.BARRIERS: _About(B.SERIALISATION, (R.SHUFFLE_REDUCTION, R.WARP_PER_ROW, R.ROWS_PER_BLOCK, R.BLOCK_SIZE),
+        (K.SERIAL_THREAD, K.BANK_CONFLICTS)),
+    K.COMPUTE: _About(B.COMPUTE,
+        (R.HOIST_INVARIANTS, R.UNROLL, R.FAST_INTRINSICS, R.WIDE_ACCESS, R.COMPILER_FLAGS), (K.FP64,
+        K.INTEGER_DIVISION, K.SPECIAL_FUNCTIONS, K.DIVERGENCE, K.SPILLS, K.LOCAL_ARRAYS, K.BANK_CONFLICTS,
+        K.UNCOALESCED, K.NARROW_ACCESS, K.SERIAL_THREAD, K.ATOMICS, K.TAIL, K.IDLE_THREADS)),
+    K.LATENCY: _About(B.LATENCY, (R.ITEMS_IN_FLIGHT, R.WIDE_ACCESS, R.UNROLL, R.BLOCK_SIZE),
+        (K.TOO_FEW_BLOCKS, K.LOW_OCCUPANCY, K.NARROW_ACCESS, K.SERIAL_THREAD, K.UNCOALESCED, K.SPILLS,
+        K.LOCAL_ARRAYS, K.TAIL)),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RuleInput:
     profile: Profile
     costs: Costs | None
     roofline: Roofline
@@ -87,14 +138,16 @@ class Case:
 
 def finding(
     kind: Kind,
-    bound: Bound,
     gain: float,
     confidence: float,
     source: Source,
     evidence: Sequence[str],
-    *remedies: Remedy,
+    remedies: Iterable[Remedy] = (),
 ) -> Finding:
-    return Finding(kind, _share(gain), _share(confidence), tuple(evidence), remedies, source, bound)
+    """`remedies` where they are not the usual ones of the kind."""
+    about = ABOUT[kind]
+    chosen = tuple(remedies) or about.remedies
+    return Finding(kind, _share(gain), _share(confidence), tuple(evidence), chosen, source, about.bound)
 
 
 def _share(value: float) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.core.profile import compute_rules, experiment_rules, launch_rules, memory_rules
-from tunesmith.core.profile.case import Case, percent
+from tunesmith.core.profile.case import ABOUT, RuleInput, percent
 from tunesmith.core.profile.costs import costs_of
 from tunesmith.core.profile.facts import Ceilings, Profile
 from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
@@ -34,7 +34,7 @@ TOO_MUCH_STATED = (
     "with --remeasure"
 )
 
-RULES: tuple[Callable[[Case], Finding | None], ...] = (
+RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
     launch_rules.too_few_blocks,
     launch_rules.tail,
     launch_rules.idle_threads,
@@ -63,59 +63,6 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 )
 
 EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is to it
-# What a symptom follows from: where one of these is found, it is not told beside it.
-EXPLAINED_BY: dict[Kind, frozenset[Kind]] = {
-    Kind.LATENCY: frozenset(
-        (
-            Kind.TOO_FEW_BLOCKS,
-            Kind.LOW_OCCUPANCY,
-            Kind.NARROW_ACCESS,
-            Kind.SERIAL_THREAD,
-            Kind.UNCOALESCED,
-            Kind.SPILLS,
-            Kind.LOCAL_ARRAYS,
-            Kind.TAIL,
-        )
-    ),
-    Kind.BARRIERS: frozenset((Kind.SERIAL_THREAD, Kind.BANK_CONFLICTS)),
-    Kind.DIVERGENCE: frozenset((Kind.SERIAL_THREAD,)),
-    Kind.COMPUTE: frozenset(
-        (
-            Kind.FP64,
-            Kind.INTEGER_DIVISION,
-            Kind.SPECIAL_FUNCTIONS,
-            Kind.DIVERGENCE,
-            Kind.SPILLS,
-            Kind.LOCAL_ARRAYS,
-            Kind.BANK_CONFLICTS,
-            Kind.UNCOALESCED,
-            Kind.NARROW_ACCESS,
-            Kind.SERIAL_THREAD,
-            Kind.ATOMICS,
-            Kind.TAIL,
-            Kind.IDLE_THREADS,
-        )
-    ),
-    Kind.UNEVEN_BLOCKS: frozenset((Kind.TOO_FEW_BLOCKS, Kind.TAIL, Kind.SERIAL_THREAD, Kind.ATOMICS)),
-    Kind.MEMORY: frozenset(
-        (
-            Kind.UNCOALESCED,
-            Kind.NARROW_ACCESS,
-            Kind.SPILLS,
-            Kind.LOCAL_ARRAYS,
-            Kind.EXTRA_TRAFFIC,
-            Kind.LATENCY,
-            Kind.LOW_OCCUPANCY,
-            Kind.TOO_FEW_BLOCKS,
-            Kind.SERIAL_THREAD,
-            Kind.TAIL,
-        )
-    ),
-    Kind.SPECIAL_FUNCTIONS: frozenset((Kind.FP64, Kind.INTEGER_DIVISION)),
-    Kind.EXTRA_TRAFFIC: frozenset((Kind.UNCOALESCED, Kind.SPILLS, Kind.LOCAL_ARRAYS)),
-    Kind.LOW_OCCUPANCY: frozenset((Kind.TOO_FEW_BLOCKS,)),
-    Kind.BLOCK_SIZE: frozenset((Kind.TOO_FEW_BLOCKS, Kind.TAIL, Kind.IDLE_THREADS)),
-}
 _OF_CEILINGS = {Ceiling.LAUNCH: Bound.LAUNCH, Ceiling.MEMORY: Bound.BANDWIDTH, Ceiling.CACHE: Bound.BANDWIDTH}
 
 
@@ -139,7 +86,7 @@ def diagnose(profile: Profile) -> Diagnosis:
     found = replace(found, notes=_notes(profile, floor))
     if floor is not None and distance is not None and _near(profile, floor, distance):
         return _at_the_floor(found, floor, distance)
-    told = _ranked(Case(profile, costs_of(profile), roof), distance)
+    told = _ranked(RuleInput(profile, costs_of(profile), roof), distance)
     away = _away(profile, floor, distance)
     if not told:
         return replace(found, summary=f"no fault found; {away}")
@@ -182,9 +129,9 @@ def _near(profile: Profile, floor: Floor, distance: float) -> bool:
     return counters.dram >= SATURATED_MEMORY and moved <= memory_rules.EXTRA * work.bytes
 
 
-def _ranked(case: Case, distance: float | None) -> tuple[Finding, ...]:
+def _ranked(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
     """What is told is what is ranked: no gain above what the distance to the floor allows."""
-    found = _merged([f for rule in RULES if (f := rule(case)) is not None and f.gain >= WORTH_TELLING])
+    found = _merged([f for rule in RULES if (f := rule(given)) is not None and f.gain >= WORTH_TELLING])
     told = [f for f in found if not any(_explains(cause, f) for cause in found)]
     most = 1.0 if distance is None else max(0.0, 1 - 1 / distance)
     capped = [replace(f, gain=min(f.gain, most)) for f in told]
@@ -206,7 +153,7 @@ def _merged(found: Sequence[Finding]) -> list[Finding]:
 
 def _explains(cause: Finding, symptom: Finding) -> bool:
     enough = cause.score >= EXPLAINS * symptom.score
-    return enough and cause.kind in EXPLAINED_BY.get(symptom.kind, ())
+    return enough and cause.kind in ABOUT[symptom.kind].causes
 
 
 def _usable(distance: float | None) -> float | None:
@@ -232,12 +179,12 @@ def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
     if unmeasured := unmeasured_operations(profile):
         kinds = " and ".join(unmeasured)
         notes.append(f"{kinds} operations are stated and their rate was not measured: no floor has them")
-    case = Case(profile, None, roofline(profile))
-    if case.cached_share is not None:
+    given = RuleInput(profile, None, roofline(profile))
+    if given.cached_share is not None:
         notes.append(
-            f"{percent(case.cached_share)} of the time goes when the data is in the cache (experiment)"
+            f"{percent(given.cached_share)} of the time goes when the data is in the cache (experiment)"
         )
-    elif profile.experiments.warm and profile.experiments.cold and profile.work and not case.fits_cache:
+    elif profile.experiments.warm and profile.experiments.cold and profile.work and not given.fits_cache:
         notes.append("warm against cold tells nothing: the cache does not hold what must move")
     return tuple(notes)
 

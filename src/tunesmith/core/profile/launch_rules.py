@@ -10,9 +10,9 @@ from tunesmith.core.counted import counted
 from tunesmith.core.device import Limits, Resources
 from tunesmith.core.occupancy import occupancy
 from tunesmith.core.plan import Geometry
-from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, Case, finding, percent, source_of
+from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, RuleInput, finding, percent, source_of
 from tunesmith.core.profile.facts import LaunchFacts
-from tunesmith.core.profile.findings import Bound, Finding, Kind
+from tunesmith.core.profile.findings import Finding, Kind
 from tunesmith.core.profile.remedies import Remedy
 
 # What a multiprocessor has, by the names of `Limits`, and what people call it.
@@ -86,43 +86,42 @@ _BY_LIMITER = {
 }
 
 
-def too_few_blocks(case: Case) -> Finding | None:
-    launch = case.launch
+def too_few_blocks(given: RuleInput) -> Finding | None:
+    launch = given.launch
     if launch is None or launch.blocks < 1 or launch.sms < 1:
         return None
-    remedies = (Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS, Remedy.BLOCK_SIZE, Remedy.ITEMS_IN_FLIGHT)
     if launch.blocks < launch.sms:
         idle = 1 - launch.blocks / launch.sms
         blocks = counted(launch.blocks, "block")
         words = f"{blocks} on {counted(launch.sms, 'compute unit')}: {percent(idle)} of them have none"
-        evidence = [words, *_half_grid(case)]
-        return finding(Kind.TOO_FEW_BLOCKS, Bound.OCCUPANCY, idle, SEEN, "static", evidence, *remedies)
-    if launch.waves is None or launch.waves >= FILLED or case.costs is None:
+        evidence = [words, *_half_grid(given)]
+        return finding(Kind.TOO_FEW_BLOCKS, idle, SEEN, "static", evidence)
+    if launch.waves is None or launch.waves >= FILLED or given.costs is None:
         return None
-    gain = case.costs.stake("few_warps")
+    gain = given.costs.stake("few_warps")
     held_by = counted(launch.sms, "compute unit holds", "compute units hold")
     words = f"{launch.blocks} blocks fill {percent(launch.waves)} of what {held_by}"
     held = f"{launch.resident_threads} threads on each, too few to hide the latency of their loads"
-    return finding(Kind.TOO_FEW_BLOCKS, Bound.OCCUPANCY, gain, READ, "static", [words, held], *remedies)
+    return finding(Kind.TOO_FEW_BLOCKS, gain, READ, "static", [words, held])
 
 
-def _half_grid(case: Case) -> list[str]:
-    share = case.half_share
+def _half_grid(given: RuleInput) -> list[str]:
+    share = given.half_share
     return [] if share is None else [f"half the grid takes {percent(share)} of the time"]
 
 
-def tail(case: Case) -> Finding | None:
+def tail(given: RuleInput) -> Finding | None:
     """The last blocks run while most multiprocessors have none.
 
     A unit that is shared serves a lone block faster: then a multiprocessor's turns count, one block each.
     What waits for its loads takes as long alone as in company: then whole waves count.
     """
-    launch, active = case.launch, case.counters.sm_active
+    launch, active = given.launch, given.counters.sm_active
     if launch is None or launch.waves is None or launch.sms < 1 or not launch.sms < launch.blocks < 10**9:
         return None
     turns = launch.blocks / launch.sms
     by_turns, by_waves = _unfilled(turns), _unfilled(launch.waves)
-    waiting = case.costs.waiting if case.costs is not None else 0.5
+    waiting = given.costs.waiting if given.costs is not None else 0.5
     lost = by_turns + (by_waves - by_turns) * waiting
     evidence = [f"{launch.blocks} blocks are {launch.waves:.2f} waves, {turns:.2f} for each compute unit"]
     confidence = READ
@@ -131,8 +130,7 @@ def tail(case: Case) -> Finding | None:
         lost, confidence = min(max(by_turns, by_waves), 1 - active), SEEN
     if lost < LOST_TO_TAIL:
         return None
-    remedies = (Remedy.PERSISTENT_GRID, Remedy.SPLIT_ROWS, Remedy.BLOCK_SIZE, Remedy.LESS_SHARED)
-    return finding(Kind.TAIL, Bound.TAIL, lost, confidence, source_of(active), evidence, *remedies)
+    return finding(Kind.TAIL, lost, confidence, source_of(active), evidence)
 
 
 def _unfilled(rounds: float) -> float:
@@ -140,34 +138,24 @@ def _unfilled(rounds: float) -> float:
     return 1 - rounds / math.ceil(rounds) if 1 < rounds < 1e9 else 0.0
 
 
-def idle_threads(case: Case) -> Finding | None:
-    launch = case.launch
+def idle_threads(given: RuleInput) -> Finding | None:
+    launch = given.launch
     if launch is None:
         return None
     if launch.idle_lanes >= IDLE_LANES:
         words = (
             f"{percent(launch.idle_lanes)} of the lanes have no thread: {launch.threads} threads in a block"
         )
-        remedies = (Remedy.BLOCK_SIZE, Remedy.ROWS_PER_BLOCK)
-        return finding(
-            Kind.IDLE_THREADS, Bound.OCCUPANCY, launch.idle_lanes, KNOWN, "static", [words], *remedies
-        )
+        return finding(Kind.IDLE_THREADS, launch.idle_lanes, KNOWN, "static", [words])
     if launch.surplus is not None and launch.surplus >= SURPLUS:
         words = f"{percent(launch.surplus)} of the threads have no element"
-        return finding(
-            Kind.IDLE_THREADS,
-            Bound.OCCUPANCY,
-            0.2 * launch.surplus,
-            READ,
-            "static",
-            [words],
-            Remedy.BLOCK_SIZE,
-        )  # they end at once: what they cost is their start
+        gain = 0.2 * launch.surplus  # they end at once: what they cost is their start
+        return finding(Kind.IDLE_THREADS, gain, READ, "static", [words], (Remedy.BLOCK_SIZE,))
     return None
 
 
-def low_occupancy(case: Case) -> Finding | None:
-    launch, counters = case.launch, case.counters
+def low_occupancy(given: RuleInput) -> Finding | None:
+    launch, counters = given.launch, given.counters
     if launch is None or launch.occupancy is None or launch.occupancy >= 100 * LOW_OCCUPANCY:
         return None
     limiters = launch.limited_by or ("what is not known",)
@@ -180,31 +168,31 @@ def low_occupancy(case: Case) -> Finding | None:
             f"{percent(counters.occupancy)} achieved, {percent(waiting)} of waiting is for memory"
         )
         gain = waiting * (1 - min(1.0, counters.occupancy / FILLED))
-        return finding(Kind.LOW_OCCUPANCY, Bound.OCCUPANCY, gain, READ, "counters", evidence, *remedies)
-    gain = case.costs.stake("few_warps") if case.costs is not None else 0.1
-    return finding(Kind.LOW_OCCUPANCY, Bound.OCCUPANCY, gain, 0.5, "static", evidence, *remedies)
+        return finding(Kind.LOW_OCCUPANCY, gain, READ, "counters", evidence, remedies)
+    gain = given.costs.stake("few_warps") if given.costs is not None else 0.1
+    return finding(Kind.LOW_OCCUPANCY, gain, 0.5, "static", evidence, remedies)
 
 
-def block_size(case: Case) -> Finding | None:
-    launch, swept = case.launch, [b for b in case.experiments.blocks if b.seconds > 0]
+def block_size(given: RuleInput) -> Finding | None:
+    launch, swept = given.launch, [b for b in given.experiments.blocks if b.seconds > 0]
     if launch is None or not swept:
         return None
     own = next((b for b in swept if b.threads == launch.threads), None)
-    now = own.seconds if own is not None else case.experiments.cold or case.profile.seconds
+    now = own.seconds if own is not None else given.experiments.cold or given.profile.seconds
     best = min(swept, key=lambda b: b.seconds)
     if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
         return None
     words = f"blocks of {best.threads} threads take {percent(best.seconds / now)} of the time"
     gain = 1 - best.seconds / now
-    return finding(Kind.BLOCK_SIZE, Bound.OCCUPANCY, gain, SEEN, "experiment", [words], Remedy.BLOCK_SIZE)
+    return finding(Kind.BLOCK_SIZE, gain, SEEN, "experiment", [words])
 
 
-def launch_cost(case: Case) -> Finding | None:
-    share, seconds = case.launch_share, case.profile.seconds
+def launch_cost(given: RuleInput) -> Finding | None:
+    share, seconds = given.launch_share, given.profile.seconds
     if share is None or seconds is None or share < LAUNCH_SHARE:
         return None
-    launches = case.profile.launches
+    launches = given.profile.launches
     whose = "an empty launch takes" if launches == 1 else f"{launches} empty launches take"
     words = f"{whose} {1e6 * share * seconds:.2f} µs of {1e6 * seconds:.2f} µs"
     confidence = KNOWN if share <= 1 else GUESSED
-    return finding(Kind.LAUNCH, Bound.LAUNCH, share, confidence, "timing", [words], Remedy.FEWER_LAUNCHES)
+    return finding(Kind.LAUNCH, share, confidence, "timing", [words])

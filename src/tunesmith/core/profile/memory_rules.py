@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, Case, finding, percent, source_of
+from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, RuleInput, finding, percent, source_of
 from tunesmith.core.profile.costs import SECTOR, bank_ways, ideal, is_global, sectors
 from tunesmith.core.profile.facts import Access
-from tunesmith.core.profile.findings import Bound, Finding, Kind
-from tunesmith.core.profile.remedies import Remedy
+from tunesmith.core.profile.findings import Finding, Kind
 
 HALF_A_SECTOR = SECTOR / 2  # bytes used of each sector
 NARROW = 2  # bytes: below the 4 of a register, and a warp asks for half a cache line or less
@@ -18,11 +17,10 @@ BUSY = 0.6  # of a peak: what is below it is not saturated
 WAITING = 0.4  # share of stalls
 
 
-def uncoalesced(case: Case) -> Finding | None:
-    remedies = (Remedy.COALESCE, Remedy.STAGE_IN_SHARED, Remedy.WIDE_ACCESS)
-    costs, counters = case.costs, case.counters
+def uncoalesced(given: RuleInput) -> Finding | None:
+    costs, counters = given.costs, given.counters
     far = [a for a in (costs.accesses if costs else ()) if is_global(a) and sectors(a) > 2 * ideal(a)]
-    read = [_far_words(a) for a in far] if case.strides_hold else []
+    read = [_far_words(a) for a in far] if given.strides_hold else []
     seen = [
         (words, asked, used)
         for words, asked, used in (
@@ -34,15 +32,13 @@ def uncoalesced(case: Case) -> Finding | None:
     if seen:
         evidence = [f"{w}: {s:.1f} sectors a request, {u:.0f} of {SECTOR} bytes used" for w, s, u in seen]
         gain = max(1 - used / SECTOR for _, _, used in seen)
-        return finding(
-            Kind.UNCOALESCED, Bound.PARTIAL_SECTORS, gain, SEEN, "counters", evidence + read, *remedies
-        )
+        return finding(Kind.UNCOALESCED, gain, SEEN, "counters", evidence + read)
     if costs is None or not read or counters.load_sectors is not None:
         return None
     gain = costs.stake("uncoalesced")
     if gain < STAKE:
         return None
-    return finding(Kind.UNCOALESCED, Bound.PARTIAL_SECTORS, gain, KNOWN, "static", read, *remedies)
+    return finding(Kind.UNCOALESCED, gain, KNOWN, "static", read)
 
 
 def _far_words(access: Access) -> str:
@@ -50,8 +46,8 @@ def _far_words(access: Access) -> str:
     return f"{access.direction}s of {access.width} bytes (×{access.count}), {apart} from thread to thread"
 
 
-def narrow_access(case: Case) -> Finding | None:
-    costs, counters = case.costs, case.counters
+def narrow_access(given: RuleInput) -> Finding | None:
+    costs, counters = given.costs, given.counters
     if costs is None:
         return None
     own = [a for a in costs.accesses if is_global(a) and a.pattern != "uniform"]
@@ -70,20 +66,16 @@ def narrow_access(case: Case) -> Finding | None:
         gain, confidence = max(gain, 0.8 - counters.dram), KNOWN
     if gain < STAKE:
         return None
-    remedies = (Remedy.WIDE_ACCESS, Remedy.ITEMS_IN_FLIGHT, Remedy.UNROLL)
-    return finding(
-        Kind.NARROW_ACCESS, Bound.LATENCY, gain, confidence, source_of(counters.dram), evidence, *remedies
-    )
+    return finding(Kind.NARROW_ACCESS, gain, confidence, source_of(counters.dram), evidence)
 
 
-def bank_conflicts(case: Case) -> Finding | None:
-    counters, costs = case.counters, case.costs
-    remedies = (Remedy.PAD_SHARED, Remedy.SHUFFLE_REDUCTION, Remedy.ROW_IN_REGISTERS)
+def bank_conflicts(given: RuleInput) -> Finding | None:
+    counters, costs = given.counters, given.costs
     waves, lost = counters.shared_wavefronts, counters.shared_conflicts
     bad = [a for a in (costs.accesses if costs else ()) if a.space == "shared" and bank_ways(a) > 1]
     read = [
         f"shared {a.direction}s of {a.width} bytes (×{a.count}), {a.stride} apart: {bank_ways(a)} in a bank"
-        for a in (bad if case.strides_hold else ())
+        for a in (bad if given.strides_hold else ())
     ]
     if waves is not None and lost is not None:
         share = lost / waves if waves > 0 else 0.0
@@ -94,18 +86,18 @@ def bank_conflicts(case: Case) -> Finding | None:
         if counters.shared_pipe is not None:
             evidence.insert(1, f"it is at {percent(counters.shared_pipe)} of its peak")
         gain = share * weight
-        return finding(Kind.BANK_CONFLICTS, Bound.BANK_CONFLICTS, gain, SEEN, "counters", evidence, *remedies)
+        return finding(Kind.BANK_CONFLICTS, gain, SEEN, "counters", evidence)
     if costs is None or not read or (gain := costs.stake("conflicts")) < STAKE:
         return None
-    confidence = case.busy_elsewhere(KNOWN)
-    return finding(Kind.BANK_CONFLICTS, Bound.BANK_CONFLICTS, gain, confidence, "static", read, *remedies)
+    confidence = given.busy_elsewhere(KNOWN)
+    return finding(Kind.BANK_CONFLICTS, gain, confidence, "static", read)
 
 
-def spills(case: Case) -> Finding | None:
+def spills(given: RuleInput) -> Finding | None:
     """Registers that do not fit, or arrays that are indexed at run time: both go through local memory."""
-    costs, resources = case.costs, case.profile.static.resources
+    costs, resources = given.costs, given.profile.static.resources
     local = costs.mix.local_load + costs.mix.local_store if costs is not None else 0
-    spilled, share = resources.spills or 0, case.counters.local_sectors
+    spilled, share = resources.spills or 0, given.counters.local_sectors
     if spilled <= 0 and local <= 0 and not share:
         return None
     is_array = resources.spills == 0 and bool(resources.private)
@@ -125,16 +117,11 @@ def spills(case: Case) -> Finding | None:
         gain, confidence = stake, KNOWN if local else GUESSED
     if gain < STAKE or (share is not None and share < LOCAL):
         return None
-    remedies = (
-        (Remedy.REGISTER_CAP, Remedy.LAUNCH_BOUNDS, Remedy.BLOCK_SIZE)
-        if kind is Kind.SPILLS
-        else (Remedy.UNROLL, Remedy.BAKE_SIZES)
-    )
-    return finding(kind, Bound.SPILLS, gain, confidence, source_of(share), evidence, *remedies)
+    return finding(kind, gain, confidence, source_of(share), evidence)
 
 
-def extra_traffic(case: Case) -> Finding | None:
-    counters, work = case.counters, case.profile.work
+def extra_traffic(given: RuleInput) -> Finding | None:
+    counters, work = given.counters, given.profile.work
     if counters.dram_read is None or counters.dram_written is None or work is None or work.bytes <= 0:
         return None
     moved = counters.dram_read + counters.dram_written
@@ -142,13 +129,12 @@ def extra_traffic(case: Case) -> Finding | None:
         return None
     evidence = [f"{moved / 1e6:.1f} MB moved, {work.bytes / 1e6:.1f} MB must be"]
     weight = 1.0 if counters.dram is None else min(1.0, counters.dram / BUSY)
-    remedies = (Remedy.ROW_IN_REGISTERS, Remedy.STAGE_IN_SHARED, Remedy.CACHE_HINTS)
     gain = (1 - work.bytes / moved) * weight
-    return finding(Kind.EXTRA_TRAFFIC, Bound.BANDWIDTH, gain, KNOWN, "counters", evidence, *remedies)
+    return finding(Kind.EXTRA_TRAFFIC, gain, KNOWN, "counters", evidence)
 
 
-def atomics(case: Case) -> Finding | None:
-    code = case.code
+def atomics(given: RuleInput) -> Finding | None:
+    code = given.code
     if code is None:
         return None
     same = [a for a in code.accesses if a.direction == "atomic" and a.pattern == "uniform" and a.hot]
@@ -156,17 +142,14 @@ def atomics(case: Case) -> Finding | None:
         return None
     count = sum(a.count for a in same)
     evidence = [f"{count} atomics whose address is the same for all threads of a warp"]
-    return finding(
-        Kind.ATOMICS, Bound.SERIALISATION, 0.4, GUESSED, "static", evidence, Remedy.AGGREGATE_ATOMICS
-    )
+    return finding(Kind.ATOMICS, 0.4, GUESSED, "static", evidence)
 
 
-def latency(case: Case) -> Finding | None:
+def latency(given: RuleInput) -> Finding | None:
     """A symptom: loads are waited for and nothing is saturated."""
-    counters, costs = case.counters, case.costs
-    remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.WIDE_ACCESS, Remedy.UNROLL, Remedy.BLOCK_SIZE)
+    counters, costs = given.counters, given.costs
     waiting = counters.stalled("memory")
-    flight = [f"a thread has {case.code.bytes_in_flight} bytes in flight"] if case.code is not None else []
+    flight = [f"a thread has {given.code.bytes_in_flight} bytes in flight"] if given.code is not None else []
     if counters.dram is not None and waiting is not None:
         busiest = max(counters.dram, counters.issue or 0.0, counters.l2 or 0.0, counters.l1 or 0.0)
         if busiest > BUSY or waiting < WAITING:
@@ -176,9 +159,7 @@ def latency(case: Case) -> Finding | None:
             evidence.append(
                 f"{counters.eligible_warps:.2f} warps of a scheduler are ready in the average cycle"
             )
-        return finding(
-            Kind.LATENCY, Bound.LATENCY, 1 - busiest, READ, "counters", evidence + flight, *remedies
-        )
+        return finding(Kind.LATENCY, 1 - busiest, READ, "counters", evidence + flight)
     if costs is None or (gain := costs.stake("flight")) < STAKE:
         return None
-    return finding(Kind.LATENCY, Bound.LATENCY, gain, 0.5, "static", flight, *remedies)
+    return finding(Kind.LATENCY, gain, 0.5, "static", flight)
