@@ -377,14 +377,14 @@ def survey(
     listener: Listener,
     talk: Talking,
 ) -> Survey:
-    from tunesmith.lab.builders import Surveyor
+    from tunesmith.lab.builders import BuildSurveyor
     from tunesmith.survey import Survey
 
     return Survey(
         problem=problem,
         templates=templates,
         settings=settings,
-        surveyor=Surveyor(problem, device, own_builders),
+        surveyor=BuildSurveyor(problem, device, own_builders),
         searcher=searcher("random"),
         talk=talk,
         journal=journal,

@@ -19,7 +19,7 @@ from tunesmith.lab.device_oracle import DeviceOracle
 from tunesmith.lab.kept_cases import KeptCases
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.references import References, draw_of
-from tunesmith.lab.runner import Run, Runner
+from tunesmith.lab.runner import CaseRun, Runner
 from tunesmith.lab.verdicts import Verdict
 
 SECONDS = 10.0
@@ -83,7 +83,7 @@ class Judges:
     def on_the_host(self) -> HostOracle:
         runner = self.runner()
 
-        def run(code: BuiltCode, case: Case, plan: Plan, deadline: float) -> Run | Verdict:
+        def run(code: BuiltCode, case: Case, plan: Plan, deadline: float) -> CaseRun | Verdict:
             return runner.run(code, plan, draw_of(self.problem, case), deadline)
 
         return HostOracle(

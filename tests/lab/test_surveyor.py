@@ -14,7 +14,7 @@ from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import Build
 from tunesmith.core.outcome import Status
 from tunesmith.core.space import Config
-from tunesmith.lab.builders import Builders, Surveyor
+from tunesmith.lab.builders import Builders, BuildSurveyor
 
 PROBLEM = scale_problem()
 TEMPLATE = parse_template(
@@ -39,10 +39,10 @@ LOG = Log()
 
 
 @pytest.fixture
-def surveyor() -> Iterator[Surveyor]:
+def surveyor() -> Iterator[BuildSurveyor]:
     device = replace(device_of("fake"), absent=True)
     pool = Builders(lambda: InProcessWorker("build", lambda: registry.backend("fake"), LOG), device, 2)  # type: ignore[arg-type]
-    yield Surveyor(PROBLEM, device, pool)
+    yield BuildSurveyor(PROBLEM, device, pool)
     pool.close()
 
 
@@ -50,7 +50,7 @@ def config(block: int, bad: int = 0) -> Config:
     return Config.of({"BLOCK": block, "BAD": bad})
 
 
-def test_in_order_and_nothing_but_builds(surveyor: Surveyor) -> None:
+def test_in_order_and_nothing_but_builds(surveyor: BuildSurveyor) -> None:
     asked = [None, config(64), config(32, 1), config(2048), config(32)]
     for one in asked:
         surveyor.submit(TEMPLATE, one)

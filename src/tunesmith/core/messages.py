@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.outcome import Status
@@ -166,26 +167,9 @@ class Refer:
     digests: bool = True  # of every input; else only of those that the user's function makes
 
 
-Request = (
-    ListDevices
-    | Build
-    | Load
-    | RunCase
-    | KeepCase
-    | CheckCase
-    | CheckCases
-    | TimeRuns
-    | TimeAll
-    | LaunchOnce
-    | Refer
-)
-REQUEST_TYPES: dict[str, type[Request]] = {
-    t.__name__: t
-    for t in (
-        *(ListDevices, Build, Load, RunCase),
-        *(KeepCase, CheckCase, CheckCases, TimeRuns, TimeAll, LaunchOnce, Refer),
-    )
-}
+OfDevice = RunCase | KeepCase | CheckCase | CheckCases | TimeRuns | TimeAll  # what needs loaded code
+Request = ListDevices | Build | Load | LaunchOnce | Refer | OfDevice
+REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
 
 # -- replies ----------------------------------------------------------------------------------------
@@ -275,6 +259,4 @@ class Failed:
 
 
 Reply = Devices | Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | Failed
-REPLY_TYPES: dict[str, type[Reply]] = {
-    t.__name__: t for t in (Devices, Built, Done, Ran, Judged, AllJudged, Timed, AllTimed, Expected, Failed)
-}
+REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

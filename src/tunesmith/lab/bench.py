@@ -8,18 +8,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tunesmith.core import backend
 from tunesmith.core import messages as m
-from tunesmith.core.backend import (
-    Backend,
-    BuildFailed,
-    Executable,
-    LaunchFailed,
-    Memory,
-    OutOfMemory,
-    Pointer,
-    Session,
-    Unsupported,
-)
+from tunesmith.core.backend import Backend, Executable, Memory, OutOfMemory, Pointer, Session
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.outcome import Status
@@ -29,16 +20,22 @@ from tunesmith.lab import guards, reference
 from tunesmith.lab.arenas import Arenas, needs_restoring
 from tunesmith.lab.guards import bind_calls, initial_payload
 from tunesmith.lab.kept_cases import KeptCases
-from tunesmith.lab.reference import UserCodeFailed
 from tunesmith.lab.timing import Stopwatch
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")
 MEMORY_ATTEMPTS = 6
+_FAILURES: dict[type[Exception], str] = {
+    backend.BuildFailed: "build",
+    OutOfMemory: "memory",
+    backend.LaunchFailed: "launch",
+    backend.Unsupported: "unsupported",
+    reference.UserCodeFailed: "user",
+}
 
 
 @dataclass(frozen=True)
-class _Guarded:
+class _GuardedBuffer:
     plan: BufferPlan
     memory: Memory
     layout: guards.GuardedLayout
@@ -52,8 +49,8 @@ class _Guarded:
 class Bench:
     """One backend, one open device, the executables loaded so far."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, own: Backend) -> None:
+        self._backend = own
         self._session: Session | None = None
         self._device: Device | None = None
         self._executables: dict[str, Executable] = {}
@@ -89,18 +86,11 @@ class Bench:
                     return m.Done(), ()
                 case m.Refer():
                     return reference.compute(request)
-        except BuildFailed as error:
-            return m.Failed("build", str(error)), ()
-        except OutOfMemory as error:
-            return m.Failed("memory", str(error)), ()
+        except tuple(_FAILURES) as error:
+            what = next(what for kind, what in _FAILURES.items() if isinstance(error, kind))
+            return m.Failed(what, str(error)), ()
         except MemoryError:
             return m.Failed("memory", "the host has no memory left for the inputs"), ()
-        except LaunchFailed as error:
-            return m.Failed("launch", str(error)), ()
-        except Unsupported as error:
-            return m.Failed("unsupported", str(error)), ()
-        except UserCodeFailed as error:
-            return m.Failed("user", str(error)), ()
 
     def _load(self, request: m.Load, binary: bytes) -> None:
         if self._session is None or self._device != request.device:
@@ -182,13 +172,13 @@ class Bench:
         assert session is not None and device is not None, "nothing has been loaded"
         plan = request.plan
         inputs = {name: array.tobytes() for name, array in reference.draw_inputs(plan, request.draw).items()}
-        buffers: list[_Guarded] = []
+        buffers: list[_GuardedBuffer] = []
         try:
             for number, item in enumerate(plan.buffers):
                 layout = guards.guarded(item.nbytes, max(item.align, device.limits.alignment))
                 memory = session.allocate(layout.total)
                 before, after = zones = guards.zones(layout, number)
-                buffers.append(_Guarded(item, memory, layout, zones))
+                buffers.append(_GuardedBuffer(item, memory, layout, zones))
                 session.write(memory, 0, before)
                 session.write(memory, layout.offset + layout.nbytes, after)
                 if item.name in inputs and item.nbytes:
@@ -211,21 +201,21 @@ class Bench:
         return m.Ran(reports, seconds), tuple(first[b.name] for b in plan.compared())
 
 
-def _prepare(session: Session, buffers: list[_Guarded], inputs: dict[str, bytes], pattern: bytes) -> None:
+def _prepare(
+    session: Session, buffers: list[_GuardedBuffer], inputs: dict[str, bytes], pattern: bytes
+) -> None:
     for b in buffers:
-        if not b.plan.nbytes or b.plan.role == "input":
-            continue
-        payload = inputs.get(b.plan.name)
-        if payload is None:
-            payload = initial_payload(b.plan, pattern)
-        session.write(b.memory, b.layout.offset, payload)
+        if b.plan.nbytes and b.plan.role != "input":
+            given = inputs.get(b.plan.name)
+            payload = initial_payload(b.plan, pattern) if given is None else given
+            session.write(b.memory, b.layout.offset, payload)
 
 
-def _payload(session: Session, b: _Guarded) -> bytes:
+def _payload(session: Session, b: _GuardedBuffer) -> bytes:
     return session.read(b.memory, b.layout.offset, b.layout.nbytes) if b.layout.nbytes else b""
 
 
-def _report(session: Session, b: _Guarded, known: dict[str, bytes]) -> m.BufferReport:
+def _report(session: Session, b: _GuardedBuffer, known: dict[str, bytes]) -> m.BufferReport:
     before = session.read(b.memory, 0, b.layout.offset)
     end = b.layout.offset + b.layout.nbytes
     after = session.read(b.memory, end, b.layout.total - end)

@@ -1,4 +1,4 @@
-"""Builds, in parallel and once each: a pool of workers that only compile."""
+"""Builds, in parallel and once each: a pool of workers that only compile, and what their builds tell."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tunesmith.core.device import Device, Resources
+from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.events import Surveyed, SurveyedBuild
 from tunesmith.core.messages import Build, Built, Failed, Unit
 from tunesmith.core.outcome import Result, Status
@@ -34,16 +35,8 @@ class BuiltCode:
     seconds: float
 
 
-def unit_of(variant: Variant, compiler: str = "") -> Unit:
-    return Unit(
-        variant.path,
-        variant.source,
-        variant.language,
-        variant.flags,
-        variant.entries,
-        headers=variant.headers,
-        compiler=compiler,
-    )
+def unit_of(v: Variant, compiler: str = "") -> Unit:
+    return Unit(v.path, v.source, v.language, v.flags, v.entries, v.headers, compiler)
 
 
 class Builders:
@@ -69,6 +62,15 @@ class Builders:
             if unit not in self._builds:
                 self._builds[unit] = self._threads.submit(self._build, unit)
             return self._builds[unit]
+
+    def build(self, variant: Variant, what: str, hint: str) -> BuiltCode:
+        """The code; an error where the compiler refuses it, which is then the user's to mend."""
+        code = self.start(variant).result()
+        if isinstance(code, BuiltCode):
+            return code
+        if code.detail.startswith(COMPILER_CRASHED):
+            raise TunesmithError(code.detail, hint="see what is missing with: tunesmith doctor")
+        raise BadInput(f"{what} does not compile:\n{code.detail}", where=variant.path, hint=hint)
 
     def warm(self) -> None:
         """Start every worker now, so that the first builds do not wait for them."""
@@ -125,14 +127,15 @@ class Builders:
             return worker
 
 
-class Surveyor:
-    """Answers come in the order of the questions, whichever build was faster."""
+@dataclass
+class BuildSurveyor:
+    """Builds configurations that do not run yet, and says what their builds tell, in the order in which they
+    were submitted, whichever build was faster."""
 
-    def __init__(self, problem: Problem, device: Device, builders: Builders) -> None:
-        self._problem = problem
-        self._device = device
-        self._builders = builders
-        self._queue: deque[tuple[Template | None, Config | None]] = deque()
+    _problem: Problem
+    _device: Device
+    _builders: Builders
+    _queue: deque[tuple[Template | None, Config | None]] = field(default_factory=deque)
 
     def submit(self, template: Template | None, config: Config | None) -> None:
         self._queue.append((template, config))

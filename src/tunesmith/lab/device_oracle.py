@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.digest import digest_of
@@ -22,31 +22,25 @@ from tunesmith.lab.references import References, Referred, draw_of
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
-KEPT_BYTES = 1 << 30  # of reference values, in our own memory, for when a worker has to be told again
+CACHED_BYTES = 1 << 30  # of reference values, in our own memory, for when a worker has to be told again
 
 
 @dataclass
-class _Known:
+class _Stored:
     seconds: float
     generation: int  # of the worker that has it
 
 
+@dataclass
 class DeviceOracle:
     """`original` plans and builds the original for a case."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        references: References,
-        runner: Runner,
-        original: Callable[[Case], tuple[BuiltCode, Plan]],
-    ) -> None:
-        self._problem = problem
-        self._references = references
-        self._runner = runner
-        self._original = original
-        self._known: dict[Case, _Known | Verdict] = {}
-        self._referred: OrderedDict[Case, Referred] = OrderedDict()
+    _problem: Problem
+    _references: References
+    _runner: Runner
+    _original: Callable[[Case], tuple[BuiltCode, Plan]]
+    _known: dict[Case, _Stored | Verdict] = field(default_factory=dict)
+    _referred: OrderedDict[Case, Referred] = field(default_factory=OrderedDict)
 
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
@@ -148,13 +142,13 @@ class DeviceOracle:
             if verdict.status is Status.WRONG:
                 self._known[case] = verdict
             return verdict
-        self._known[case] = _Known(judged.seconds, self._runner.generation)
+        self._known[case] = _Stored(judged.seconds, self._runner.generation)
         return judged.seconds
 
     def _refer(self, case: Case, plan: Plan) -> Referred:
         if case not in self._referred:
             self._referred[case] = self._references.ask(case, plan, digests=False)
-            while sum(r.nbytes for r in self._referred.values()) > KEPT_BYTES and len(self._referred) > 1:
+            while sum(r.nbytes for r in self._referred.values()) > CACHED_BYTES and len(self._referred) > 1:
                 self._referred.popitem(last=False)
         self._referred.move_to_end(case)
         return self._referred[case]

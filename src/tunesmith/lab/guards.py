@@ -1,4 +1,5 @@
-"""Guard zones and poison: how a buffer is laid out so that stray writes and missing ones show."""
+"""The memory of a launch: guard zones and poison, so that stray writes and missing ones show, what lies in it
+before a run, arguments bound to it, and outputs read from it."""
 
 from __future__ import annotations
 
@@ -98,12 +99,6 @@ def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
     return int(np.count_nonzero(view == np.resize(cycle, buffer.shape)))
 
 
-def unwritten_words(buffer: BufferPlan, count: int) -> str:
-    """Poison plus something is still that poison, so what adds to an output looks as if it never wrote it."""
-    never = f"{count} of {buffer.count} elements of {buffer.name} are never written"
-    return f"{never}, or computed from what was there before: is it inout?"
-
-
 def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
     """Whether the memory between strided elements changed; an output's was poisoned."""
     if buffer.extent == buffer.count:
@@ -118,19 +113,10 @@ def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer])
     bound.update({x.name: LocalBytes(x.nbytes) for x in plan.locals})
     bound.update({name: pointers[target] for name, target in plan.aliases})
     return [
-        Call(
-            executable,
-            x.entry,
-            x.grid,
-            x.block,
-            x.shared,
-            tuple(bound[name] for name in x.args),
-            x.cluster,
-            x.cooperative,
-            x.pdl,
-        )
+        Call(executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args), x.cluster,
+             x.cooperative, x.pdl)
         for x in plan.launches
-    ]
+    ]  # fmt: skip
 
 
 def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:

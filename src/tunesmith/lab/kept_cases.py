@@ -6,7 +6,6 @@ judged again on the host, whose words are the verdict.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,23 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core import messages as m
-from tunesmith.core.backend import (
-    Comparison,
-    Difference,
-    Executable,
-    Inspector,
-    Memory,
-    NumberRule,
-    Pointer,
-    Session,
-)
+from tunesmith.core.backend import Difference, Executable, Inspector, Memory, Pointer, Session
+from tunesmith.core.checks import compare
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS
-from tunesmith.core.checks.compare import (
-    ErrorStats,
-    error_stats,
-    judge,
-    judge_other_rows,
-)
+from tunesmith.core.checks.compare import ErrorStats
 from tunesmith.core.checks.draws import draw_block
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
@@ -40,63 +26,20 @@ from tunesmith.core.dtypes import element_type
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.lab import guards, reference
-from tunesmith.lab.guards import (
-    POISON_PERIOD,
-    as_array,
-    bind_calls,
-    count_poisoned,
-    gaps_damaged,
-    initial_payload,
-    unwritten_words,
-)
 from tunesmith.lab.references import CONTESTED_ROWS
-from tunesmith.lab.verdicts import RIGHT, Verdict
+from tunesmith.lab.verdicts import RIGHT, RunEvidence, Verdict, integrity
 
-NEIGHBOURS = NumberRule(0.0, 0.0, 1.0)  # at most one step apart
-DOUBT = 1e-9  # of a sum, relatively: what the order of its terms may change, and more
-
-
-def reference_rule(b: BufferPlan, original: ErrorStats | None) -> NumberRule | None:
-    """The host's rule for one element as numbers; None where only the host can tell."""
-    if b.compare == "codes":
-        return NumberRule(b.rtol, b.atol, 0.5, add_ulps=True)
-    if b.compare == "close":
-        return NumberRule(b.rtol, b.atol, 0.5, None if original is None else 2 * original.max_error)
-    return NumberRule(0.0, 0.0, 0.0) if element_type(b.type).kind != "float" else None
-
-
-def original_rule(b: BufferPlan) -> NumberRule:
-    """The same for floats that are close to the original's."""
-    return NumberRule(b.rtol, b.atol, 2.0)
-
-
-def rms_holds(found: Comparison, original: ErrorStats | None) -> bool:
-    """Whether the error on the whole is surely no worse than the host allows."""
-    if original is None:
-        return True
-    limit = 1.25 * original.rms_error + 0.25 * rms(found.squared_ulp, found.count)
-    # The host adds up in another order: where that may decide, it shall.
-    return rms(found.squared_error, found.count) <= (1 - DOUBT) * limit
-
-
-def is_comparable(b: BufferPlan, spec: m.ExpectedArray) -> bool:
-    """Dense numbers of a kind the device knows, and integers only where integers are expected."""
-    exact = b.compare == "exact"
-    return b.in_c_order and element_type(b.type).packed == 1 and exact == (spec.dtype != "float64")
-
-
-def rms(squared: float, count: int) -> float:
-    return math.sqrt(squared / count) if count else 0.0
-
-
+MEMORY_SHARE = 0.25
 PHASE = 64  # copies keep an array's place within so many bytes, so that whole vectors can be compared
 
 
+@dataclass
 class KeptMemory:
-    def __init__(self, session: Session, device: Device) -> None:
-        self._session = session
-        self._device = device
-        self._arenas: dict[str, Memory] = {}
+    """Where a case's arrays lie on the device: memory that cases use in turn, and copies of their own."""
+
+    _session: Session
+    _device: Device
+    _arenas: dict[str, Memory] = field(default_factory=dict)
 
     def give_back(self) -> bool:
         """Release what cases use in turn, and whether there was any."""
@@ -123,6 +66,12 @@ class KeptMemory:
         layout = self.layout(b)
         return Pointer(self.arena(f"work {b.name}", layout.total), layout.offset, layout.nbytes)
 
+    def zones(self, b: BufferPlan) -> tuple[Pointer, Pointer]:
+        """Around that memory."""
+        layout, memory = self.layout(b), self.work(b).memory
+        end = layout.offset + layout.nbytes
+        return Pointer(memory, 0, layout.offset), Pointer(memory, end, layout.total - end)
+
     def first(self, b: BufferPlan) -> Pointer:
         """Where the first run's output waits for the second."""
         phase = self.layout(b).offset % PHASE
@@ -134,9 +83,6 @@ class KeptMemory:
 
     def read(self, pointer: Pointer) -> bytes:
         return self._session.read(pointer.memory, pointer.offset, pointer.nbytes)
-
-
-MEMORY_SHARE = 0.25
 
 
 @dataclass
@@ -255,15 +201,13 @@ class KeptCases:
     def _run_twice(self, kept: _Kept, plan: Plan, executable: Executable) -> float:
         pointers: dict[str, Pointer] = {}
         for number, b in enumerate(plan.buffers):
-            layout, work = self._memory.layout(b), self._memory.work(b)
-            end = layout.offset + layout.nbytes
-            pattern = guards.zone_pattern(number)
-            self._inspector.fill(Pointer(work.memory, 0, layout.offset), pattern)
-            self._inspector.fill(Pointer(work.memory, end, layout.total - end), pattern)
+            work = self._memory.work(b)
+            for zone in self._memory.zones(b):
+                self._inspector.fill(zone, guards.zone_pattern(number))
             if b.role == "input":
                 self._session.copy(work, kept.pristine[b.name])
             pointers[b.name] = Pointer(work.memory, work.offset, max(work.nbytes, 1))
-        calls = bind_calls(plan, executable, pointers)
+        calls = guards.bind_calls(plan, executable, pointers)
         self._prepare(kept, plan, guards.PATTERN)
         before = time.perf_counter()
         self._session.run(calls)
@@ -285,7 +229,7 @@ class KeptCases:
             elif b.role != "input" and b.init is None and b.extent == b.count:
                 self._inspector.fill(work, pattern)
             elif b.role != "input" and b.nbytes:
-                self._session.write(work.memory, work.offset, initial_payload(b, pattern))
+                self._session.write(work.memory, work.offset, guards.initial_payload(b, pattern))
 
     # -- judging ------------------------------------------------------------------------------------
 
@@ -307,59 +251,43 @@ class KeptCases:
         return RIGHT, seconds, False
 
     def _integrity(self, kept: _Kept, plan: Plan) -> tuple[Verdict, bool]:
-        """Everything but the values, and whether memory outside the arrays was hit."""
-        for number, b in enumerate(plan.buffers):
-            damage = self._damage(b, number)
-            if damage:
-                return Verdict(Status.WRONG, f"it writes outside {b.name}: {damage}"), True
-        for b in plan.buffers:
-            if (
-                b.role == "input"
-                and self._inspector.differing(self._memory.work(b), kept.pristine[b.name]).count
-            ):
-                return Verdict(Status.WRONG, f"it changes the input {b.name}"), False
-        for b in plan.compared():
-            first = self._memory.first(b)
-            if b.extent != b.count and self._gaps_hit(kept, b):
-                return Verdict(Status.WRONG, f"it writes between the rows of {b.name}"), False
-            different = self._inspector.differing(self._memory.work(b), first)
-            if not different.count:
-                continue
-            deterministic = kept.request.deterministic
-            # A byte may equal its poison by chance: where runs may differ, its value is judged and no more.
-            by_chance = b.itemsize == 1 and not deterministic
-            unwritten = 0 if by_chance else self._poisoned(b, first, different)
-            if unwritten:
-                return Verdict(Status.WRONG, unwritten_words(b, unwritten)), False
-            if deterministic:
-                words = f"two runs on the same inputs give different {b.name}"
-                return Verdict(Status.UNSTABLE, words), False
-        return RIGHT, False
+        def differing(b: BufferPlan) -> Difference:
+            return self._inspector.differing(self._memory.work(b), self._memory.first(b))
+
+        def input_changed(b: BufferPlan) -> bool:
+            return bool(self._inspector.differing(self._memory.work(b), kept.pristine[b.name]).count)
+
+        evidence = RunEvidence(
+            self._damage,
+            input_changed,
+            lambda b: b.extent != b.count and self._gaps_hit(kept, b),
+            lambda b: bool(differing(b).count),
+            lambda b: self._poisoned(b, self._memory.first(b), differing(b)),
+        )
+        return integrity(plan, kept.request.deterministic, evidence)
 
     def _poisoned(self, b: BufferPlan, first: Pointer, different: Difference) -> int:
         """Elements never written differ between the runs, which were poisoned differently."""
         if not b.in_c_order or b.packed > 1:
-            return count_poisoned(b, self._memory.read(first))
-        start = different.first - different.first % POISON_PERIOD
-        end = min(b.nbytes, different.last + POISON_PERIOD - different.last % POISON_PERIOD)
+            return guards.count_poisoned(b, self._memory.read(first))
+        start = different.first - different.first % guards.POISON_PERIOD
+        end = min(b.nbytes, different.last + guards.POISON_PERIOD - different.last % guards.POISON_PERIOD)
         count = (end - start) // b.itemsize
         part = replace(b, shape=(count,), strides=(1,), extent=count)
-        return count_poisoned(part, self._memory.read(first.part(start, end - start)))
+        return guards.count_poisoned(part, self._memory.read(first.part(start, end - start)))
 
     def _damage(self, b: BufferPlan, number: int) -> str:
-        layout, work = self._memory.layout(b), self._memory.work(b)
-        end = layout.offset + layout.nbytes
+        before, after = self._memory.zones(b)
         pattern = guards.zone_pattern(number)
-        zones = (Pointer(work.memory, 0, layout.offset), Pointer(work.memory, end, layout.total - end))
-        if not any(self._inspector.unlike(zone, pattern).count for zone in zones):
+        if not any(self._inspector.unlike(zone, pattern).count for zone in (before, after)):
             return ""
-        now = (self._memory.read(zones[0]), self._memory.read(zones[1]))
-        return guards.damage(now, guards.zones(layout, number), b.itemsize) or "the guard zone changed"
+        now, clean = (self._memory.read(before), self._memory.read(after)), self._memory.layout(b)
+        return guards.damage(now, guards.zones(clean, number), b.itemsize) or "the guard zone changed"
 
     def _gaps_hit(self, kept: _Kept, b: BufferPlan) -> bool:
         place = kept.pristine.get(b.name)
         before = guards.gaps_digest(b, self._memory.read(place)) if place is not None else None
-        return gaps_damaged(b, self._memory.read(self._memory.first(b)), before)
+        return guards.gaps_damaged(b, self._memory.read(self._memory.first(b)), before)
 
     def _compare(self, kept: _Kept, b: BufferPlan, comparable: bool) -> tuple[str | None, tuple[int, ...]]:
         """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
@@ -373,22 +301,22 @@ class KeptCases:
 
     def _against_reference(self, kept: _Kept, b: BufferPlan, original: ErrorStats | None) -> str | None:
         spec, place = kept.expected[b.name]
-        rule = reference_rule(b, original)
-        if rule is not None and is_comparable(b, spec):
+        rule = compare.reference_rule(b, original)
+        if rule is not None and compare.is_comparable(b, spec.dtype):
             got = self._rows(kept, b)
             found = self._inspector.compare(got, b.type, place, spec.dtype, rule)
-            if not found.wrong and rms_holds(found, original):
+            if not found.wrong and compare.rms_holds(found, original):
                 return None
-        return judge(b, *self._on_host(kept, b), original)
+        return compare.judge(b, *self._on_host(kept, b), original)
 
     def _errors(self, kept: _Kept, b: BufferPlan) -> ErrorStats:
         spec, place = kept.expected[b.name]
-        rule = reference_rule(b, None)
-        if rule is not None and is_comparable(b, spec):
+        rule = compare.reference_rule(b, None)
+        if rule is not None and compare.is_comparable(b, spec.dtype):
             found = self._inspector.compare(self._rows(kept, b), b.type, place, spec.dtype, rule)
             if not found.wrong:
-                return ErrorStats(found.max_error, rms(found.squared_error, found.count))
-        return error_stats(*self._on_host(kept, b), b)
+                return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
+        return compare.error_stats(*self._on_host(kept, b), b)
 
     def _against_original(self, kept: _Kept, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
         first, place = self._memory.first(b), kept.original[b.name]
@@ -402,8 +330,11 @@ class KeptCases:
                 self._session.copy(first.part(row * size, size), place.part(row * size, size))
             if self._is_like(b, first, place):
                 return None, ()
-        got, other = as_array(b, self._memory.read(first)), as_array(b, self._memory.read(place))
-        return judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
+        got, other = (
+            guards.as_array(b, self._memory.read(first)),
+            guards.as_array(b, self._memory.read(place)),
+        )
+        return compare.judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
 
     def _is_like(self, b: BufferPlan, first: Pointer, place: Pointer) -> bool:
         """Surely within the rule; where this is not sure the host looks at every element."""
@@ -417,10 +348,10 @@ class KeptCases:
             # Neighbours, seen from either: across a power of two the step below is the smaller one.
             few = different <= max(1, b.count // 100)
             pairs = ((first, place), (place, first)) if few else ()
-            found = [self._inspector.compare(g, b.type, e, b.type, NEIGHBOURS) for g, e in pairs]
+            found = [self._inspector.compare(g, b.type, e, b.type, compare.NEIGHBOURS) for g, e in pairs]
             return few and not any(comparison.wrong for comparison in found)
         if b.compare == "close" and element.kind == "float":
-            return not self._inspector.compare(first, b.type, place, b.type, original_rule(b)).wrong
+            return not self._inspector.compare(first, b.type, place, b.type, compare.original_rule(b)).wrong
         return False
 
     def _rows(self, kept: _Kept, b: BufferPlan) -> Pointer:
@@ -436,7 +367,7 @@ class KeptCases:
 
     def _on_host(self, kept: _Kept, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
         spec, place = kept.expected[b.name]
-        got = as_array(b, self._memory.read(self._memory.first(b)))
+        got = guards.as_array(b, self._memory.read(self._memory.first(b)))
         if kept.request.rows and b.name in kept.request.sampled:
             got = got[list(kept.request.rows)]
         return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)

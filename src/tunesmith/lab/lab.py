@@ -22,7 +22,7 @@ from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template, ToBuild, Variant, builds_of, original
 from tunesmith.lab import policies
-from tunesmith.lab.builders import Builders, BuiltCode, Surveyor
+from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.device_oracle import DeviceOracle
 from tunesmith.lab.measuring import Measuring, Original, Ready, original_failed
 from tunesmith.lab.onlooker import Onlooker
@@ -84,7 +84,7 @@ class LocalLab:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
         self._evaluations: deque[Future[Outcome]] = deque()
         self._built: set[int] = set()  # trials that were built while nothing was timed, on a CPU
-        self._surveyor = Surveyor(problem, device, self._builders)
+        self._surveyor = BuildSurveyor(problem, device, self._builders)
         self._prepared: dict[Trial, tuple[ToBuild, ...]] = {}
         self._judged: dict[tuple[str, str, str], Verdict] = {}
         for outcome in known:
@@ -158,14 +158,7 @@ class LocalLab:
         self.check()
         code, results = self._measuring.baseline(self._progress)
         trial = Trial(-1, None, tuple(w.name for w in self._problem.workloads), "long", "sentinel")
-        outcome = Outcome(
-            trial,
-            tuple(results),
-            original(self._problem).digest,
-            code.code_digest,
-            code.resources,
-            time.perf_counter() - started,
-        )
+        outcome = _outcome(trial, original(self._problem).digest, code, results, started)
         self._measuring.remember(outcome)
         return Baseline(outcome, "reference" if self._problem.accuracy.reference else "original")
 
@@ -244,7 +237,7 @@ class LocalLab:
                 ready = Ready(workload, code, plan)
                 results.append(self._measuring.against_original(ready, self._policies.verify))
         built = code if isinstance(code, BuiltCode) else None
-        return Verified(self._outcome(trial, prepared, built, results, started), count)
+        return Verified(_outcome(trial, _digest(prepared), built, results, started), count)
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for
@@ -281,7 +274,7 @@ class LocalLab:
             results += self._evaluate_variant(trial, item, code)
         order = {name: i for i, name in enumerate(trial.workloads)}
         results.sort(key=lambda r: order[r.workload])
-        outcome = self._outcome(trial, prepared, built, results, started)
+        outcome = _outcome(trial, _digest(prepared), built, results, started)
         return replace(outcome, busy=self._runner.busy - busy)
 
     def _evaluate_variant(self, trial: Trial, item: ToBuild, code: BuiltCode) -> list[Result]:
@@ -364,19 +357,14 @@ class LocalLab:
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | Refused:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
 
-    def _outcome(
-        self,
-        trial: Trial,
-        prepared: tuple[ToBuild, ...],
-        code: BuiltCode | None,
-        results: list[Result],
-        started: float,
-    ) -> Outcome:
-        return Outcome(
-            trial,
-            tuple(results),
-            prepared[0].variant.digest if prepared else "",
-            code.code_digest if code else "",
-            code.resources if code else None,
-            time.perf_counter() - started,
-        )
+
+def _outcome(
+    trial: Trial, source_digest: str, code: BuiltCode | None, results: Sequence[Result], started: float
+) -> Outcome:
+    digest, resources = (code.code_digest, code.resources) if code else ("", None)
+    seconds = time.perf_counter() - started
+    return Outcome(trial, tuple(results), source_digest, digest, resources, seconds)
+
+
+def _digest(prepared: Sequence[ToBuild]) -> str:
+    return prepared[0].variant.digest if prepared else ""

@@ -17,9 +17,9 @@ from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.template import original
 from tunesmith.lab import policies
-from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.references import draw_of
-from tunesmith.lab.runner import Race, Run, Runner
+from tunesmith.lab.runner import CaseRun, Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
 # What they are: `core/checks/draws`.
@@ -29,39 +29,32 @@ WIDE = (
 )
 
 
+@dataclass
 class Original:
-    def __init__(self, problem: Problem, device: Device, builders: Builders, runner: Runner) -> None:
-        self._problem = problem
-        self._device = device
-        self._builders = builders
-        self._runner = runner
+    """The original kernel in the lab: built, planned and run as it is."""
 
-    def build(self, sizes: dict[str, int]) -> BuiltCode:
-        code = self._builders.start(original(self._problem, sizes)).result()
-        if isinstance(code, Verdict):
-            if code.detail.startswith(COMPILER_CRASHED):
-                raise TunesmithError(code.detail, hint="see what is missing with: tunesmith doctor")
-            raise BadInput(
-                f"the kernel does not compile:\n{code.detail}",
-                where=self._problem.kernel.path,
-                hint="mend the source, or the entry, flags and defines in problem.toml",
-            )
-        return code
+    _problem: Problem
+    _device: Device
+    _builders: Builders
+    _runner: Runner
+
+    def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | Refused]:
+        variant = original(self._problem, sizes)
+        hint = "mend the source, or the entry, flags and defines in problem.toml"
+        code = self._builders.build(variant, "the kernel", hint)
+        return code, plan_launch(self._problem, variant, sizes, self._device, code.resources)
 
     def plan(self, case: Case) -> tuple[BuiltCode, Plan]:
-        sizes = dict(case.sizes)
-        code = self.build(sizes)
-        variant = original(self._problem, sizes)
-        plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+        code, plan = self.planned(dict(case.sizes))
         if isinstance(plan, Refused):
             raise BadInput(
-                f"the kernel cannot be launched at {show_sizes(sizes)}: {plan.reason}",
+                f"the kernel cannot be launched at {show_sizes(dict(case.sizes))}: {plan.reason}",
                 hint="narrow the contract in problem.toml to what the kernel can do on this device",
             )
         return code, plan
 
-    def run(self, case: Case, plan: Plan) -> Run | Verdict:
-        code = self.build(dict(case.sizes))
+    def run(self, case: Case, plan: Plan) -> CaseRun | Verdict:
+        code, _ = self.planned(dict(case.sizes))
         deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan)
         run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
         if isinstance(run, Verdict) and run.status is Status.CRASHED:
@@ -103,23 +96,17 @@ class Ready:
     plan: Plan
 
 
+@dataclass
 class Measuring:
-    def __init__(
-        self,
-        problem: Problem,
-        device: Device,
-        runner: Runner,
-        original: Original,
-        seed: int,
-        cache: ResultCache | None,
-    ) -> None:
-        self._problem = problem
-        self._device = device
-        self._runner = runner
-        self._original = original
-        self._seed = seed
-        self._cache = cache
-        self._policies = policies.policies_of(device)
+    _problem: Problem
+    _device: Device
+    _runner: Runner
+    _original: Original
+    _seed: int
+    _cache: ResultCache | None
+
+    def __post_init__(self) -> None:
+        self._policies = policies.policies_of(self._device)
         self._original_seconds: dict[str, float] = {}
         self._best: dict[str, float] = {}  # seconds by workload, of all candidates timed by themselves
         self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
@@ -230,10 +217,7 @@ class Measuring:
         return 2 * self._took.get(workload.name, policies.INPUT_SECONDS / 2)
 
     def _own(self, workload: Workload) -> Ready | Refused:
-        sizes = workload.as_dict()
-        code = self._original.build(sizes)
-        variant = original(self._problem, sizes)
-        plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+        code, plan = self._original.planned(workload.as_dict())
         return plan if isinstance(plan, Refused) else Ready(workload, code, plan)
 
     def _race(self, items: Sequence[Ready], policy: TimingPolicy) -> Race:

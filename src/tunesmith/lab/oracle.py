@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.problem import Problem
 from tunesmith.lab import guards
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.guards import as_array, count_poisoned, gaps_damaged, unwritten_words
 from tunesmith.lab.references import CONTESTED_ROWS, References
-from tunesmith.lab.runner import Run
-from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
+from tunesmith.lab.runner import CaseRun
+from tunesmith.lab.verdicts import RIGHT, Examined, RunEvidence, Verdict, integrity
 
-KEPT_BYTES = 1 << 29
+CACHED_BYTES = 1 << 29
 
 Array = NDArray[Any]
 
@@ -44,26 +43,18 @@ class Expectation:
         return sum(a.nbytes for a in (*self.arrays.values(), *self.original.values()))
 
 
+@dataclass
 class HostOracle:
     """Judges in our process. The callables plan and run the original on a case, so that its own error can be
     measured, and run a candidate."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        alignment: int,
-        references: References,
-        plan_original: Callable[[Case], Plan],
-        run_original: Callable[[Case, Plan], Run | Verdict],
-        run: Callable[[BuiltCode, Case, Plan, float], Run | Verdict],
-    ) -> None:
-        self._problem = problem
-        self._alignment = alignment
-        self._references = references
-        self._plan_original = plan_original
-        self._run_original = run_original
-        self._run = run
-        self._known: OrderedDict[Case, Expectation | Verdict] = OrderedDict()
+    _problem: Problem
+    _alignment: int
+    _references: References
+    _plan_original: Callable[[Case], Plan]
+    _run_original: Callable[[Case, Plan], CaseRun | Verdict]
+    _run: Callable[[BuiltCode, Case, Plan, float], CaseRun | Verdict]
+    _known: OrderedDict[Case, Expectation | Verdict] = field(default_factory=OrderedDict)
 
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
@@ -85,14 +76,12 @@ class HostOracle:
             if isinstance(established, Verdict) and established.status is not Status.WRONG:
                 return established  # a crash or a hang may have been another kernel's doing: ask again
             self._known[case] = established
-            kept = [e.nbytes for e in self._known.values() if isinstance(e, Expectation)]
-            while sum(kept) > KEPT_BYTES and len(self._known) > 1:
+            while len(self._known) > 1 and _bytes(self._known.values()) > CACHED_BYTES:
                 self._known.popitem(last=False)
-                kept = [e.nbytes for e in self._known.values() if isinstance(e, Expectation)]
         self._known.move_to_end(case)
         return self._known[case]
 
-    def judge(self, case: Case, plan: Plan, run: Run) -> Verdict:
+    def judge(self, case: Case, plan: Plan, run: CaseRun) -> Verdict:
         expected = self.expectation(case)
         if isinstance(expected, Verdict):
             return expected
@@ -101,7 +90,7 @@ class HostOracle:
             return Verdict(verdict.status, f"{case.where}: {verdict.detail}")
         for buffer, data in zip(plan.compared(), run.outputs, strict=True):
             comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
-            got = as_array(buffer, data)
+            got = guards.as_array(buffer, data)
             reason = self._against_reference(buffer, got, expected, comparable)
             if reason:
                 return Verdict(Status.WRONG, f"{case.where}: {reason}")
@@ -135,7 +124,7 @@ class HostOracle:
         given = {r.name: r.payload_digest for r in run.report.buffers}
         read = [b.name for b in plan.buffers if b.role == "input"]
         self._references.refuse_varying(inputs, {name: given.get(name, "") for name in read})
-        outputs = {b.name: as_array(b, d) for b, d in zip(plan.compared(), run.outputs, strict=True)}
+        outputs = {b.name: guards.as_array(b, d) for b, d in zip(plan.compared(), run.outputs, strict=True)}
         bare = Expectation(inputs, gaps, {}, rows, sampled, {}, {}, run.report.seconds)
         verdict = self._integrity(plan, run, bare)
         if not verdict.ok:
@@ -152,38 +141,29 @@ class HostOracle:
         keep = {name: array for name, array in outputs.items() if name in sampled or name not in arrays}
         return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
 
-    def _integrity(self, plan: Plan, run: Run, expected: Expectation) -> Verdict:
-        """Everything but the values: guards, inputs, elements never written, two runs alike."""
+    def _integrity(self, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
         reports = {r.name: r for r in run.report.buffers}
         outputs = dict(zip((b.name for b in plan.compared()), run.outputs, strict=True))
-        for number, buffer in enumerate(plan.buffers):
-            report = reports.get(buffer.name)
-            if report is None:
-                return Verdict(Status.CRASHED, f"the worker said nothing about {buffer.name}")
-            layout = guards.guarded(buffer.nbytes, max(buffer.align, self._alignment))
-            if report.guard_digest != digest_of(*guards.zones(layout, number)):
-                damage = report.damage or "the guard zone changed"
-                return Verdict(Status.WRONG, f"it writes outside {buffer.name}: {damage}")
-        for buffer in plan.buffers:
-            report = reports[buffer.name]
-            if buffer.role == "input" and report.second_digest != expected.inputs.get(buffer.name):
-                return Verdict(Status.WRONG, f"it changes the input {buffer.name}")
-        for buffer in plan.compared():
-            data = outputs[buffer.name]
-            if len(data) != buffer.nbytes or reports[buffer.name].payload_digest != digest_of(data):
-                return Verdict(Status.CRASHED, f"the worker garbled {buffer.name}")
-            if gaps_damaged(buffer, data, expected.gaps.get(buffer.name)):
-                return Verdict(Status.WRONG, f"it writes between the rows of {buffer.name}")
-            if reports[buffer.name].second_digest == reports[buffer.name].payload_digest:
-                continue
-            # A byte may equal its poison by chance: where runs may differ, its value is judged and no more.
-            by_chance = buffer.itemsize == 1 and not self._problem.accuracy.deterministic
-            unwritten = 0 if by_chance else count_poisoned(buffer, data)
-            if unwritten:
-                return Verdict(Status.WRONG, unwritten_words(buffer, unwritten))
-            if self._problem.accuracy.deterministic:
-                return Verdict(Status.UNSTABLE, f"two runs on the same inputs give different {buffer.name}")
-        return RIGHT
+        for b in plan.buffers:
+            if b.name not in reports:
+                return Verdict(Status.CRASHED, f"the worker said nothing about {b.name}")
+            data, promised = outputs.get(b.name), (b.nbytes, reports[b.name].payload_digest)
+            if data is not None and (len(data), digest_of(data)) != promised:
+                return Verdict(Status.CRASHED, f"the worker garbled {b.name}")
+
+        def damage(b: BufferPlan, number: int) -> str:
+            layout = guards.guarded(b.nbytes, max(b.align, self._alignment))
+            intact = reports[b.name].guard_digest == digest_of(*guards.zones(layout, number))
+            return "" if intact else reports[b.name].damage or "the guard zone changed"
+
+        evidence = RunEvidence(
+            damage,
+            lambda b: reports[b.name].second_digest != expected.inputs.get(b.name),
+            lambda b: guards.gaps_damaged(b, outputs[b.name], expected.gaps.get(b.name)),
+            lambda b: reports[b.name].second_digest != reports[b.name].payload_digest,
+            lambda b: guards.count_poisoned(b, outputs[b.name]),
+        )
+        return integrity(plan, self._problem.accuracy.deterministic, evidence)[0]
 
     def _against_reference(
         self, buffer: BufferPlan, got: Array, expected: Expectation, comparable: bool
@@ -207,3 +187,7 @@ class HostOracle:
         return (
             array[expected.rows] if buffer.name in expected.sampled and expected.rows is not None else array
         )
+
+
+def _bytes(known: Iterable[Expectation | Verdict]) -> int:
+    return sum(each.nbytes for each in known if isinstance(each, Expectation))

@@ -8,34 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
-from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.messages import Draw
 from tunesmith.core.plan import Geometry, Plan, Refused, plan_launch
 from tunesmith.core.problem import Problem, Workload
+from tunesmith.core.profile import facts as f
 from tunesmith.core.profile.counting import Counted, Counting, NoCounting, ToCount
-from tunesmith.core.profile.facts import (
-    BlockTime,
-    Ceilings,
-    Experiments,
-    Instructions,
-    LaunchFacts,
-    LaunchPart,
-    Operations,
-    Profile,
-    StaticFacts,
-    Work,
-)
+from tunesmith.core.profile.facts import Experiments, Instructions, LaunchFacts, LaunchPart, Profile
 from tunesmith.core.profile.launch_rules import launch_facts
 from tunesmith.core.profile.roofline import work_of
 from tunesmith.core.space import Config
 from tunesmith.core.stats import median
 from tunesmith.core.template import Template, Variant, original
 from tunesmith.lab import policies
-from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
@@ -84,47 +73,35 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class _Built:
+class _Prepared:
     profile: Profile
     code: BuiltCode
     plan: Plan
 
 
+@dataclass
 class Profiler:
     """`runner` None: the device is not here, and only what a build tells is known."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        device: Device,
-        builders: Builders,
-        runner: Runner | None,
-        counting: Counting,
-        instructions: ReadInstructions,
-        *,
-        ceilings: Ceilings,
-        seed: int = 0,
-        progress: Callable[[str], None] = lambda _text: None,
-    ) -> None:
-        self._problem = problem
-        self._device = device
-        self._builders = builders
-        self._runner = runner
-        self._counting = counting
-        self._instructions = instructions
-        self._ceilings = ceilings
-        self._seed = seed
-        self._progress = progress
-        self._policy = policies.policies_of(device).baseline
+    _problem: Problem
+    _device: Device
+    _builders: Builders
+    _runner: Runner | None
+    _counting: Counting
+    _instructions: ReadInstructions
+    _: KW_ONLY
+    ceilings: f.Ceilings
+    seed: int = 0
+    progress: Callable[[str], None] = lambda _text: None
 
     def known(self, subject: Subject, workload: Workload, seconds: float) -> Looked:
         """Without timing anything: it is known how long it takes. Counters are taken where there are any."""
         found = self._built(subject, workload)
         if isinstance(found, Looked):
             return found
-        timed = replace(found.profile, seconds=seconds)
         counted = self._count(found.profile, found.code, found.plan, workload)
-        return Looked(replace(timed, counters=counted.counters, no_counters=counted.why_not))
+        profile = replace(found.profile, seconds=seconds, counters=counted.counters)
+        return Looked(replace(profile, no_counters=counted.why_not))
 
     def profile(self, subject: Subject, workload: Workload) -> Looked:
         found = self._built(subject, workload)
@@ -134,23 +111,21 @@ class Profiler:
             return Looked(replace(found.profile, no_counters="the device is not here"))
         return self._measure(found.profile, subject, workload, found.code, found.plan)
 
-    def _built(self, subject: Subject, workload: Workload) -> _Built | Looked:
+    def _built(self, subject: Subject, workload: Workload) -> _Prepared | Looked:
         """What its build and its launch tell; `Looked` where it cannot run."""
-        where = f"{subject.name} at {workload.name}"
-        self._progress(f"building {where}")
-        warm = workload.cache == "warm"
-        sizes = workload.as_dict()
+        self.progress(f"building {subject.name} at {workload.name}")
         found = Profile(
             kernel=subject.name,
             workload=workload.name,
-            warm=warm,
+            warm=workload.cache == "warm",
             limits=self._device.limits,
             work=necessary_work(self._problem, workload),
-            ceilings=self._ceilings,
+            ceilings=self.ceilings,
         )
         variant = subject.variant(self._problem, workload)
-        code = self._build(variant)
-        plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+        what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
+        code = self._builders.build(variant, what, "mend the source, or choose another configuration")
+        plan = self._plan(variant, workload, code)
         if isinstance(plan, Refused):
             return Looked(replace(found, cannot_run=plan.reason))
         parts = tuple(
@@ -160,24 +135,24 @@ class Profiler:
         main = parts[main_place(plan.launches)]
         several = parts if len(parts) > 1 else ()
         found = replace(found, static=main.static, launch=main.launch, parts=several)
-        return _Built(found, code, plan)
+        return _Prepared(found, code, plan)
 
     def _measure(
         self, found: Profile, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan
     ) -> Looked:
         where, warm = f"{subject.name} at {workload.name}", workload.cache == "warm"
-        self._progress(f"timing {where}")
+        self.progress(f"timing {where}")
         timed = self._time(code, (plan,), warm)
         if isinstance(timed, Verdict):
             said = f"{where} could not be timed: {timed.status}, {timed.first_line}"
             return Looked(replace(found, no_counters="the kernel does not run through"), (said,))
         seconds = timed[0]
-        self._progress(f"experiments with {where}")
+        self.progress(f"experiments with {where}")
         experiments, notes = self._experiments(subject, workload, code, plan, seconds)
         found, unknown = self._weighed(found, code, plan, warm)
         notes = (*notes, *unknown)
         if not isinstance(self._counting, NoCounting):
-            self._progress(f"counting {where}")
+            self.progress(f"counting {where}")
         counted = self._count(found, code, plan, workload)
         if counted.left_out:
             few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
@@ -205,23 +180,13 @@ class Profiler:
 
     # -- what a build tells -----------------------------------------------------------------------------
 
-    def _build(self, variant: Variant) -> BuiltCode:
-        code = self._builders.start(variant).result()
-        if isinstance(code, BuiltCode):
-            return code
-        if code.detail.startswith(COMPILER_CRASHED):
-            raise TunesmithError(code.detail, hint="see what is missing with: tunesmith doctor")
-        what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
-        raise BadInput(
-            f"{what} does not compile:\n{code.detail}",
-            where=variant.path,
-            hint="mend the source, or choose another configuration",
-        )
+    def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | Refused:
+        return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
 
-    def _static(self, code: BuiltCode, entry: str) -> StaticFacts:
+    def _static(self, code: BuiltCode, entry: str) -> f.StaticFacts:
         instructions, why_not = self._instructions(code.binary, entry)
         doubles = any(a.type == "float64" for a in self._problem.arguments)
-        return StaticFacts(code.resources.of(entry), instructions, why_not, doubles)
+        return f.StaticFacts(code.resources.of(entry), instructions, why_not, doubles)
 
     def _launch(self, code: BuiltCode, plan: Plan, main: Geometry) -> LaunchFacts:
         local = sum(item.nbytes for item in plan.locals if item.name in main.args)
@@ -255,7 +220,7 @@ class Profiler:
         if subject.template is None:
             notes.append("other blocks were not tried on the original: that would take editing it")
         elif blocks:
-            own = BlockTime(math.prod(main_launch(plan).block), seconds)
+            own = f.BlockTime(math.prod(main_launch(plan).block), seconds)
             blocks = tuple(sorted((*blocks, own), key=lambda b: b.threads))
         return Experiments(both.get("warm"), both.get("cold"), whole, half, blocks), tuple(notes)
 
@@ -272,25 +237,29 @@ class Profiler:
         main = max(parts, key=lambda part: part.share or 0.0)
         return replace(found, parts=parts, static=main.static, launch=main.launch), ()
 
-    def _blocks(self, subject: Subject, workload: Workload) -> tuple[BlockTime, ...]:
-        found: list[BlockTime] = []
+    def _blocks(self, subject: Subject, workload: Workload) -> tuple[f.BlockTime, ...]:
+        found: list[f.BlockTime] = []
         for config in subject.other_blocks():
             variant = replace(subject, config=config).variant(self._problem, workload)
             code = self._builders.start(variant).result()
             if isinstance(code, Verdict):
                 continue
-            sizes = workload.as_dict()
-            plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+            plan = self._plan(variant, workload, code)
             if isinstance(plan, Refused):
                 continue
             timed = self._time(code, (plan,), workload.cache == "warm")
             if not isinstance(timed, Verdict):
-                found.append(BlockTime(math.prod(main_launch(plan).block), timed[0]))
+                found.append(f.BlockTime(math.prod(main_launch(plan).block), timed[0]))
         return tuple(found)
 
     def _time(self, code: BuiltCode, plans: Sequence[Plan], warm: bool) -> list[float] | Verdict:
         assert self._runner is not None
-        race = Race(tuple((code, plan) for plan in plans), self._draw(), self._policy, warm)
+        race = Race(
+            tuple((code, plan) for plan in plans),
+            self._draw(),
+            policies.policies_of(self._device).baseline,
+            warm,
+        )
         deadline = policies.baseline_deadline(self._device, plans[0].nbytes)
         if self._problem.inputs is not None:
             deadline += policies.INPUT_SECONDS
@@ -298,13 +267,13 @@ class Profiler:
         return timed if isinstance(timed, Verdict) else [median(samples) for samples in timed.samples]
 
     def _draw(self) -> Draw:
-        return Draw("normal", seed_of(self._seed, "timing"), self._problem.inputs)
+        return Draw("normal", seed_of(self.seed, "timing"), self._problem.inputs)
 
 
-def necessary_work(problem: Problem, workload: Workload) -> Work:
+def necessary_work(problem: Problem, workload: Workload) -> f.Work:
     sizes = workload.as_dict()
     stated = {kind: float(expr.evaluate(sizes)) for kind, expr in problem.operations}
-    return work_of(problem, sizes, Operations(**stated))
+    return work_of(problem, sizes, f.Operations(**stated))
 
 
 def main_launch(plan: Plan) -> Geometry:

@@ -5,27 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from tunesmith.core import messages as m
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, TunesmithError
-from tunesmith.core.messages import (
-    AllJudged,
-    AllTimed,
-    CheckCase,
-    CheckCases,
-    Contender,
-    Draw,
-    Failed,
-    Judged,
-    KeepCase,
-    Load,
-    Ran,
-    RunCase,
-    TimeAll,
-    Timed,
-    TimeRuns,
-    TimingPolicy,
-)
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.lab.builders import BuiltCode
@@ -33,18 +17,20 @@ from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, Wor
 from tunesmith.lab.references import USER_CODE_HINT
 from tunesmith.lab.verdicts import Verdict
 
+R = TypeVar("R", bound=m.Reply)
+
 LOAD_SECONDS = 60.0
 ATTEMPTS = 3
-Asked = RunCase | KeepCase | CheckCase | CheckCases | TimeRuns | TimeAll
+NOT_ASKED = Verdict(Status.CRASHED, "the worker answered something else than was asked")
 FORGOTTEN = Verdict(Status.CRASHED, "the device has forgotten the case")
 _FAILED = {"memory": Status.OVER_LIMITS, "unsupported": Status.INFEASIBLE, "build": Status.BUILD_FAILED}
 
 
 @dataclass(frozen=True)
-class Run:
+class CaseRun:
     """What a worker reported of one case: digests, and the bytes of the outputs after the first run."""
 
-    report: Ran
+    report: m.Ran
     outputs: tuple[bytes, ...]
 
 
@@ -53,15 +39,19 @@ class Race:
     """Kernels to time in alternation, on the same data."""
 
     contenders: tuple[tuple[BuiltCode, Plan], ...]
-    draw: Draw
-    policy: TimingPolicy
+    draw: m.Draw
+    policy: m.TimingPolicy
     warm: bool
     plain: bool = False  # launched one by one, not as a recording
 
     @property
-    def request(self) -> TimeRuns:
-        entries = tuple(Contender(code.code_digest, plan) for code, plan in self.contenders)
-        return TimeRuns(entries, self.draw, self.policy, self.warm, self.plain)
+    def codes(self) -> list[BuiltCode]:
+        return [code for code, _ in self.contenders]
+
+    @property
+    def request(self) -> m.TimeRuns:
+        entries = tuple(m.Contender(code.code_digest, plan) for code, plan in self.contenders)
+        return m.TimeRuns(entries, self.draw, self.policy, self.warm, self.plain)
 
 
 class Runner:
@@ -78,76 +68,71 @@ class Runner:
         self._worker.ensure_started()
         return self._worker.generation
 
-    def run(self, code: BuiltCode, plan: Plan, draw: Draw, deadline: float) -> Run | Verdict:
-        reply = self._ask_loaded([code], RunCase(code.code_digest, plan, draw), deadline)
+    def run(self, code: BuiltCode, plan: Plan, draw: m.Draw, deadline: float) -> CaseRun | Verdict:
+        reply = self._ask_loaded(m.Ran, [code], m.RunCase(code.code_digest, plan, draw), deadline)
         if isinstance(reply, Verdict):
             return reply
-        report, blobs = reply
-        if isinstance(report, Ran) and len(blobs) == len(plan.compared()):
-            if any(b.damage for b in report.buffers):
-                self.restart()  # what else it hit, perhaps in this very process, nobody knows
-            return Run(report, blobs)
-        return Verdict(Status.CRASHED, "the worker answered something else than was asked")
+        report, outputs = reply
+        if len(outputs) != len(plan.compared()):
+            return NOT_ASKED
+        if any(b.damage for b in report.buffers):
+            self.restart()  # what else it hit, perhaps in this very process, nobody knows
+        return CaseRun(report, outputs)
 
     def keep(
-        self, code: BuiltCode, request: KeepCase, blobs: tuple[bytes, ...], deadline: float
-    ) -> Judged | Verdict:
-        return self._judged(self._ask_loaded([code], request, deadline, blobs))
+        self, code: BuiltCode, request: m.KeepCase, blobs: tuple[bytes, ...], deadline: float
+    ) -> m.Judged | Verdict:
+        reply = self._ask_loaded(m.Judged, [code], request, deadline, blobs)
+        return reply if isinstance(reply, Verdict) else self._noted(reply[0])
 
-    def check(self, code: BuiltCode, request: CheckCase, deadline: float) -> Judged | Verdict | None:
+    def check(self, code: BuiltCode, request: m.CheckCase, deadline: float) -> m.Judged | Verdict | None:
         """None: the device has no such case, or no longer."""
-        reply = self._ask_loaded([code], request, deadline)
-        if isinstance(reply, Verdict) and reply is FORGOTTEN:
-            return None
-        return self._judged(reply)
-
-    def _judged(self, reply: tuple[object, tuple[bytes, ...]] | Verdict) -> Judged | Verdict:
-        if isinstance(reply, Verdict):
-            return reply
-        if not isinstance(reply[0], Judged):
-            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
-        self.busy += reply[0].busy
-        if reply[0].damage:
-            self.restart()  # what else it hit nobody knows
-        return reply[0]
-
-    def check_all(
-        self, code: BuiltCode, requests: Sequence[CheckCase], deadline: float
-    ) -> tuple[Judged, ...] | Verdict | None:
-        """Verdicts up to the first that is not right; None: the device lacks one of the cases."""
-        reply = self._ask_loaded([code], CheckCases(tuple(requests)), deadline)
+        reply = self._ask_loaded(m.Judged, [code], request, deadline)
         if isinstance(reply, Verdict):
             return None if reply is FORGOTTEN else reply
-        answer = reply[0]
-        if not isinstance(answer, AllJudged) or not 0 < len(answer.verdicts) <= len(requests):
-            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
-        for verdict in answer.verdicts:
-            self._judged((verdict, ()))
-        return answer.verdicts
+        return self._noted(reply[0])
 
-    def time(self, race: Race, deadline: float) -> Timed | Verdict:
-        reply = self._ask_loaded([code for code, _ in race.contenders], race.request, deadline)
+    def check_all(
+        self, code: BuiltCode, requests: Sequence[m.CheckCase], deadline: float
+    ) -> tuple[m.Judged, ...] | Verdict | None:
+        """Verdicts up to the first that is not right; None: the device lacks one of the cases."""
+        reply = self._ask_loaded(m.AllJudged, [code], m.CheckCases(tuple(requests)), deadline)
+        if isinstance(reply, Verdict):
+            return None if reply is FORGOTTEN else reply
+        verdicts = reply[0].verdicts
+        return tuple(map(self._noted, verdicts)) if 0 < len(verdicts) <= len(requests) else NOT_ASKED
+
+    def _noted(self, judged: m.Judged) -> m.Judged:
+        self.busy += judged.busy
+        if judged.damage:
+            self.restart()  # what else it hit nobody knows
+        return judged
+
+    def time(self, race: Race, deadline: float) -> m.Timed | Verdict:
+        reply = self._ask_loaded(m.Timed, race.codes, race.request, deadline)
         return reply if isinstance(reply, Verdict) else self._sensible(reply[0], race)
 
-    def time_all(self, races: Sequence[Race], deadline: float) -> list[Timed] | Verdict:
-        codes = [code for race in races for code, _ in race.contenders]
-        reply = self._ask_loaded(codes, TimeAll(tuple(race.request for race in races)), deadline)
+    def time_all(self, races: Sequence[Race], deadline: float) -> list[m.Timed] | Verdict:
+        codes = [code for race in races for code in race.codes]
+        request = m.TimeAll(tuple(race.request for race in races))
+        reply = self._ask_loaded(m.AllTimed, codes, request, deadline)
         if isinstance(reply, Verdict):
             return reply
-        answer = reply[0]
-        if not isinstance(answer, AllTimed) or len(answer.timed) != len(races):
-            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
-        timed: list[Timed] = []
-        for race, one in zip(races, answer.timed, strict=True):
+        if len(reply[0].timed) != len(races):
+            return NOT_ASKED
+        timed: list[m.Timed] = []
+        for race, one in zip(races, reply[0].timed, strict=True):
             sensible = self._sensible(one, race)
             if isinstance(sensible, Verdict):
                 return sensible
             timed.append(sensible)
         return timed
 
-    def _sensible(self, timed: object, race: Race) -> Timed | Verdict:
-        if not isinstance(timed, Timed) or not _as_asked(timed, len(race.contenders)):
-            return Verdict(Status.CRASHED, "the worker answered something else than was asked")
+    def _sensible(self, timed: m.Timed, race: Race) -> m.Timed | Verdict:
+        """Samples for every contender, as many for one as for the other, and times above zero."""
+        counts = {len(samples) for samples in timed.samples}
+        if len(timed.samples) != len(race.contenders) or len(counts) != 1 or 0 in counts:
+            return NOT_ASKED
         samples = [seconds for each in timed.samples for seconds in each]
         if not all(map(math.isfinite, samples)):
             return Verdict(Status.SUSPECT, "the device says that a launch took no finite time")
@@ -168,11 +153,12 @@ class Runner:
 
     def _ask_loaded(
         self,
+        kind: type[R],
         codes: list[BuiltCode],
-        request: Asked,
+        request: m.OfDevice,
         deadline: float,
         blobs: tuple[bytes, ...] = (),
-    ) -> tuple[object, tuple[bytes, ...]] | Verdict:
+    ) -> tuple[R, tuple[bytes, ...]] | Verdict:
         """Ask a worker that knows the code; should it die between the two, its successor is told again."""
         for _ in range(ATTEMPTS):
             try:
@@ -184,7 +170,7 @@ class Runner:
                 self._generation = self._worker.generation
             try:
                 refused = next((verdict for code in codes if (verdict := self._load(code))), None)
-                return refused or self._ask(request, deadline, blobs)
+                return refused or self._ask(kind, request, deadline, blobs)
             except WorkerReplaced:
                 continue
         raise TunesmithError("device workers die as soon as they are started", hint="run: tunesmith doctor")
@@ -192,18 +178,16 @@ class Runner:
     def _load(self, code: BuiltCode) -> Verdict | None:
         if code.code_digest in self._loaded:
             return None
-        reply = self._ask(Load(code.unit, code.code_digest, self._device), LOAD_SECONDS, (code.binary,))
+        request = m.Load(code.unit, code.code_digest, self._device)
+        reply = self._ask(m.Done, request, LOAD_SECONDS, (code.binary,))
         if isinstance(reply, Verdict):
             return reply
         self._loaded.add(code.code_digest)
         return None
 
     def _ask(
-        self,
-        request: Load | Asked,
-        deadline: float,
-        blobs: tuple[bytes, ...] = (),
-    ) -> tuple[object, tuple[bytes, ...]] | Verdict:
+        self, kind: type[R], request: m.Load | m.OfDevice, deadline: float, blobs: tuple[bytes, ...]
+    ) -> tuple[R, tuple[bytes, ...]] | Verdict:
         try:
             reply, answer = self._worker.request(
                 request, blobs, deadline=deadline, generation=self._generation
@@ -212,7 +196,7 @@ class Runner:
             return Verdict(Status.TIMED_OUT, f"no answer within {deadline:.1f} s")
         except WorkerDied as error:
             return Verdict(Status.CRASHED, str(error))
-        if isinstance(reply, Failed):
+        if isinstance(reply, m.Failed):
             if reply.what == "forgotten":
                 return FORGOTTEN
             if reply.what == "user":
@@ -220,10 +204,4 @@ class Runner:
             if reply.what == "launch":
                 self.restart()  # after an illegal access a driver fails whoever comes next
             return Verdict(_FAILED.get(reply.what, Status.CRASHED), reply.message)
-        return reply, answer
-
-
-def _as_asked(timed: Timed, contenders: int) -> bool:
-    """Samples for every contender, as many for one as for the other."""
-    counts = {len(samples) for samples in timed.samples}
-    return len(timed.samples) == contenders and len(counts) == 1 and 0 not in counts
+        return (reply, answer) if isinstance(reply, kind) else NOT_ASKED

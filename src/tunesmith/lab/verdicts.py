@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.outcome import Status
-from tunesmith.core.plan import Plan
+from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.untrusted import cut
 
 
@@ -35,3 +36,39 @@ class Examined:
     case: Case
     plan: Plan
     deadline: float
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """What two runs of a kernel left in memory, wherever that is looked at."""
+
+    damage: Callable[[BufferPlan, int], str]  # where the guard zones of the buffer of that number were hit
+    input_changed: Callable[[BufferPlan], bool]
+    gaps_hit: Callable[[BufferPlan], bool]  # between the rows of a strided array
+    runs_differ: Callable[[BufferPlan], bool]
+    unwritten: Callable[[BufferPlan], int]  # elements that hold what they were poisoned with
+
+
+def integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdict, bool]:
+    """Everything but the values, and whether memory outside the arrays was hit."""
+    for number, b in enumerate(plan.buffers):
+        if damage := seen.damage(b, number):
+            return Verdict(Status.WRONG, f"it writes outside {b.name}: {damage}"), True
+    for b in plan.buffers:
+        if b.role == "input" and seen.input_changed(b):
+            return Verdict(Status.WRONG, f"it changes the input {b.name}"), False
+    for b in plan.compared():
+        if seen.gaps_hit(b):
+            return Verdict(Status.WRONG, f"it writes between the rows of {b.name}"), False
+        if not seen.runs_differ(b):
+            continue
+        # A byte may equal its poison by chance: where runs may differ, its value is judged and no more.
+        count = 0 if b.itemsize == 1 and not deterministic else seen.unwritten(b)
+        if count:
+            # Poison plus something is still that poison: what adds to an output looks as if it never wrote.
+            never = f"{count} of {b.count} elements of {b.name} are never written"
+            words = f"{never}, or computed from what was there before: is it inout?"
+            return Verdict(Status.WRONG, words), False
+        if deterministic:
+            return Verdict(Status.UNSTABLE, f"two runs on the same inputs give different {b.name}"), False
+    return RIGHT, False

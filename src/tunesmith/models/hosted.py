@@ -86,22 +86,22 @@ class Hosted:
         )
 
     def _made(self) -> Any:
+        settings: dict[str, Any] = {
+            "api_key": self._key or "none", "base_url": self.url or None, "max_retries": 0,
+            "timeout": self.seconds,
+        }  # fmt: skip
         if self.provider == "anthropic":
             from anthropic import AsyncAnthropic
             from pydantic_ai.models.anthropic import AnthropicModel
             from pydantic_ai.providers.anthropic import AnthropicProvider
 
-            own = AsyncAnthropic(
-                api_key=self._key or "none", base_url=self.url or None, max_retries=0, timeout=self.seconds
-            )
+            own = AsyncAnthropic(**settings)
             return AnthropicModel(self.model, provider=AnthropicProvider(anthropic_client=own))
         from openai import AsyncOpenAI
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai import OpenAIProvider
 
-        client = AsyncOpenAI(
-            api_key=self._key or "none", base_url=self.url or None, max_retries=0, timeout=self.seconds
-        )
+        client = AsyncOpenAI(**settings)
         return OpenAIChatModel(self.model, provider=OpenAIProvider(openai_client=client))
 
     def _said(self, error: BaseException) -> str:
@@ -123,10 +123,9 @@ def _messages(said: tuple[Message, ...]) -> list[ModelMessage]:
     for message in said:
         if message.speaker == "assistant":
             found.append(ModelResponse(parts=[TextPart(content=message.text)]))
-        elif message.speaker == "system":
-            found.append(ModelRequest(parts=[SystemPromptPart(content=message.text)]))
         else:
-            found.append(ModelRequest(parts=[UserPromptPart(content=message.text)]))
+            kind = SystemPromptPart if message.speaker == "system" else UserPromptPart
+            found.append(ModelRequest(parts=[kind(content=message.text)]))
     return found
 
 

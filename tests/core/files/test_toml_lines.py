@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.core.files.toml_lines import Keys, Lines
+from tunesmith.core.files.toml_lines import KeyLines, Keys
 
 TEXT = '''\
 # a comment with [a.header] and a = 1
@@ -77,7 +77,7 @@ x = 2
     ],
 )
 def test_each_key_has_its_line(keys: Keys, line: int | None) -> None:
-    assert Lines(TEXT).of(*keys) == line
+    assert KeyLines(TEXT).of(*keys) == line
 
 
 def test_the_text_of_these_tests_is_toml() -> None:
@@ -85,28 +85,28 @@ def test_the_text_of_these_tests_is_toml() -> None:
 
 
 def test_windows_line_ends_count_once() -> None:
-    assert Lines("a = 1\r\n\r\n[b]\r\nc = 2\r\n").of("b", "c") == 4
+    assert KeyLines("a = 1\r\n\r\n[b]\r\nc = 2\r\n").of("b", "c") == 4
 
 
 def test_escapes_do_not_end_a_text() -> None:
     text = 'a = "x\\" # [b]"\nc = """one " two "" \\""" three"""""\nd = \'\\\'\n"e\\"f" = 1'
     assert list(tomllib.loads(text)) == ["a", "c", "d", 'e"f']
-    lines = Lines(text)
+    lines = KeyLines(text)
     assert [lines.of(key) for key in ("a", "c", "d", 'e"f')] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("text", ["a = ]\nb = 1", 'a = "open\nb = 1', "= 1\nb = 1", "[\nb = 1", "a.\nb = 1"])
 def test_a_broken_line_does_not_hide_the_next(text: str) -> None:
-    assert Lines(text).of("b") == 2
+    assert KeyLines(text).of("b") == 2
 
 
 def test_deep_nesting_is_no_trouble() -> None:
-    assert Lines("a = " + "[" * 100_000 + "]" * 100_000 + "\nb = 1").of("b") == 2
+    assert KeyLines("a = " + "[" * 100_000 + "]" * 100_000 + "\nb = 1").of("b") == 2
 
 
 @given(st.text(alphabet="ab.=[]{}\"'#\\, \n1", max_size=60))
 def test_any_text_is_scanned(text: str) -> None:
-    lines = Lines(text)
+    lines = KeyLines(text)
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

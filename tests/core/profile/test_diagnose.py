@@ -23,7 +23,8 @@ from tests.core.profile.recorded import (
     without_counters,
 )
 from tunesmith.core.codec import decode, encode
-from tunesmith.core.profile.diagnose import EXPLAINED_BY, NEAR, diagnose
+from tunesmith.core.profile.case import ABOUT
+from tunesmith.core.profile.diagnose import NEAR, diagnose
 from tunesmith.core.profile.facts import (
     Ceilings,
     Counters,
@@ -260,9 +261,9 @@ def test_a_fault_of_little_weight_explains_little() -> None:
 
 
 def test_symptoms_are_not_explained_in_a_circle() -> None:
-    for kind, causes in EXPLAINED_BY.items():
-        assert kind not in causes
-        assert all(kind not in EXPLAINED_BY.get(cause, ()) for cause in causes)
+    for kind, about in ABOUT.items():
+        assert kind not in about.causes
+        assert all(kind not in ABOUT[cause].causes for cause in about.causes)
 
 
 def test_counters_outweigh_what_was_read() -> None:

@@ -7,10 +7,10 @@ each next case shows the most that none before it has shown, and among equals th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -71,15 +71,11 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
     small = _smoke_sizes(domain)
     telling = small[1:3] or small  # the first is the smallest there is, which shows little
     distributions = _distributions(problem)
+    at_workloads = [name for name in ("normal", "wide") if name in distributions]
     pairs = [
         *((sizes, "normal") for sizes in _edge_sizes(domain)),
         *((sizes, name) for name in distributions for sizes in telling),
-        *(
-            (sizes, name)
-            for name in ("normal", "wide")
-            if name in distributions
-            for sizes in domain.workloads()
-        ),
+        *((sizes, name) for name in at_workloads for sizes in domain.workloads()),
     ]
     return _cases(domain, pairs, seed, "full")
 
@@ -95,9 +91,8 @@ def verify_cases(
     points = points[domain.bytes(points) <= edges.limit(domain.byte_limit())]
     known = {frozenset(sizes) for sizes in used}
     unused = (sizes for sizes in domain.named(points) if frozenset(sizes) not in known)
-    places = list(islice(_distinct(unused), FRESH_CASES))
-    if len(places) < FRESH_CASES:  # the domain is nearly used up: old sizes, new values
-        places = list(islice(_distinct(chain(places, domain.named(points))), FRESH_CASES))
+    # Where the domain is nearly used up: old sizes, new values.
+    places = list(dict.fromkeys([*unused, *domain.named(points)]))[:FRESH_CASES]
     names = _distributions(problem)
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
     pairs = [
@@ -105,13 +100,6 @@ def verify_cases(
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate(domain.workloads())),
     ]
     return _cases(domain, pairs, seed, "verify")
-
-
-def cases_at(
-    domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level: Level = "full"
-) -> tuple[Case, ...]:
-    """At these sizes, with these distributions."""
-    return _cases(domain, pairs, seed, level)
 
 
 def _more_items(problem: Problem, item: str) -> int | None:
@@ -135,25 +123,19 @@ def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level:
         legal = set(domain.named(domain.allowed(points.reshape(-1, len(domain.names)))))
         twins = {sizes: twin for sizes, twin in zip(poor, richer, strict=True) if twin in legal}
     added = [(twins[sizes], name) for sizes, name in wanted if sizes in twins]
-    return tuple(
-        _case(sizes, name, seed, level, sizes not in twins and name not in CONSTANT)
-        for sizes, name in dict.fromkeys([*wanted, *added])
-    )
-
-
-def _distinct(items: Iterable[Sizes]) -> Iterator[Sizes]:
-    seen: set[Sizes] = set()
-    for item in items:
-        if item not in seen:
-            seen.add(item)
-            yield item
-
-
-def _case(sizes: Sizes, distribution: str, seed: int, level: Level, compares_errors: bool) -> Case:
     # The seed depends on nothing else, so that a smoke or full case means the same arrays for every variant
     # and the reference is computed once; for verification it is another.
     stream = "verify" if level == "verify" else "search"
-    return Case(sizes, distribution, seed_of(seed, stream, sizes, distribution), level, compares_errors)
+    return tuple(
+        Case(
+            sizes,
+            name,
+            seed_of(seed, stream, sizes, name),
+            level,
+            compares_errors=sizes not in twins and name not in CONSTANT,
+        )
+        for sizes, name in dict.fromkeys([*wanted, *added])
+    )
 
 
 def _distributions(problem: Problem) -> tuple[str, ...]:
@@ -289,4 +271,4 @@ def extra_cases(
     domain = domain_of(problem, variant, device)
     points = np.array([[value for _, value in case.sizes] for case in wanted], dtype=np.int64)
     legal = set(domain.named(domain.allowed(points)))
-    return cases_at(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed, level)
+    return _cases(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed, level)

@@ -137,15 +137,11 @@ def _check_macro_name(table: Table, name: str, what: str, problem: Problem) -> b
     taken = {argument.name: "an argument" for argument in problem.arguments}
     taken |= dict.fromkeys(problem.size_names, "a size")
     if not is_name(name):
-        rule = (
-            f"{what} is named by a C identifier that is no word of the expression language, got {show(name)}"
-        )
-        table.fault(name, rule, "rename it")
+        rule = f"{what} is named by a C identifier that is no word of the expression language"
+        table.fault(name, f"{rule}, got {show(name)}", "rename it")
         return False
     if name in taken:
-        rule = (
-            f"{show(name)} is already {taken[name]} of the problem, which a macro of that name would replace"
-        )
+        rule = f"{show(name)} is already {taken[name]} of the problem, which a macro so named would replace"
         table.fault(name, rule, f"rename it, e.g. {name.upper() if name != name.upper() else name + '_'}")
         return False
     return True

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT, Expr, parse
 from tunesmith.core.expr.grammar import shorten, suggestion
-from tunesmith.core.files.toml_lines import Keys, Lines
+from tunesmith.core.files.toml_lines import KeyLines, Keys
 
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
@@ -32,7 +32,7 @@ class Fault:
 class Faults:
     """What is wrong with one file. Reading goes on after a fault, so that the user mends a file once."""
 
-    def __init__(self, path: str, lines: Lines, *, offset: int = 0) -> None:
+    def __init__(self, path: str, lines: KeyLines, *, offset: int = 0) -> None:
         self.path = path
         self._lines = lines
         self._offset = offset  # lines of the file above the TOML text
@@ -92,7 +92,7 @@ def load_toml(text: str, *, path: str, offset: int = 0) -> Table:
             hint="text values need quotes; see https://toml.io for the format",
             where=path if line is None else f"{path}:{line + offset}",
         ) from error
-    return Table(data, (), "", Faults(path, Lines(text), offset=offset))
+    return Table(data, (), "", Faults(path, KeyLines(text), offset=offset))
 
 
 class Table:

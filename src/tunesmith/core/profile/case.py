@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tunesmith.core.profile.costs import Costs
+from tunesmith.core.profile.costs import PassCosts
 from tunesmith.core.profile.facts import Counters, Experiments, Instructions, LaunchFacts, Profile
 from tunesmith.core.profile.findings import Bound, Finding, Kind, Source
 from tunesmith.core.profile.remedies import Remedy
@@ -72,7 +72,7 @@ ABOUT = {
 @dataclass(frozen=True)
 class RuleInput:
     profile: Profile
-    costs: Costs | None
+    costs: PassCosts | None
     roofline: Roofline
 
     @property

@@ -134,3 +134,6 @@ def compute(given: RuleInput) -> Finding | None:
     name = max(known, key=lambda n: known[n])
     evidence = [f"{name} is at {percent(known[name])} of its peak"]
     return finding(Kind.COMPUTE, 0.3, READ, "counters", evidence)
+
+
+RULES = (fp64, integer_division, special_functions, divergence, serial_thread, barriers, compute)

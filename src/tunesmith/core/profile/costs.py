@@ -28,24 +28,16 @@ _DRAM = 20.0  # bytes a cycle and multiprocessor where nothing is known: 4 TB/s 
 PER_DIVISION = 20  # instructions in 32 bits; 12 where the reciprocal was kept, 40 and more in 64 bits
 _FP64_COMPANY = 2  # a double needs about as many instructions again, to move its halves and constants
 
-Fault = Literal[
-    "spills",
-    "uncoalesced",
-    "narrow",
-    "conflicts",
-    "fp64",
-    "division",
-    "split",
-    "special",
-    "few_warps",
-    "flight",
-]
+FaultName = Literal[
+    "spills", "uncoalesced", "narrow", "conflicts", "fp64", "division", "split", "special",
+    "few_warps", "flight",
+]  # fmt: skip
 _WIDE = 16  # bytes a thread that an access could have
 _ENOUGH = 64  # bytes in flight a thread that unrolling can reach
 
 
 @dataclass(frozen=True)
-class Costs:
+class PassCosts:
     """What there is to know the costs from, the launch as well."""
 
     mix: Mix
@@ -57,12 +49,12 @@ class Costs:
     stack: int  # bytes a thread
     llc: int
 
-    def stake(self, fault: Fault) -> float:
+    def stake(self, fault: FaultName) -> float:
         """0 to 1: how much less a pass would cost without the fault."""
         present = self.pass_cost()
         return max(0.0, 1 - self.pass_cost(fault) / present) if present > 0 else 0.0
 
-    def pass_cost(self, without: Fault | None = None) -> float:
+    def pass_cost(self, without: FaultName | None = None) -> float:
         """Units overlap, though not perfectly: somewhere between the largest and the sum."""
         units = (self._issue, self._fp64, self._special, self._shared, self._l2, self._dram, self._latency)
         return math.hypot(*(unit(without) for unit in units))
@@ -82,7 +74,7 @@ class Costs:
         """Global bytes a thread loads in a pass."""
         return sum(a.width * a.count for a in self.accesses if is_global(a) and a.direction == "load")
 
-    def _issue(self, without: Fault | None) -> float:
+    def _issue(self, without: FaultName | None) -> float:
         count = float(self.mix.total)
         if without == "fp64":
             count -= _FP64_COMPANY * self.mix.fp64 + self.mix.slow_conversion
@@ -96,10 +88,10 @@ class Costs:
             count /= _WIDE / self._width()
         return max(0.0, count) / _ISSUED
 
-    def _fp64(self, without: Fault | None) -> float:
+    def _fp64(self, without: FaultName | None) -> float:
         return 0.0 if without == "fp64" else self.mix.fp64 * WARP / self.fp64_per_cycle
 
-    def _special(self, without: Fault | None) -> float:
+    def _special(self, without: FaultName | None) -> float:
         if without in ("special", "fp64"):
             return 0.0
         count = self.mix.special + self.mix.slow_conversion
@@ -107,7 +99,7 @@ class Costs:
             count -= 3 * self.mix.division  # to floating point, reciprocal, and back
         return max(0, count) * WARP / _SPECIAL
 
-    def _shared(self, without: Fault | None) -> float:
+    def _shared(self, without: FaultName | None) -> float:
         waves = 0.0
         for access in self.accesses:
             if access.space == "shared":
@@ -119,7 +111,7 @@ class Costs:
             waves /= _WIDE / self._width()
         return waves + (0 if without == "spills" else self._local)
 
-    def _l2(self, without: Fault | None) -> float:
+    def _l2(self, without: FaultName | None) -> float:
         moved = 0.0
         for access in self.accesses:
             if is_global(access):
@@ -128,7 +120,7 @@ class Costs:
                 )
         return (moved + self._local_beyond(_L1, without)) / _L2
 
-    def _dram(self, without: Fault | None) -> float:
+    def _dram(self, without: FaultName | None) -> float:
         moved = sum(
             a.count * a.width * WARP for a in self.accesses if is_global(a) and a.pattern != "uniform"
         )
@@ -136,7 +128,7 @@ class Costs:
         beyond = self._local_beyond(max(_L1, per_sm), without) if per_sm else 0.0
         return (moved + beyond) / self.dram_bytes_per_cycle
 
-    def _latency(self, without: Fault | None) -> float:
+    def _latency(self, without: FaultName | None) -> float:
         """A warp's loads that wait for each other, spread over the warps that take turns."""
         flight = self.instructions.bytes_in_flight
         if not self.loaded or not flight or self.launch is None or not self.launch.resident_threads:
@@ -155,7 +147,7 @@ class Costs:
     def _local(self) -> int:
         return self.mix.local_load + self.mix.local_store
 
-    def _local_beyond(self, room: int, without: Fault | None) -> float:
+    def _local_beyond(self, room: int, without: FaultName | None) -> float:
         """Bytes a warp moves through a level of memory that its multiprocessor's stacks do not fit into."""
         if without == "spills" or not self._local:
             return 0.0
@@ -169,7 +161,7 @@ class Costs:
         return min(float(_WIDE), max(1.0, sum(w * n for w, n in widths) / count)) if count else float(_WIDE)
 
 
-def costs_of(profile: Profile) -> Costs | None:
+def costs_of(profile: Profile) -> PassCosts | None:
     """None where the code is not known. Its scope is the hot code, or all where that touches no memory."""
     code = profile.static.instructions
     if code is None:
@@ -180,7 +172,7 @@ def costs_of(profile: Profile) -> Costs | None:
     bandwidth = best_bandwidth(profile.ceilings) or (limits.pin_bandwidth if limits is not None else None)
     sms = limits.sms if limits is not None else 0
     per_cycle = bandwidth / sms / CLOCK if bandwidth and sms > 0 else _DRAM
-    return Costs(
+    return PassCosts(
         mix=code.hot if in_loop else code.all,
         accesses=hot if in_loop else code.accesses,
         instructions=code,

@@ -35,31 +35,10 @@ TOO_MUCH_STATED = (
 )
 
 RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
-    launch_rules.too_few_blocks,
-    launch_rules.tail,
-    launch_rules.idle_threads,
-    launch_rules.low_occupancy,
-    launch_rules.block_size,
-    launch_rules.launch_cost,
-    memory_rules.spills,
-    memory_rules.uncoalesced,
-    memory_rules.narrow_access,
-    memory_rules.bank_conflicts,
-    memory_rules.extra_traffic,
-    memory_rules.atomics,
-    memory_rules.latency,
-    compute_rules.fp64,
-    compute_rules.integer_division,
-    compute_rules.special_functions,
-    compute_rules.divergence,
-    compute_rules.serial_thread,
-    compute_rules.barriers,
-    compute_rules.compute,
-    experiment_rules.more_blocks,
-    experiment_rules.waiting,
-    experiment_rules.uneven_blocks,
-    experiment_rules.memory,
-    experiment_rules.compute,
+    *launch_rules.RULES,
+    *memory_rules.RULES,
+    *compute_rules.RULES,
+    *experiment_rules.RULES,
 )
 
 EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is to it

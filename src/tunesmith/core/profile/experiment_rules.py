@@ -109,3 +109,6 @@ def _sure(given: RuleInput) -> float:
     """A thread that has one element cannot have taken over the other half's: then the blocks were fewer and
     so was the work. Else they may share one work, of which half of them can do as much."""
     return READ if given.launch is not None and given.launch.surplus is not None else GUESSED
+
+
+RULES = (more_blocks, waiting, uneven_blocks, memory, compute)

@@ -196,3 +196,6 @@ def launch_cost(given: RuleInput) -> Finding | None:
     words = f"{whose} {1e6 * share * seconds:.2f} µs of {1e6 * seconds:.2f} µs"
     confidence = KNOWN if share <= 1 else GUESSED
     return finding(Kind.LAUNCH, share, confidence, "timing", [words])
+
+
+RULES = (too_few_blocks, tail, idle_threads, low_occupancy, block_size, launch_cost)

@@ -163,3 +163,6 @@ def latency(given: RuleInput) -> Finding | None:
     if costs is None or (gain := costs.stake("flight")) < STAKE:
         return None
     return finding(Kind.LATENCY, gain, 0.5, "static", flight)
+
+
+RULES = (spills, uncoalesced, narrow_access, bank_conflicts, extra_traffic, atomics, latency)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from tunesmith.core.plan import necessary_traffic
-from tunesmith.core.problem import Problem
+from tunesmith.core.problem import OPERATIONS, Problem
 from tunesmith.core.profile.facts import Ceilings, Operations, Point, Profile, Work
 
 
@@ -24,12 +24,7 @@ class Ceiling(StrEnum):
 
 
 # By field of `Operations` and of `Ceilings`.
-OF_OPERATIONS = {
-    "fp32": Ceiling.FP32,
-    "fp16": Ceiling.FP16,
-    "fp64": Ceiling.FP64,
-    "tensor": Ceiling.TENSOR,
-}
+OF_OPERATIONS = {kind: Ceiling(f"{kind} rate") for kind in OPERATIONS}
 
 
 @dataclass(frozen=True)
@@ -174,17 +169,8 @@ AGAIN = "if the machine was busy, measure again: tunesmith profile PROBLEM --rem
 def is_sound(ceilings: Ceilings) -> bool:
     """Whether every number is one that a measurement gives: above zero, and finite."""
     moved = [(float(p.bytes), p.seconds) for p in (*ceilings.copy, *ceilings.read)]
-    single = (
-        ceilings.launch,
-        ceilings.graph_launch,
-        ceilings.fp32,
-        ceilings.fp16,
-        ceilings.fp64,
-        ceilings.tensor,
-        ceilings.cache_bytes,
-        ceilings.cache_bandwidth,
-    )
-    numbers = [*(n for pair in moved for n in pair), *(float(n) for n in single if n is not None)]
+    single = [float(value) for value in vars(ceilings).values() if isinstance(value, int | float)]
+    numbers = [*(n for pair in moved for n in pair), *single]
     return all(math.isfinite(number) and number > 0 for number in numbers)
 
 
