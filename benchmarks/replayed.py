@@ -23,7 +23,7 @@ from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.template import Template
-from tunesmith.lab.profiling import Profiler, Subject
+from tunesmith.lab.profiling import Profiler, ProfileSubject
 from tunesmith.problems import load_problem, load_template
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "cuda"
@@ -78,7 +78,7 @@ def profiled(run: Run, profiler: Profiler, known: Profiles, config: Config | Non
         result = (outcomes[0] if outcomes else run.state.baseline.outcome).result(workload)
         assert result is not None
         assert result.timing is not None
-        subject = Subject(run.template if config is not None else None, config)
+        subject = ProfileSubject(run.template if config is not None else None, config)
         looked = profiler.known(subject, run.problem.workload(workload), result.timing.seconds)
         known[config, workload] = Profiled(config, workload, diagnose(looked.profile), looked.notes)
     return known[config, workload]

@@ -40,7 +40,7 @@ from tunesmith import registry
 from tunesmith.core.candidates import Templates
 from tunesmith.core.events import Settings, Steered
 from tunesmith.core.expr import parse
-from tunesmith.core.profile.counting import NoCounting
+from tunesmith.core.profile.facts import NoCounting
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.lab.profiling import Profiler
 from tunesmith.loop import Loop

@@ -14,7 +14,7 @@ from tunesmith import machine, registry
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
 from tunesmith.core.messages import Draw, TimingPolicy
-from tunesmith.core.plan import Plan, Refused, plan_launch
+from tunesmith.core.plan import CannotRun, Plan, plan_launch
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.stats import median
 from tunesmith.core.template import Variant
@@ -81,7 +81,7 @@ class Track:
         if isinstance(code, Verdict):
             return code.detail
         plan = plan_launch(problem, variant, sizes, self.device, code.resources)
-        return plan.reason if isinstance(plan, Refused) else Contender(code, plan)
+        return plan.reason if isinstance(plan, CannotRun) else Contender(code, plan)
 
     def time(
         self,

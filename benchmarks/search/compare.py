@@ -26,8 +26,7 @@ from tunesmith.core.events import Settings
 from tunesmith.core.ports import Searcher
 from tunesmith.loop import BATCH
 from tunesmith.search.default import Choices, Default
-from tunesmith.search.evolution import Evolution
-from tunesmith.search.random import Random
+from tunesmith.search.random import Evolution, Random
 
 Arm = Callable[[Recorded, int, int], list[int]]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core.space import Config, ConfigSet, Param, Space
-from tunesmith.core.space.enumeration import Table
+from tunesmith.core.space.enumeration import ComboTable
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Recorded:
         for param, values in zip(self.space.params, self.rows.T, strict=True):
             columns.append(np.array([param.positions[int(value)] for value in values], dtype=np.uint8))
         count = len(self.rows)
-        table = Table(
+        table = ComboTable(
             params=tuple(range(len(columns))),
             columns=tuple(columns),
             sets=(1,),

@@ -17,7 +17,7 @@ from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.steering_rounds import best_config
 from tunesmith.core.template import Template
-from tunesmith.lab.profiling import Subject
+from tunesmith.lab.profiling import ProfileSubject
 from tunesmith.problems import load_problem, load_template, templates_of
 from tunesmith.store import RunFolder
 
@@ -29,7 +29,7 @@ class Asked:
     """What to look at. `folder` is where the plot goes unless the user says otherwise."""
 
     problem: Problem
-    subjects: dict[str, tuple[Subject, ...]]  # by workload, the original first
+    subjects: dict[str, tuple[ProfileSubject, ...]]  # by workload, the original first
     spec: str
     folder: Path
     plot: str
@@ -37,7 +37,7 @@ class Asked:
     device: Device | None = None  # of a run: no other will do
     compiler: str | None = None  # of a run
     notes: tuple[str, ...] = ()
-    wanted: Subject | None = None  # a configuration that the user names: it must run somewhere
+    wanted: ProfileSubject | None = None  # a configuration that the user names: it must run somewhere
 
 
 def of_problem(path: Path, template_path: Path | None, values: str | None, config: RunConfig) -> Asked:
@@ -47,12 +47,12 @@ def of_problem(path: Path, template_path: Path | None, values: str | None, confi
         raise BadInput(
             "--config needs the template whose parameters it sets", hint="name it: --template FILE"
         )
-    subjects: tuple[Subject, ...] = (Subject(),)
+    subjects: tuple[ProfileSubject, ...] = (ProfileSubject(),)
     notes: tuple[str, ...] = ()
-    wanted: Subject | None = None
+    wanted: ProfileSubject | None = None
     if template is not None:
-        wanted = Subject(template, parse_config(template, values or ""))
-        subjects = (Subject(), wanted)
+        wanted = ProfileSubject(template, parse_config(template, values or ""))
+        subjects = (ProfileSubject(), wanted)
         notes = (NOT_CHECKED,)
     return Asked(
         problem,
@@ -85,14 +85,14 @@ def of_run(path: Path, values: str | None) -> Asked:
         choice = verified_choice(problem, state)
         picked |= {pick.workload: pick.config for pick in choice.picks}
         winners = choice.configs()
-    wanted: Subject | None = None
+    wanted: ProfileSubject | None = None
     if values is not None:
         named = _template_of_winner(problem, state, templates, winners, path)
-        wanted = Subject(named, parse_config(named, values))
+        wanted = ProfileSubject(named, parse_config(named, values))
         notes = (*notes, NOT_CHECKED) if wanted.config not in winners else notes
     template_of = templates.lookup(state)
     subjects = {
-        name: _each_once(Subject(template_of(config), config) if config is not None else None, wanted)
+        name: _each_once(ProfileSubject(template_of(config), config) if config is not None else None, wanted)
         for name, config in picked.items()
     }
     spec = registry.ABSENT_FAKE if _is_absent_fake(state.device) else state.started.backend
@@ -116,9 +116,9 @@ def _template_of_winner(
     )
 
 
-def _each_once(*others: Subject | None) -> tuple[Subject, ...]:
+def _each_once(*others: ProfileSubject | None) -> tuple[ProfileSubject, ...]:
     """The original first; a configuration that is also the winner stands there once."""
-    found = [Subject()]
+    found = [ProfileSubject()]
     for subject in others:
         if subject is not None and subject.config not in [known.config for known in found]:
             found.append(subject)

@@ -15,9 +15,8 @@ from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Workload
-from tunesmith.core.profile.counting import NoCounting
 from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage, diagnose
-from tunesmith.core.profile.facts import Ceilings
+from tunesmith.core.profile.facts import Ceilings, NoCounting
 from tunesmith.deliver.profile_page import page_lines
 from tunesmith.deliver.roofline_plot import roofline_svg
 from tunesmith.lab.builders import Builders

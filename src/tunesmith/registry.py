@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tunesmith.core.outcome import Outcome
     from tunesmith.core.ports import Journal, Lab, Listener, ResultCache, Searcher
     from tunesmith.core.problem import Problem
-    from tunesmith.core.profile.counting import Counting
+    from tunesmith.core.profile.facts import Counting
     from tunesmith.core.talking import Talking
     from tunesmith.lab.bench import Bench
     from tunesmith.lab.builders import Builders
@@ -102,9 +102,8 @@ def bench_for(spec: str) -> Bench:
 
 def searcher(name: str) -> Searcher:
     from tunesmith.search.default import Default
-    from tunesmith.search.evolution import Evolution
     from tunesmith.search.focused import Focused
-    from tunesmith.search.random import Exhaustive, Random
+    from tunesmith.search.random import Evolution, Exhaustive, Random
     from tunesmith.search.tpe import Tpe
 
     known: dict[str, type[Searcher]] = {s.name: s for s in (Default, Exhaustive, Random, Evolution, Tpe)}
@@ -278,7 +277,7 @@ def lab(
 ) -> LocalLab:
     """`extra` are cases that a tester added;
     `ceilings` is where those of the device are kept; `counters`: profiles of the search have them too."""
-    from tunesmith.core.profile.counting import NoCounting
+    from tunesmith.core.profile.facts import NoCounting
     from tunesmith.lab.lab import LabSettings, LocalLab
     from tunesmith.lab.onlooker import Onlooker
 
@@ -317,7 +316,7 @@ def runner(spec: str, scratch: Path, device: Device) -> Runner:
 
 def counting(spec: str, scratch: Path) -> Counting:
     """What reads hardware counters there, or says why nothing does."""
-    from tunesmith.core.profile.counting import NoCounting
+    from tunesmith.core.profile.facts import NoCounting
 
     name = backend_name(spec)
     if name == "cuda":

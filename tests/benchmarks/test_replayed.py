@@ -19,7 +19,7 @@ from tunesmith.core.outcome import Status
 from tunesmith.core.profile.facts import Ceilings, Profile
 from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
-from tunesmith.lab.profiling import Looked, Subject
+from tunesmith.lab.profiling import Looked, ProfileSubject
 
 WITHIN = -math.log(0.97)
 
@@ -44,7 +44,7 @@ class Diagnosing:
 
     asked: list[tuple[Config | None, str, float]] = field(default_factory=list)
 
-    def known(self, subject: Subject, workload: Any, seconds: float) -> Looked:
+    def known(self, subject: ProfileSubject, workload: Any, seconds: float) -> Looked:
         self.asked.append((subject.config, workload.name, seconds))
         return Looked(Profile("k", workload.name, seconds=seconds))
 

@@ -16,9 +16,8 @@ from tunesmith.core.focus import Condition, Focus, count
 from tunesmith.core.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.core.space import Config
 from tunesmith.search.default import Default
-from tunesmith.search.evolution import Evolution
 from tunesmith.search.focused import Focused
-from tunesmith.search.random import Exhaustive, Random
+from tunesmith.search.random import Evolution, Exhaustive, Random
 from tunesmith.search.tpe import Tpe
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.samples import DEVICE, HOPPER, a_device, a_problem, a_template, config
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.expr import parse
-from tunesmith.core.plan import Geometry, Plan, Refused, argument_bytes, necessary_traffic, plan_launch
+from tunesmith.core.plan import CannotRun, Geometry, Plan, argument_bytes, necessary_traffic, plan_launch
 from tunesmith.core.problem import Argument, Launch, Problem, Role
 from tunesmith.core.template import Variant, original
 
@@ -67,9 +67,9 @@ def refused(
     sizes: Mapping[str, int] = SIZES,
     device: Device = DEVICE,
     resources: Resources | None = None,
-) -> Refused:
+) -> CannotRun:
     refusal = plan_launch(PROBLEM, made, sizes, device, resources)
-    assert isinstance(refusal, Refused), refusal
+    assert isinstance(refusal, CannotRun), refusal
     return refusal
 
 
@@ -175,7 +175,7 @@ def test_a_length_below_zero_is_an_empty_array() -> None:
 
 def test_outside_its_domain_a_variant_is_infeasible() -> None:
     made = variant(domain=("d % 512 == 0",))
-    assert refused(made) == Refused(False, "requires d % 512 == 0, not so at rows=16, d=256")
+    assert refused(made) == CannotRun(False, "requires d % 512 == 0, not so at rows=16, d=256")
     assert planned(made, {"rows": 1, "d": 512})
 
 
@@ -232,7 +232,7 @@ def test_at_the_limits_it_runs() -> None:
 def test_a_build_may_allow_fewer_threads_than_the_device() -> None:
     made = variant(launch(block="128"))
     assert planned(made, resources=Resources(max_threads=128))
-    assert refused(made, resources=Resources(max_threads=127)) == Refused(
+    assert refused(made, resources=Resources(max_threads=127)) == CannotRun(
         True, "128 threads per block, this build allows 127"
     )
 
@@ -242,7 +242,7 @@ def test_shared_memory_adds_up() -> None:
     made = variant(launch(args="tile", shared="100"), launch(args="other"), arguments=(tile, other))
     assert planned(made, device=SMALL, resources=Resources(shared=224))
     refusal = refused(made, device=SMALL, resources=Resources(shared=225))
-    assert refusal == Refused(True, "1025 bytes of shared memory per block, the device allows 1024")
+    assert refusal == CannotRun(True, "1025 bytes of shared memory per block, the device allows 1024")
 
 
 @pytest.mark.parametrize("length", ["0", "rows - 20"])
@@ -253,7 +253,7 @@ def test_local_memory_of_no_bytes_is_refused(length: str) -> None:
 def test_an_array_larger_than_one_allocation() -> None:
     made = variant(arguments=(array("a", "d", "64"),))
     assert planned(made, {"rows": 1, "d": 256}, SMALL)
-    assert refused(made, {"rows": 1, "d": 257}, SMALL) == Refused(
+    assert refused(made, {"rows": 1, "d": 257}, SMALL) == CannotRun(
         True, "array a needs 65792 bytes, the device allows 65536"
     )
 
@@ -306,7 +306,7 @@ def test_a_condition_on_occupancy_is_held_against_the_worst_launch() -> None:
         made = variant(*two, domain=(f"resources.occupancy >= {share}",))
         found = plan_launch(PROBLEM, made, SIZES, H200, BOTH)
         assert isinstance(found, Plan) == right
-    assert refused(made, device=H200, resources=BOTH) == Refused(
+    assert refused(made, device=H200, resources=BOTH) == CannotRun(
         True, "requires resources.occupancy >= 26, not so at rows=16, d=256"
     )
 
@@ -331,7 +331,7 @@ def test_all_blocks_of_a_cooperative_grid_run_at_once(grid: str, right: bool) ->
     assert planned(variant(launch(grid, "256")), device=H200, resources=SMALL_KERNEL)
     assert planned(made, device=H200)  # nobody knows
     if not right:
-        assert isinstance(found, Refused)
+        assert isinstance(found, CannotRun)
         assert found.over_limits
         assert "1057 blocks cannot run at once: 132 multiprocessors hold 8 blocks each" in found.reason
 
@@ -370,7 +370,7 @@ def test_two_elements_of_four_bits_share_a_byte() -> None:
 def test_a_row_of_packed_elements_is_whole_bytes() -> None:
     made = variant(arguments=(nibbles("w", "rows", "d"),))
     refusal = refused(made, {"rows": 2, "d": 7})
-    assert refusal == Refused(
+    assert refusal == CannotRun(
         False, "array w: 2 int4 share a byte, so its last axis must be a multiple of 2, got 7"
     )
     assert planned(made, {"rows": 3, "d": 8})

@@ -11,7 +11,6 @@ from tests.lab.labs import device_of
 from tunesmith.core.device import Resources
 from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage, diagnose
 from tunesmith.core.profile.facts import (
-    Access,
     BlockTime,
     Ceilings,
     Counters,
@@ -19,12 +18,13 @@ from tunesmith.core.profile.facts import (
     Instructions,
     LaunchFacts,
     LaunchPart,
+    MemoryAccess,
     Mix,
     Operations,
     Point,
     Profile,
     StaticFacts,
-    Work,
+    WorkNeeded,
 )
 from tunesmith.core.profile.roofline import Ceiling
 from tunesmith.deliver.profile_page import WIDTH, ceilings_text, page_lines, work_text
@@ -49,7 +49,7 @@ def view(kernel: str, workload: str, seconds: float | None, moved: int = 64 << 2
         workload=workload,
         seconds=seconds,
         limits=device_of("fake").limits,
-        work=Work(moved // 2, moved // 2, Operations(fp32=2e9)),
+        work=WorkNeeded(moved // 2, moved // 2, Operations(fp32=2e9)),
         launch=LaunchFacts(
             (4, 1, 1), (128, 1, 1), 128, 4, 16, waves=0.25, occupancy=50, limited_by=("threads",)
         ),
@@ -96,10 +96,10 @@ def alone(profile: Profile) -> str:
 def test_what_the_build_the_code_and_the_launch_tell() -> None:
     own = view("original", "large", 2e-4).profile
     accesses = (
-        Access("global", "load", 16, "strided", True, 4, 16),
-        Access("global", "load", 2, "strided", True, 1, 2),
-        Access("global", "store", 8, "strided", False, 3, 8),
-        Access("shared", "load", 4, "strided", True, 9, 4),
+        MemoryAccess("global", "load", 16, "strided", True, 4, 16),
+        MemoryAccess("global", "load", 2, "strided", True, 1, 2),
+        MemoryAccess("global", "store", 8, "strided", False, 3, 8),
+        MemoryAccess("shared", "load", 4, "strided", True, 9, 4),
     )
     mix = Mix(total=200, fp64=3, division=1, local_load=5, local_store=7, tensor=2, slow_conversion=4)
     static = StaticFacts(
@@ -185,7 +185,7 @@ def test_numbers_read_well() -> None:
     assert ceilings_text(Ceilings()) == "none were measured"
     assert ceilings_text(replace(CEILINGS, measured_on="2026-11-15")).endswith(" (measured 2026-11-15)")
     assert "copy" not in ceilings_text(Ceilings(copy=(Point(64, 0.0),), launch=1e-6))
-    assert "2 Gflop in fp32" in work_text(Work(1, 1, Operations(fp32=2e9)))
+    assert "2 Gflop in fp32" in work_text(WorkNeeded(1, 1, Operations(fp32=2e9)))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,9 @@ def test_stated_operations_have_a_roof_of_their_own() -> None:
     assert "fp32 rate, decode" in text
     assert text.count("fp32 rate, ") == 2  # one for each workload
     silent = tuple(
-        replace(w, views=tuple(replace(v, profile=replace(v.profile, work=Work(1, 1))) for v in w.views))
+        replace(
+            w, views=tuple(replace(v, profile=replace(v.profile, work=WorkNeeded(1, 1))) for v in w.views)
+        )
         for w in page().workloads
     )
     assert "fp32 rate" not in roofline_svg(page(workloads=silent)).decode()
@@ -252,5 +254,5 @@ def test_of_several_launches_each_is_told_with_its_share() -> None:
         " ".join(page_lines(page(workloads=(WorkloadPage("large", {}, False, (shown,)),)))).split()
     )
     assert "other launches first (25 % of the time): " in lines
-    assert "of its 2 launches second takes most and is told of; of the time: first 25 %, second 75 %" in lines
+    assert "of its 2 launches second takes most and is shown; of the time: first 25 %, second 75 %" in lines
     assert "other launches" not in " ".join(page_lines(page()))

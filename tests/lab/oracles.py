@@ -10,13 +10,13 @@ from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.python_kernels import Kernel, PythonBackend, PythonSession
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.device import Device, Resources
-from tunesmith.core.messages import CheckCase, Judged, KeepCase, Unit
+from tunesmith.core.messages import CheckCase, Judged, StoreCase, Unit
 from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Problem
 from tunesmith.core.template import original
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.device_oracle import DeviceOracle
-from tunesmith.lab.kept_cases import KeptCases
+from tunesmith.lab.kept_cases import StoredCases
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import CaseRun, Runner
@@ -57,10 +57,10 @@ class Judges:
         worker = InProcessWorker("reference", lambda: PythonBackend({}), self.log)
         return References(self.problem, worker)  # type: ignore[arg-type]
 
-    def keep_request(self, case: Case, name: str) -> tuple[KeepCase, tuple[bytes, ...]]:
+    def keep_request(self, case: Case, name: str) -> tuple[StoreCase, tuple[bytes, ...]]:
         plan, accuracy = self.plan(case), self.problem.accuracy
         referred = self.references.ask(case, plan, digests=False)
-        request = KeepCase(
+        request = StoreCase(
             name,
             "original",
             plan,
@@ -111,11 +111,11 @@ class Keeper:
         self.judges = judges
         self.session = PythonSession(judges.gpu, judges.kernels)
         assert self.session.inspector is not None
-        self.kept = KeptCases(self.session, self.session.inspector, judges.gpu)
+        self.kept = StoredCases(self.session, self.session.inspector, judges.gpu)
 
     def keep(self, case: Case, name: str = "case") -> Judged:
         request, blobs = self.judges.keep_request(case, name)
-        return self.kept.keep(request, blobs, self.session.load(self.judges.code("original").unit, b""))
+        return self.kept.store(request, blobs, self.session.load(self.judges.code("original").unit, b""))
 
     def check(self, kernel: str, case: Case, name: str = "case") -> Judged | None:
         request = self.judges.check_request(kernel, case, name)

@@ -19,7 +19,7 @@ from tests.lab.python_kernels import Argument, Kernel, then
 from tunesmith.backends.fake import FAULTS
 from tunesmith.core.backend import LaunchFailed
 from tunesmith.core.errors import BadInput, KernelWrong
-from tunesmith.core.messages import CheckCase, CheckCases, Judged, KeepCase, Refer, RunCase, TimeRuns
+from tunesmith.core.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
 from tunesmith.lab import device_oracle
@@ -48,7 +48,7 @@ class TestLab:
         assert sum(len(s.request.checks) for s in harness.log.of(CheckCases)) > 10
 
     def test_the_original_is_kept_and_timed(self, harness: Harness) -> None:
-        kept = [s for s in harness.log.of(KeepCase) if s.request.code_digest]
+        kept = [s for s in harness.log.of(StoreCase) if s.request.code_digest]
         assert {s.reply.status for s in kept} == {Status.OK}  # type: ignore[union-attr]
         assert harness.result().timing is not None
 
@@ -145,7 +145,7 @@ class TestWorkers:
 
     def counts(self, judges: Judges) -> tuple[int, int, int]:
         """Cases kept, checks, and questions to the reference."""
-        counted = tuple(len(judges.log.of(request)) for request in (KeepCase, CheckCase, Refer))
+        counted = tuple(len(judges.log.of(request)) for request in (StoreCase, CheckCase, Refer))
         judges.log.clear()
         return counted  # type: ignore[return-value]
 
@@ -296,7 +296,7 @@ class TestWorkers:
 
         judges = Judges(scale_problem(), {"original": fails_at_first})
         assert isinstance(judges.on_the_device().establish(a_case()), float)
-        assert [s.generation for s in judges.log.of(KeepCase)] == [1, 2]
+        assert [s.generation for s in judges.log.of(StoreCase)] == [1, 2]
 
     def test_a_wrong_original_is_asked_once(self) -> None:
         judges = Judges(scale_problem(), {"original": then(TWICE, add(np.float32(1), 0))})

@@ -11,7 +11,7 @@ from tests.lab.labs import scale_problem
 from tests.lab.test_profiling import Recorder, _plan, profiler
 from tunesmith.core.profile.diagnose import diagnose
 from tunesmith.core.profile.facts import LaunchFacts, LaunchPart, Profile, StaticFacts
-from tunesmith.lab.profiling import Subject, main_place, prefixes, shares
+from tunesmith.lab.profiling import ProfileSubject, main_place, prefixes, shares
 
 TWO = (
     '[launch]\ngrid = ["rows"]\nblock = ["64"]',
@@ -45,12 +45,12 @@ def test_a_profile_covers_every_launch() -> None:
     problem = scale_problem(TWO)
     recorder = Recorder(Log())
     with profiler(problem, recorder) as own:
-        found = own.profile(Subject(), problem.workloads[0]).profile
+        found = own.profile(ProfileSubject(), problem.workloads[0]).profile
     assert [part.launch.blocks for part in found.parts] == [2, 16]
     assert [part.share for part in found.parts] == pytest.approx([0.5, 0.5])
     assert found.static.resources.registers == 32
     with profiler(problem, recorder) as own:
-        known = own.known(Subject(), problem.workloads[0], 1e-5).profile
+        known = own.known(ProfileSubject(), problem.workloads[0], 1e-5).profile
     assert [part.share for part in known.parts] == [None, None]
     assert known.launch is not None
     assert known.launch.blocks == 16, "the one with the most threads"
@@ -75,7 +75,7 @@ def test_the_diagnosis_names_the_launch_that_costs_most() -> None:
     diagnosis = diagnose(a_profile(0.2, 0.7, 0.1))
     assert diagnosis.launch == "k1"
     assert diagnosis.notes[0] == (
-        "of its 3 launches k1 takes most and is told of; of the time: k0 20 %, k1 70 %, k2 10 %"
+        "of its 3 launches k1 takes most and is shown; of the time: k0 20 %, k1 70 %, k2 10 %"
     )
     assert diagnosis.summary.startswith("in k1, ")
     unknown = diagnose(a_profile(None, None))

@@ -11,8 +11,7 @@ from tunesmith.core.device import Device
 from tunesmith.core.events import Profiled
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import TimeRuns
-from tunesmith.core.profile.counting import Counting, NoCounting
-from tunesmith.core.profile.facts import Ceilings, Instructions
+from tunesmith.core.profile.facts import Ceilings, Counting, Instructions, NoCounting
 from tunesmith.core.space import Config
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.onlooker import Onlooker

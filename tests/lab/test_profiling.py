@@ -16,11 +16,20 @@ from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import LaunchOnce, TimeRuns
 from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Problem
-from tunesmith.core.profile.counting import Counted, Counting, NoCounting, ToCount
-from tunesmith.core.profile.facts import Ceilings, Counters, Instructions, Mix, Point
+from tunesmith.core.profile.facts import (
+    Ceilings,
+    Counted,
+    Counters,
+    Counting,
+    Instructions,
+    Mix,
+    NoCounting,
+    Point,
+    ToCount,
+)
 from tunesmith.core.template import original
 from tunesmith.lab.builders import Builders
-from tunesmith.lab.profiling import Profiler, Subject, half_grid, main_launch
+from tunesmith.lab.profiling import Profiler, ProfileSubject, half_grid, main_launch
 from tunesmith.lab.runner import Runner
 
 CEILINGS = Ceilings(copy=(Point(1 << 10, 1e-6), Point(1 << 20, 1e-5)))
@@ -68,7 +77,7 @@ def profiler(
 def test_a_profile_has_everything_that_can_be_known() -> None:
     problem = scale_problem()
     with profiler(problem) as own:
-        looked = own.profile(Subject(), problem.workloads[0])
+        looked = own.profile(ProfileSubject(), problem.workloads[0])
     found = looked.profile
     assert (found.kernel, found.workload) == ("original", "small")
     assert found.seconds == pytest.approx(20512e-9)
@@ -93,7 +102,7 @@ def test_counting_comes_after_all_timing_and_is_in_no_time() -> None:
     log = Log()
     problem, recorder = scale_problem(), Recorder(log)
     with profiler(problem, recorder, log) as own:
-        found = own.profile(Subject(), problem.workloads[0]).profile
+        found = own.profile(ProfileSubject(), problem.workloads[0]).profile
     assert found.counters == Counters(dram=0.5)
     assert found.seconds == pytest.approx(20512e-9)
     ((what, timed_before),) = recorder.asked
@@ -136,7 +145,7 @@ def test_other_blocks_are_those_the_template_has() -> None:
     problem = scale_problem()
     code = "int other = BLOCK + OTHER;\n" + fake_kernel(time="1000 + 10 * BLOCK")
     template = parse_template(template_text(BLOCKS, code), path="t.fake", problem=problem)
-    subject = Subject(template, template.default)
+    subject = ProfileSubject(template, template.default)
     assert [config["BLOCK"] for config in subject.other_blocks()] == [32, 128]
     with profiler(problem) as own:
         found = own.profile(subject, problem.workloads[0]).profile
@@ -145,26 +154,26 @@ def test_other_blocks_are_those_the_template_has() -> None:
         (64, 1640),
         (128, 2280),
     ]
-    assert Subject(template, template.default.replace("BLOCK", 512)).other_blocks() == ()
+    assert ProfileSubject(template, template.default.replace("BLOCK", 512)).other_blocks() == ()
 
 
 def test_a_kernel_that_cannot_run_is_told_not_raised() -> None:
     problem = scale_problem(('block = ["64"]', 'block = ["4096"]'))
     with profiler(problem) as own:
-        looked = own.profile(Subject(), problem.workloads[0])
-        assert own.refusal(Subject(), problem.workloads[0]) == looked.profile.cannot_run
+        looked = own.profile(ProfileSubject(), problem.workloads[0])
+        assert own.refusal(ProfileSubject(), problem.workloads[0]) == looked.profile.cannot_run
     assert looked.profile.seconds is None
     assert "4096" in looked.profile.cannot_run
     assert looked.notes == ()
     with profiler(scale_problem()) as own:
-        assert own.refusal(Subject(), problem.workloads[0]) == ""
+        assert own.refusal(ProfileSubject(), problem.workloads[0]) == ""
 
 
 def test_a_kernel_that_fails_at_its_launch_is_told_not_raised() -> None:
     problem = scale_problem(kernel=fake_kernel(args="out, x, rows"))
     recorder = Recorder(Log())
     with profiler(problem, recorder) as own:
-        looked = own.profile(Subject(), problem.workloads[0])
+        looked = own.profile(ProfileSubject(), problem.workloads[0])
     assert looked.profile.seconds is None
     assert "original at small could not be timed: crashed, the kernel takes 3 arguments" in looked.notes[0]
     assert not recorder.asked
@@ -173,7 +182,7 @@ def test_a_kernel_that_fails_at_its_launch_is_told_not_raised() -> None:
 def test_a_kernel_that_does_not_build_is_bad_input() -> None:
     problem = scale_problem(kernel=fake_kernel(fault="1"))
     with profiler(problem) as own, pytest.raises(BadInput) as error:
-        own.profile(Subject(), problem.workloads[0])
+        own.profile(ProfileSubject(), problem.workloads[0])
     assert "the kernel does not compile" in str(error.value)
     assert error.value.hint
 
@@ -181,7 +190,7 @@ def test_a_kernel_that_does_not_build_is_bad_input() -> None:
 def test_where_the_device_is_absent_the_build_alone_tells() -> None:
     problem, absent = scale_problem(), replace(device_of("fake"), absent=True)
     with profiler(problem, device=absent) as own:
-        found = own.profile(Subject(), problem.workloads[0]).profile
+        found = own.profile(ProfileSubject(), problem.workloads[0]).profile
     assert found.seconds is None
     assert found.static.resources.registers == 32
     assert found.launch is not None
@@ -194,7 +203,7 @@ def test_a_warm_workload_is_timed_warm_and_compared_with_cold() -> None:
         ("small = { rows = 16, d = 32 }", 'small = { rows = 16, d = 32, cache = "warm" }')
     )
     with profiler(problem, log=log) as own:
-        found = own.profile(Subject(), problem.workloads[0]).profile
+        found = own.profile(ProfileSubject(), problem.workloads[0]).profile
     assert found.warm
     assert found.experiments.warm is not None
     assert found.experiments.cold is not None

@@ -12,11 +12,10 @@ from tunesmith.core import focus as focus_module
 from tunesmith.core.focus import OUTSIDE_EVERY
 from tunesmith.core.ports import Prior, Searcher, SearchView, Tried
 from tunesmith.core.space import Config
-from tunesmith.search.candidates import Field
+from tunesmith.search.candidates import OpenConfigs
 from tunesmith.search.default import Default
-from tunesmith.search.evolution import Evolution
 from tunesmith.search.focused import Focused
-from tunesmith.search.random import Exhaustive, Random
+from tunesmith.search.random import Evolution, Exhaustive, Random
 from tunesmith.search.transfer import FOLLOWING
 
 SEARCHERS = [Default(), Random(), Evolution(), Exhaustive()]
@@ -89,7 +88,7 @@ def test_neighbours_of_the_best_are_found_in_spaces_too_large_to_list(
     monkeypatch.setattr(focus_module, "MOST", 1000)
     view = focused(TIED, "P0 >= 6")
     best = Config.of({f"P{i}": 6 for i in range(6)})
-    near = Field(replace(view, side="inside")).around(best, set())
+    near = OpenConfigs(replace(view, side="inside")).around(best, set())
     found = [view.configs[int(number)] for number in near]
     assert len(found) == 5 * 11 + 5  # every other value of five parameters, and those of P0 from 6 on
     assert all(config["P0"] >= 6 for config in found)

@@ -51,7 +51,7 @@ def decode_tagged(data: bytes, types: Mapping[str, type[T]]) -> T:
     return decode(bytes(tagged.value), types[tagged.type])
 
 
-class _Line(msgspec.Struct):
+class _JournalLine(msgspec.Struct):
     number: int
     at: float
     type: str
@@ -71,7 +71,7 @@ def encode_record(record: Recorded) -> bytes:
 def decode_record(data: bytes) -> Recorded:
     from tunesmith.core.events import EVENT_TYPES, Recorded  # a worker has no use for them, and starts often
 
-    line = decode(data, _Line, "line of a journal")
+    line = decode(data, _JournalLine, "line of a journal")
     kind = EVENT_TYPES.get(line.type)
     if kind is None:
         raise Malformed(f"unknown event {line.type!r}")

@@ -89,7 +89,7 @@ class ExpectedArray:
 
 
 @dataclass(frozen=True)
-class KeepCase:
+class StoreCase:
     """Lay out a case on the device, run the original on it, and keep all that is needed to judge others.
     Blobs: `expected`. Reply: Judged, for the original."""
 
@@ -167,7 +167,7 @@ class Refer:
     digests: bool = True  # of every input; else only of those that the user's function makes
 
 
-OfDevice = RunCase | KeepCase | CheckCase | CheckCases | TimeRuns | TimeAll  # what needs loaded code
+OfDevice = RunCase | StoreCase | CheckCase | CheckCases | TimeRuns | TimeAll  # what needs loaded code
 Request = ListDevices | Build | Load | LaunchOnce | Refer | OfDevice
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 

@@ -116,7 +116,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Refused:
+class CannotRun:
     """Why a variant cannot run at these sizes: by its own rules, or by the device's limits."""
 
     over_limits: bool
@@ -129,7 +129,7 @@ class Refused:
 
 def plan_launch(
     problem: Problem, variant: Variant, sizes: Mapping[str, int], device: Device, resources: Resources | None
-) -> Plan | Refused:
+) -> Plan | CannotRun:
     """Arguments and blocks first, then what they make of a multiprocessor, then the grids, which may ask."""
     built = resources or Resources()
     names = {**sizes, **device.limits.names(), **built.names()}
@@ -154,56 +154,58 @@ def plan_launch(
             for launch, block, own in zip(variant.launches, blocks, held, strict=True)
         ]
     except Undefined as error:
-        return Refused(False, f"an expression has no value at {show_sizes(sizes)}: {error}")
+        return CannotRun(False, f"an expression has no value at {show_sizes(sizes)}: {error}")
     for made in launches:
         resident = made.blocks_per_sm if made.blocks_per_sm is not None else built.blocks_per_sm
         reason = grid_broken(made.grid, made.cluster, made.cooperative, resident, device.limits)
         if reason:
-            return Refused(True, reason)
+            return CannotRun(True, reason)
     return replace(plan, launches=tuple(launches))
 
 
-def _unmet(conditions: Iterable[Expr], names: Mapping[str, int], sizes: Mapping[str, int]) -> Refused | None:
+def _unmet(
+    conditions: Iterable[Expr], names: Mapping[str, int], sizes: Mapping[str, int]
+) -> CannotRun | None:
     """The first condition that does not hold; those on what nobody knows are not judged."""
     for condition in conditions:
         if condition.names <= names.keys() and not condition.holds(names):
             about_build = any(name.startswith("resources.") for name in condition.names)
-            return Refused(about_build, f"requires {condition.text}, not so at {show_sizes(sizes)}")
+            return CannotRun(about_build, f"requires {condition.text}, not so at {show_sizes(sizes)}")
     return None
 
 
-def _misfit(plan: Plan) -> Refused | None:
+def _misfit(plan: Plan) -> CannotRun | None:
     """An argument that its type cannot hold."""
     for scalar in plan.scalars:
         if not element_type(scalar.type).holds(scalar.value):
-            return Refused(False, f"{scalar.name} = {scalar.value} does not fit {scalar.type}")
+            return CannotRun(False, f"{scalar.name} = {scalar.value} does not fit {scalar.type}")
     for b in plan.buffers:
         last = b.shape[-1] if b.shape else 1
         if b.extent and last % b.packed:
             rule = f"{b.packed} {b.type} share a byte, so its last axis must be a multiple of {b.packed}"
-            return Refused(False, f"array {b.name}: {rule}, got {last}")
+            return CannotRun(False, f"array {b.name}: {rule}, got {last}")
     return None
 
 
-def _too_large(plan: Plan, blocks: Sequence[_Block], device: Device, built: Resources) -> Refused | None:
+def _too_large(plan: Plan, blocks: Sequence[_OneBlock], device: Device, built: Resources) -> CannotRun | None:
     """The first limit of the device that a block or an array breaks."""
     limits = device.limits
     for item in plan.locals:
         if item.nbytes < 1:
-            return Refused(True, f"local memory {item.name} has {item.nbytes} bytes, it needs at least 1")
+            return CannotRun(True, f"local memory {item.name} has {item.nbytes} bytes, it needs at least 1")
     for b in blocks:
         reason = block_broken(b.size, b.shared, b.local, limits, built.of(b.entry))
         if reason:
-            return Refused(True, reason)
+            return CannotRun(True, reason)
     for buffer in plan.buffers:
         if buffer.nbytes > limits.max_allocation:
             allowed = f"the device allows {limits.max_allocation}"
-            return Refused(True, f"array {buffer.name} needs {buffer.nbytes} bytes, {allowed}")
+            return CannotRun(True, f"array {buffer.name} needs {buffer.nbytes} bytes, {allowed}")
     return None
 
 
 @dataclass(frozen=True)
-class _Block:
+class _OneBlock:
     """One block of a launch: all that decides how many of them a multiprocessor holds."""
 
     entry: str
@@ -212,10 +214,10 @@ class _Block:
     local: int  # bytes of the launch's local arguments
 
 
-def _block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _Block:
+def _block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _OneBlock:
     shared = launch.shared.evaluate(names) if launch.shared is not None else 0
     local = sum(item.nbytes for item in plan.locals if item.name in launch.args)
-    return _Block(launch.entry, _three(launch.block, names), shared, local)
+    return _OneBlock(launch.entry, _three(launch.block, names), shared, local)
 
 
 def _worst(held: Sequence[Occupancy | None]) -> dict[str, int]:
@@ -232,7 +234,7 @@ def _named(own: Occupancy | None) -> dict[str, int]:
     return {"resources.blocks_per_sm": own.blocks_per_sm, "resources.occupancy": own.percent}
 
 
-def _geometry(launch: Launch, block: _Block, own: Occupancy | None, names: Mapping[str, int]) -> Geometry:
+def _geometry(launch: Launch, block: _OneBlock, own: Occupancy | None, names: Mapping[str, int]) -> Geometry:
     # A grid that fills the device is made of this kernel's own blocks, whatever its neighbours take.
     seen = {**names, **_named(own)}
     return Geometry(

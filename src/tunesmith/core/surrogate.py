@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core.model.encoding import Encoding, Positions
-from tunesmith.core.model.gaussian_process import JITTER, Settings, covariance, fit
+from tunesmith.core.model.gaussian_process import JITTER, Hyperparameters, covariance, fit
 from tunesmith.core.space import Config, Space
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Surrogate:
     explained: float  # share of the variance, each measurement left out in turn
     spread: float  # standard deviation of what was measured
     _space: Space
-    _settings: Settings
+    _settings: Hyperparameters
     _at: Positions
     _inverse: Array
     _pull: Array

@@ -10,7 +10,7 @@ from tunesmith.core.device import Device, Resources
 from tunesmith.core.digest import digest_of
 from tunesmith.core.events import Surveyed
 from tunesmith.core.outcome import Result, Status
-from tunesmith.core.plan import Refused, plan_launch
+from tunesmith.core.plan import CannotRun, plan_launch
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
@@ -29,7 +29,7 @@ LABELS = {
 
 
 @dataclass(frozen=True)
-class Judged:
+class BuildJudgement:
     """What cannot run on the device by its limits alone; of what can, the least occupancy, and a digest of
     the launches."""
 
@@ -38,20 +38,20 @@ class Judged:
     launches: str
 
 
-def judge(problem: Problem, built: ToBuild, device: Device, resources: Resources | None) -> Judged:
+def judge(problem: Problem, built: ToBuild, device: Device, resources: Resources | None) -> BuildJudgement:
     refused: list[Result] = []
     occupancies: list[int | None] = []
     launches: list[str] = []
     for workload in built.workloads:
         plan = plan_launch(problem, built.variant, workload.as_dict(), device, resources)
-        if isinstance(plan, Refused):
+        if isinstance(plan, CannotRun):
             refused.append(Result(workload.name, plan.status, detail=plan.reason))
         else:
             occupancies += [launch.occupancy for launch in plan.launches]
             launches.append(repr((workload.name, plan.launches, plan.locals, plan.scalars)))
     known = [value for value in occupancies if value is not None]
     least = min(known) if known and len(known) == len(occupancies) else None
-    return Judged(tuple(refused), least, digest_of(*launches))
+    return BuildJudgement(tuple(refused), least, digest_of(*launches))
 
 
 def features(found: Surveyed) -> tuple[float, ...]:

@@ -42,7 +42,7 @@ class Served:
 
 
 @dataclass
-class _Unit:
+class _CuUnit:
     """One source in its namespace, with the entries that are launched from it."""
 
     namespace: str
@@ -74,7 +74,7 @@ class _Line:
     served: Served
     variant: Variant
     when: Expr
-    unit: _Unit | None = None
+    unit: _CuUnit | None = None
     why: str = ""
 
     @property
@@ -84,7 +84,7 @@ class _Line:
 
 
 def launch_cu(problem: Problem, device: Device, dispatch: Sequence[Served]) -> str:
-    units: dict[tuple[str, object], _Unit] = {}
+    units: dict[tuple[str, object], _CuUnit] = {}
     lines = [_line(problem, device, served, units) for served in _instances(problem, dispatch)]
     host = Host.of(problem, [line.variant for line in lines if line.unit])
     outer = f"{identifier(problem.name)}_tuned"
@@ -101,7 +101,9 @@ def launch_cu(problem: Problem, device: Device, dispatch: Sequence[Served]) -> s
     return text + f'extern "C" {wrapper} {{\n    return {outer}::launch({host.passed});\n}}\n'
 
 
-def _line(problem: Problem, device: Device, served: Served, units: dict[tuple[str, object], _Unit]) -> _Line:
+def _line(
+    problem: Problem, device: Device, served: Served, units: dict[tuple[str, object], _CuUnit]
+) -> _Line:
     variant = _bound(served.variant, device)
     line = _Line(served, variant, parse(0))
     if obstacle := _obstacle(problem, variant):
@@ -114,7 +116,7 @@ def _line(problem: Problem, device: Device, served: Served, units: dict[tuple[st
         return replace(line, why=str(unfit))
 
 
-def _unit(units: dict[tuple[str, object], _Unit], served: Served, variant: Variant) -> _Unit:
+def _unit(units: dict[tuple[str, object], _CuUnit], served: Served, variant: Variant) -> _CuUnit:
     """The unit of this text: one original may be launched in several ways."""
     key = (variant.source, variant.headers)
     if key not in units:
@@ -122,7 +124,7 @@ def _unit(units: dict[tuple[str, object], _Unit], served: Served, variant: Varia
         namespace = f"v{tuned}" if variant.config is not None else "original"
         entries = tuple(_name(entry) for entry in variant.entries)
         made = section(variant.source, variant.headers, served.file, entries)
-        units[key] = _Unit(namespace, served.file, made)
+        units[key] = _CuUnit(namespace, served.file, made)
     return units[key]
 
 
@@ -173,7 +175,7 @@ def _obstacle(problem: Problem, variant: Variant) -> str | None:
     return None
 
 
-def _distinct_includes(units: list[_Unit]) -> Iterator[tuple[_Unit, str]]:
+def _distinct_includes(units: list[_CuUnit]) -> Iterator[tuple[_CuUnit, str]]:
     seen: set[str] = {""}
     for unit in units:
         if unit.section.includes not in seen:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tunesmith.core.named_values import named_values
 from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage
-from tunesmith.core.profile.facts import Ceilings, Work
+from tunesmith.core.profile.facts import Ceilings, WorkNeeded
 from tunesmith.core.profile.findings import Finding
 from tunesmith.core.profile.remedies import MEANINGS
 from tunesmith.core.profile.roofline import OF_OPERATIONS
@@ -99,7 +99,7 @@ def _workload(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
     return lines
 
 
-def work_text(work: Work) -> str:
+def work_text(work: WorkNeeded) -> str:
     ways = f"{bytes_text(work.read)} read, {bytes_text(work.written)} written"
     text = f"{bytes_text(work.bytes)} must move ({ways})"
     kinds = [(kind, getattr(work.operations, kind)) for kind in OF_OPERATIONS]

@@ -15,11 +15,11 @@ from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan
-from tunesmith.core.profile.counting import Marking
+from tunesmith.core.profile.facts import Marking
 from tunesmith.lab import guards, reference
 from tunesmith.lab.arenas import Arenas, needs_restoring
 from tunesmith.lab.guards import bind_calls, initial_payload
-from tunesmith.lab.kept_cases import KeptCases
+from tunesmith.lab.kept_cases import StoredCases
 from tunesmith.lab.timing import Stopwatch
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
@@ -55,7 +55,7 @@ class Bench:
         self._device: Device | None = None
         self._executables: dict[str, Executable] = {}
         self._stopwatch: Stopwatch | None = None
-        self._cases: KeptCases | None = None
+        self._cases: StoredCases | None = None
 
     def handle(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         try:
@@ -70,9 +70,9 @@ class Bench:
                     return m.Done(), ()
                 case m.RunCase():
                     return self._with_room(lambda: self._run_case(request))
-                case m.KeepCase():
+                case m.StoreCase():
                     executable = self._executables[request.code_digest]
-                    return self._with_room(lambda: (self._kept().keep(request, blobs, executable), ()))
+                    return self._with_room(lambda: (self._stored().store(request, blobs, executable), ()))
                 case m.CheckCase():
                     return self._with_room(lambda: (self._check_case(request), ()))
                 case m.CheckCases():
@@ -98,7 +98,7 @@ class Bench:
             self._executables.clear()
             self._stopwatch = Stopwatch(self._session, request.device)
             inspector = self._session.inspector
-            self._cases = KeptCases(self._session, inspector, request.device) if inspector else None
+            self._cases = StoredCases(self._session, inspector, request.device) if inspector else None
         self._executables[request.code_digest] = self._session.load(request.unit, binary)
 
     def _with_room(self, action: Callable[[], Answer]) -> Answer:
@@ -149,7 +149,7 @@ class Bench:
         return action(stopwatch)
 
     def _check_case(self, request: m.CheckCase) -> m.Reply:
-        judged = self._kept().check(request, self._executables[request.code_digest])
+        judged = self._stored().check(request, self._executables[request.code_digest])
         return judged or m.Failed("forgotten", "there is no such case on the device")
 
     def _check_cases(self, request: m.CheckCases) -> m.Reply:
@@ -163,7 +163,7 @@ class Bench:
                 break
         return m.AllJudged(tuple(verdicts))
 
-    def _kept(self) -> KeptCases:
+    def _stored(self) -> StoredCases:
         assert self._cases is not None, "this backend cannot judge on the device"
         return self._cases
 
@@ -193,8 +193,8 @@ class Bench:
             start = time.perf_counter()
             session.run(calls)
             seconds = time.perf_counter() - start
-            kept = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"}
-            reports = tuple(_report(session, b, kept | first) for b in buffers)
+            unchanged = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"}
+            reports = tuple(_report(session, b, unchanged | first) for b in buffers)
         finally:
             for b in buffers:
                 session.release(b.memory)

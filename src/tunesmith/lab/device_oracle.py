@@ -1,7 +1,7 @@
-"""The oracle for devices that judge for themselves: cases are kept there, verdicts come back.
+"""The oracle for devices that judge for themselves: cases are stored there, verdicts come back.
 
-Only where kernels cannot reach the worker's own memory. A kernel may still reach what is kept on the device,
-so a verdict of `wrong` counts where the original is still right, or once all has been laid out anew.
+Only where kernels cannot reach the worker's own memory. A kernel may still reach what lies on the device, so
+a verdict of `wrong` counts where the original is still right, or once all has been laid out anew.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.digest import digest_of
-from tunesmith.core.messages import CheckCase, Judged, KeepCase
+from tunesmith.core.messages import CheckCase, Judged, StoreCase
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import Plan
 from tunesmith.core.problem import Problem
@@ -26,7 +26,7 @@ CACHED_BYTES = 1 << 30  # of reference values, in our own memory, for when a wor
 
 
 @dataclass
-class _Stored:
+class _Established:
     seconds: float
     generation: int  # of the worker that has it
 
@@ -39,7 +39,7 @@ class DeviceOracle:
     _references: References
     _runner: Runner
     _original: Callable[[Case], tuple[BuiltCode, Plan]]
-    _known: dict[Case, _Stored | Verdict] = field(default_factory=dict)
+    _known: dict[Case, _Established | Verdict] = field(default_factory=dict)
     _referred: OrderedDict[Case, Referred] = field(default_factory=OrderedDict)
 
     def establish(self, case: Case) -> float | Verdict:
@@ -48,7 +48,7 @@ class DeviceOracle:
         if isinstance(known, Verdict):
             return known
         if known is None or known.generation != self._runner.generation:
-            return self._keep(case)
+            return self._store(case)
         return known.seconds
 
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
@@ -73,10 +73,10 @@ class DeviceOracle:
         return RIGHT
 
     def _confirmed(self, first: Judged, code: BuiltCode, at: Examined) -> Verdict:
-        """A wrong value may be an earlier kernel's doing, who spoilt what is kept on the device: the original
+        """A wrong value may be an earlier kernel's doing, who spoilt what lies on the device: the original
         tells, on the case as it lies there. If it is right the candidate is guilty, else all is made anew.
 
-        Nothing kept explains two runs that differ, nor guard zones, which are anew every time."""
+        Nothing stored explains two runs that differ, nor guard zones, which are anew every time."""
         while self._widen(at.case, first.contested):
             again = self._check(at, code)
             if isinstance(again, Verdict):
@@ -90,11 +90,11 @@ class DeviceOracle:
         return again if isinstance(again, Verdict) else _verdict(again, at.case)
 
     def _widen(self, case: Case, contested: Sequence[int]) -> bool:
-        """Whether the case is kept anew with these rows among those the reference is asked for."""
+        """Whether the case is stored anew with these rows among those the reference is asked for."""
         if not self._references.contest(case, contested):
             return False
         self._referred.pop(case, None)
-        return not isinstance(self._keep(case), Verdict)
+        return not isinstance(self._store(case), Verdict)
 
     def _original_is_right(self, at: Examined) -> bool:
         code, plan = self._original(at.case)
@@ -105,17 +105,17 @@ class DeviceOracle:
         request = _request(at.case, code, at.plan)
         judged = self._runner.check(code, request, at.deadline)
         if judged is None:
-            kept = self._keep(at.case)
-            if isinstance(kept, Verdict):
-                return Verdict(kept.status, f"the original itself fails: {kept.detail}")
+            stored = self._store(at.case)
+            if isinstance(stored, Verdict):
+                return Verdict(stored.status, f"the original itself fails: {stored.detail}")
             judged = self._runner.check(code, request, at.deadline)
         return judged or Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
 
-    def _keep(self, case: Case) -> float | Verdict:
+    def _store(self, case: Case) -> float | Verdict:
         code, plan = self._original(case)
         referred = self._refer(case, plan)
         accuracy = self._problem.accuracy
-        request = KeepCase(
+        request = StoreCase(
             _name(case),
             code.code_digest,
             plan,
@@ -129,11 +129,11 @@ class DeviceOracle:
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = policies.ORIGINAL_SECONDS + plan.nbytes / policies.DATA_RATE
         deadline += policies.INPUT_SECONDS if self._problem.inputs is not None else 0.0
-        judged = self._runner.keep(code, request, referred.blobs, deadline)
+        judged = self._runner.store(code, request, referred.blobs, deadline)
         if judged.status is Status.CRASHED:
             # Perhaps what an earlier kernel did to that process: only a fresh one can tell.
             self._runner.restart()
-            judged = self._runner.keep(code, request, referred.blobs, deadline)
+            judged = self._runner.store(code, request, referred.blobs, deadline)
         if isinstance(judged, Judged):
             wanted = dict(referred.answer.input_digests)
             self._references.refuse_varying(wanted, dict(judged.input_digests))
@@ -142,7 +142,7 @@ class DeviceOracle:
             if verdict.status is Status.WRONG:
                 self._known[case] = verdict
             return verdict
-        self._known[case] = _Stored(judged.seconds, self._runner.generation)
+        self._known[case] = _Established(judged.seconds, self._runner.generation)
         return judged.seconds
 
     def _refer(self, case: Case, plan: Plan) -> Referred:

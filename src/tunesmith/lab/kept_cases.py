@@ -34,7 +34,7 @@ PHASE = 64  # copies keep an array's place within so many bytes, so that whole v
 
 
 @dataclass
-class KeptMemory:
+class CaseMemory:
     """Where a case's arrays lie on the device: memory that cases use in turn, and copies of their own."""
 
     _session: Session
@@ -86,8 +86,8 @@ class KeptMemory:
 
 
 @dataclass
-class _Kept:
-    request: m.KeepCase
+class _Stored:
+    request: m.StoreCase
     pristine: dict[str, Pointer] = field(default_factory=dict)  # of everything a kernel reads
     expected: dict[str, tuple[m.ExpectedArray, Pointer]] = field(default_factory=dict)
     original: dict[str, Pointer] = field(default_factory=dict)  # where others are compared with it
@@ -102,22 +102,22 @@ class _Kept:
         return sum(p.memory.nbytes for p in self.pointers)
 
 
-class KeptCases:
+class StoredCases:
     def __init__(self, session: Session, inspector: Inspector, device: Device) -> None:
         self._session = session
         self._inspector = inspector
         self._device = device
-        self._cases: OrderedDict[str, _Kept] = OrderedDict()
-        self._memory = KeptMemory(session, device)
+        self._cases: OrderedDict[str, _Stored] = OrderedDict()
+        self._memory = CaseMemory(session, device)
         self._busy = 0.0
 
-    def keep(self, request: m.KeepCase, blobs: Sequence[bytes], executable: Executable) -> m.Judged:
+    def store(self, request: m.StoreCase, blobs: Sequence[bytes], executable: Executable) -> m.Judged:
         self._forget(request.case)
-        kept = _Kept(request)
-        self._cases[request.case] = kept  # at once, so that it is given back whatever happens
+        stored = _Stored(request)
+        self._cases[request.case] = stored  # at once, so that it is given back whatever happens
         try:
-            digests = self._lay_out(kept, blobs)
-            verdict, seconds, damage = self._judge_original(kept, executable)
+            digests = self._lay_out(stored, blobs)
+            verdict, seconds, damage = self._judge_original(stored, executable)
         except BaseException:
             self._forget(request.case)
             raise
@@ -128,17 +128,17 @@ class KeptCases:
 
     def check(self, request: m.CheckCase, executable: Executable) -> m.Judged | None:
         """None: there is no such case, or no longer."""
-        kept = self._cases.get(request.case)
-        if kept is None:
+        stored = self._cases.get(request.case)
+        if stored is None:
             return None
         self._cases.move_to_end(request.case)
-        seconds = self._run_twice(kept, request.plan, executable)
-        verdict, damage = self._integrity(kept, request.plan)
+        seconds = self._run_twice(stored, request.plan, executable)
+        verdict, damage = self._integrity(stored, request.plan)
         contested: tuple[int, ...] = ()
         if verdict.ok:
             for b in request.plan.compared():
                 comparable = request.compares_errors and b.count >= COMPARABLE_ITEMS
-                reason, contested = self._compare(kept, b, comparable)
+                reason, contested = self._compare(stored, b, comparable)
                 if reason:
                     verdict = Verdict(Status.WRONG, reason)
                     break
@@ -156,8 +156,8 @@ class KeptCases:
     # -- memory -------------------------------------------------------------------------------------
 
     def _forget(self, case: str) -> None:
-        kept = self._cases.pop(case, None)
-        for pointer in kept.pointers if kept else ():
+        stored = self._cases.pop(case, None)
+        for pointer in stored.pointers if stored else ():
             self._session.release(pointer.memory)
 
     def _make_room(self, newest: str) -> None:
@@ -170,21 +170,21 @@ class KeptCases:
 
     # -- laying out ---------------------------------------------------------------------------------
 
-    def _lay_out(self, kept: _Kept, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
-        request = kept.request
+    def _lay_out(self, stored: _Stored, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
+        request = stored.request
         digests = []
         for name, array in reference.linked_inputs(request.plan, request.draw).items():
-            kept.pristine[name] = place = self._memory.copy_place(request.plan.buffer(name))
+            stored.pristine[name] = place = self._memory.copy_place(request.plan.buffer(name))
             data = array.tobytes()
             self._session.write(place.memory, place.offset, data)
             digests.append((name, digest_of(data)))
         for b in request.plan.buffers:
-            if b.role in ("input", "inout") and b.name not in kept.pristine:
-                kept.pristine[b.name] = self._memory.copy_place(b)
-                self._draw(b, request.draw, kept.pristine[b.name])
+            if b.role in ("input", "inout") and b.name not in stored.pristine:
+                stored.pristine[b.name] = self._memory.copy_place(b)
+                self._draw(b, request.draw, stored.pristine[b.name])
         for spec, blob in zip(request.expected, blobs, strict=True):
             place = Pointer(self._session.allocate(max(len(blob), 1)), 0, len(blob))
-            kept.expected[spec.name] = (spec, place)
+            stored.expected[spec.name] = (spec, place)
             self._session.write(place.memory, 0, blob)
         return tuple(digests)
 
@@ -198,34 +198,34 @@ class KeptCases:
 
     # -- running ------------------------------------------------------------------------------------
 
-    def _run_twice(self, kept: _Kept, plan: Plan, executable: Executable) -> float:
+    def _run_twice(self, stored: _Stored, plan: Plan, executable: Executable) -> float:
         pointers: dict[str, Pointer] = {}
         for number, b in enumerate(plan.buffers):
             work = self._memory.work(b)
             for zone in self._memory.zones(b):
                 self._inspector.fill(zone, guards.zone_pattern(number))
             if b.role == "input":
-                self._session.copy(work, kept.pristine[b.name])
+                self._session.copy(work, stored.pristine[b.name])
             pointers[b.name] = Pointer(work.memory, work.offset, max(work.nbytes, 1))
         calls = guards.bind_calls(plan, executable, pointers)
-        self._prepare(kept, plan, guards.PATTERN)
+        self._prepare(stored, plan, guards.PATTERN)
         before = time.perf_counter()
         self._session.run(calls)
         self._busy = time.perf_counter() - before
         for b in plan.compared():
             self._session.copy(self._memory.first(b), self._memory.work(b))
-        self._prepare(kept, plan, guards.OTHER_PATTERN)
+        self._prepare(stored, plan, guards.OTHER_PATTERN)
         before = time.perf_counter()
         self._session.run(calls)
         seconds = time.perf_counter() - before
         self._busy += seconds
         return seconds
 
-    def _prepare(self, kept: _Kept, plan: Plan, pattern: bytes) -> None:
+    def _prepare(self, stored: _Stored, plan: Plan, pattern: bytes) -> None:
         for b in plan.buffers:
             work = self._memory.work(b)
             if b.role == "inout":
-                self._session.copy(work, kept.pristine[b.name])
+                self._session.copy(work, stored.pristine[b.name])
             elif b.role != "input" and b.init is None and b.extent == b.count:
                 self._inspector.fill(work, pattern)
             elif b.role != "input" and b.nbytes:
@@ -233,38 +233,38 @@ class KeptCases:
 
     # -- judging ------------------------------------------------------------------------------------
 
-    def _judge_original(self, kept: _Kept, executable: Executable) -> tuple[Verdict, float, bool]:
-        request = kept.request
-        seconds = self._run_twice(kept, request.plan, executable)
-        verdict, damage = self._integrity(kept, request.plan)
+    def _judge_original(self, stored: _Stored, executable: Executable) -> tuple[Verdict, float, bool]:
+        request = stored.request
+        seconds = self._run_twice(stored, request.plan, executable)
+        verdict, damage = self._integrity(stored, request.plan)
         if not verdict.ok:
             return verdict, seconds, damage
         for b in request.plan.compared():
-            if b.name in kept.expected:
-                reason = self._against_reference(kept, b, None)
+            if b.name in stored.expected:
+                reason = self._against_reference(stored, b, None)
                 if reason and not request.may_fail:
                     return Verdict(Status.WRONG, reason), seconds, False
-                kept.errors[b.name] = self._errors(kept, b)
-            if b.name in request.sampled or b.name not in kept.expected:
-                kept.original[b.name] = place = self._memory.copy_place(b)
+                stored.errors[b.name] = self._errors(stored, b)
+            if b.name in request.sampled or b.name not in stored.expected:
+                stored.original[b.name] = place = self._memory.copy_place(b)
                 self._session.copy(place, self._memory.first(b))
         return RIGHT, seconds, False
 
-    def _integrity(self, kept: _Kept, plan: Plan) -> tuple[Verdict, bool]:
+    def _integrity(self, stored: _Stored, plan: Plan) -> tuple[Verdict, bool]:
         def differing(b: BufferPlan) -> Difference:
             return self._inspector.differing(self._memory.work(b), self._memory.first(b))
 
         def input_changed(b: BufferPlan) -> bool:
-            return bool(self._inspector.differing(self._memory.work(b), kept.pristine[b.name]).count)
+            return bool(self._inspector.differing(self._memory.work(b), stored.pristine[b.name]).count)
 
         evidence = RunEvidence(
             self._damage,
             input_changed,
-            lambda b: b.extent != b.count and self._gaps_hit(kept, b),
+            lambda b: b.extent != b.count and self._gaps_hit(stored, b),
             lambda b: bool(differing(b).count),
             lambda b: self._poisoned(b, self._memory.first(b), differing(b)),
         )
-        return integrity(plan, kept.request.deterministic, evidence)
+        return integrity(plan, stored.request.deterministic, evidence)
 
     def _poisoned(self, b: BufferPlan, first: Pointer, different: Difference) -> int:
         """Elements never written differ between the runs, which were poisoned differently."""
@@ -284,45 +284,47 @@ class KeptCases:
         now, clean = (self._memory.read(before), self._memory.read(after)), self._memory.layout(b)
         return guards.damage(now, guards.zones(clean, number), b.itemsize) or "the guard zone changed"
 
-    def _gaps_hit(self, kept: _Kept, b: BufferPlan) -> bool:
-        place = kept.pristine.get(b.name)
+    def _gaps_hit(self, stored: _Stored, b: BufferPlan) -> bool:
+        place = stored.pristine.get(b.name)
         before = guards.gaps_digest(b, self._memory.read(place)) if place is not None else None
         return guards.gaps_damaged(b, self._memory.read(self._memory.first(b)), before)
 
-    def _compare(self, kept: _Kept, b: BufferPlan, comparable: bool) -> tuple[str | None, tuple[int, ...]]:
+    def _compare(
+        self, stored: _Stored, b: BufferPlan, comparable: bool
+    ) -> tuple[str | None, tuple[int, ...]]:
         """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
-        if b.name in kept.expected:
-            reason = self._against_reference(kept, b, kept.errors.get(b.name) if comparable else None)
+        if b.name in stored.expected:
+            reason = self._against_reference(stored, b, stored.errors.get(b.name) if comparable else None)
             if reason:
                 return reason, ()
-        if b.name in kept.original:
-            return self._against_original(kept, b)
+        if b.name in stored.original:
+            return self._against_original(stored, b)
         return None, ()
 
-    def _against_reference(self, kept: _Kept, b: BufferPlan, original: ErrorStats | None) -> str | None:
-        spec, place = kept.expected[b.name]
+    def _against_reference(self, stored: _Stored, b: BufferPlan, original: ErrorStats | None) -> str | None:
+        spec, place = stored.expected[b.name]
         rule = compare.reference_rule(b, original)
         if rule is not None and compare.is_comparable(b, spec.dtype):
-            got = self._rows(kept, b)
+            got = self._rows(stored, b)
             found = self._inspector.compare(got, b.type, place, spec.dtype, rule)
             if not found.wrong and compare.rms_holds(found, original):
                 return None
-        return compare.judge(b, *self._on_host(kept, b), original)
+        return compare.judge(b, *self._on_host(stored, b), original)
 
-    def _errors(self, kept: _Kept, b: BufferPlan) -> ErrorStats:
-        spec, place = kept.expected[b.name]
+    def _errors(self, stored: _Stored, b: BufferPlan) -> ErrorStats:
+        spec, place = stored.expected[b.name]
         rule = compare.reference_rule(b, None)
         if rule is not None and compare.is_comparable(b, spec.dtype):
-            found = self._inspector.compare(self._rows(kept, b), b.type, place, spec.dtype, rule)
+            found = self._inspector.compare(self._rows(stored, b), b.type, place, spec.dtype, rule)
             if not found.wrong:
                 return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
-        return compare.error_stats(*self._on_host(kept, b), b)
+        return compare.error_stats(*self._on_host(stored, b), b)
 
-    def _against_original(self, kept: _Kept, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
-        first, place = self._memory.first(b), kept.original[b.name]
+    def _against_original(self, stored: _Stored, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
+        first, place = self._memory.first(b), stored.original[b.name]
         if self._is_like(b, first, place):
             return None, ()
-        rows = kept.request.rows if b.name in kept.request.sampled else ()
+        rows = stored.request.rows if b.name in stored.request.sampled else ()
         if rows and b.in_c_order and b.packed == 1:
             # What the reference has judged the original has no say in.
             size = first.nbytes // b.shape[0]
@@ -354,10 +356,10 @@ class KeptCases:
             return not self._inspector.compare(first, b.type, place, b.type, compare.original_rule(b)).wrong
         return False
 
-    def _rows(self, kept: _Kept, b: BufferPlan) -> Pointer:
+    def _rows(self, stored: _Stored, b: BufferPlan) -> Pointer:
         """The output, or the rows of it that the reference was asked for, one after the other."""
-        first, rows = self._memory.first(b), kept.request.rows
-        if not rows or b.name not in kept.request.sampled:
+        first, rows = self._memory.first(b), stored.request.rows
+        if not rows or b.name not in stored.request.sampled:
             return first
         size = first.nbytes // b.shape[0]
         memory = self._memory.arena("rows", size * len(rows))
@@ -365,9 +367,9 @@ class KeptCases:
             self._session.copy(Pointer(memory, number * size, size), first.part(row * size, size))
         return Pointer(memory, 0, size * len(rows))
 
-    def _on_host(self, kept: _Kept, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-        spec, place = kept.expected[b.name]
+    def _on_host(self, stored: _Stored, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+        spec, place = stored.expected[b.name]
         got = guards.as_array(b, self._memory.read(self._memory.first(b)))
-        if kept.request.rows and b.name in kept.request.sampled:
-            got = got[list(kept.request.rows)]
+        if stored.request.rows and b.name in stored.request.sampled:
+            got = got[list(stored.request.rows)]
         return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)

@@ -16,7 +16,7 @@ from tunesmith.core.digest import seed_of
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Baseline, Extended, ExtraCase, Profiled, Surveyed, Verified
 from tunesmith.core.outcome import Outcome, Result, Status, Trial
-from tunesmith.core.plan import Plan, Refused, plan_launch
+from tunesmith.core.plan import CannotRun, Plan, plan_launch
 from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.space import Config
@@ -24,7 +24,7 @@ from tunesmith.core.template import Template, ToBuild, Variant, builds_of, origi
 from tunesmith.lab import policies
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.device_oracle import DeviceOracle
-from tunesmith.lab.measuring import Measuring, Original, Ready, original_failed
+from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.onlooker import Onlooker
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.process import WorkerProcess
@@ -77,7 +77,7 @@ class LocalLab:
         )
         self._reference = spawn("reference")
         self._original = Original(problem, device, self._builders, self._runner)
-        self._measuring = Measuring(problem, device, self._runner, self._original, settings.seed, cache)
+        self._timer = TrialTimer(problem, device, self._runner, self._original, settings.seed, cache)
         self._oracle = self._make_oracle(References(problem, self._reference))
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
@@ -116,7 +116,7 @@ class LocalLab:
 
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""
-        self._measuring.remember(outcome)
+        self._timer.remember(outcome)
 
     # -- the port -----------------------------------------------------------------------------------
 
@@ -131,16 +131,16 @@ class LocalLab:
         return len(cases)
 
     def extend(self, wanted: Extended) -> Extended:
-        kept, aside = [], list(wanted.aside)
+        accepted, rejected = [], list(wanted.aside)
         for number, one in enumerate(wanted.cases):
             self._progress(f"trying the original on added case {number + 1} of {len(wanted.cases)}")
             fault = self._fault_of_original(one)
             if fault is None:
-                kept.append(one)
+                accepted.append(one)
             else:
-                aside.append((one, fault))
-        self._extra = tuple(kept)
-        return Extended(self._extra, tuple(aside), wanted.note)
+                rejected.append((one, fault))
+        self._extra = tuple(accepted)
+        return Extended(self._extra, tuple(rejected), wanted.note)
 
     def _fault_of_original(self, one: ExtraCase) -> str | None:
         seed = self._settings.seed
@@ -156,10 +156,10 @@ class LocalLab:
     def baseline(self) -> Baseline:
         started = time.perf_counter()
         self.check()
-        code, results = self._measuring.baseline(self._progress)
+        code, results = self._timer.baseline(self._progress)
         trial = Trial(-1, None, tuple(w.name for w in self._problem.workloads), "long", "sentinel")
         outcome = _outcome(trial, original(self._problem).digest, code, results, started)
-        self._measuring.remember(outcome)
+        self._timer.remember(outcome)
         return Baseline(outcome, "reference" if self._problem.accuracy.reference else "original")
 
     def admit(self, template: Template) -> None:
@@ -231,11 +231,11 @@ class LocalLab:
                     results.append(Result(workload.name, verdict.status, detail=verdict.detail))
                     continue
                 plan = self._plan(item.variant, workload, code)
-                if isinstance(plan, Refused):
+                if isinstance(plan, CannotRun):
                     results.append(Result(workload.name, Status.OVER_LIMITS, detail=plan.reason))
                     continue
                 ready = Ready(workload, code, plan)
-                results.append(self._measuring.against_original(ready, self._policies.verify))
+                results.append(self._timer.against_original(ready, self._policies.verify))
         built = code if isinstance(code, BuiltCode) else None
         return Verified(_outcome(trial, _digest(prepared), built, results, started), count)
 
@@ -282,7 +282,7 @@ class LocalLab:
         ready: list[Ready] = []
         for w in item.workloads:
             plan = self._plan(item.variant, w, code)
-            if isinstance(plan, Refused):
+            if isinstance(plan, CannotRun):
                 results[w.name] = Result(w.name, plan.status, detail=plan.reason)
             else:
                 ready.append(Ready(w, code, plan))
@@ -294,9 +294,9 @@ class LocalLab:
         if not verdict.ok:
             timed = [Result(r.workload.name, verdict.status, detail=verdict.detail) for r in ready]
         elif trial.effort == "long":
-            timed = [self._measuring.against_original(r, self._policies.long) for r in ready]
+            timed = [self._timer.against_original(r, self._policies.long) for r in ready]
         else:
-            timed = self._measuring.alone(ready, is_candidate=trial.config is not None)
+            timed = self._timer.alone(ready, is_candidate=trial.config is not None)
         results |= {result.workload: result for result in timed}
         return [results[w.name] for w in item.workloads]
 
@@ -318,7 +318,7 @@ class LocalLab:
                 # The original fails where the candidate would be judged: nothing can be said for it there.
                 return Verdict(seconds.status, f"the original itself fails: {seconds.detail}")
             plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
-            if isinstance(plan, Refused):
+            if isinstance(plan, CannotRun):
                 return Verdict(plan.status, plan.reason)
             deadline = policies.case_deadline(seconds, self._device, code.seconds, plan)
             examined.append(Examined(case, plan, deadline))
@@ -354,7 +354,7 @@ class LocalLab:
             for new, old in zip(fresh, known, strict=True)
         )
 
-    def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | Refused:
+    def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
 
 

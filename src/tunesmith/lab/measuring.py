@@ -12,7 +12,7 @@ from tunesmith.core.digest import digest_of, seed_of
 from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.core.messages import Draw, Timed, TimingPolicy
 from tunesmith.core.outcome import Outcome, Result, Status, Timing
-from tunesmith.core.plan import Plan, Refused, necessary_traffic, plan_launch, show_sizes
+from tunesmith.core.plan import CannotRun, Plan, necessary_traffic, plan_launch, show_sizes
 from tunesmith.core.ports import ResultCache
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.template import original
@@ -38,7 +38,7 @@ class Original:
     _builders: Builders
     _runner: Runner
 
-    def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | Refused]:
+    def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | CannotRun]:
         variant = original(self._problem, sizes)
         hint = "mend the source, or the entry, flags and defines in problem.toml"
         code = self._builders.build(variant, "the kernel", hint)
@@ -46,7 +46,7 @@ class Original:
 
     def plan(self, case: Case) -> tuple[BuiltCode, Plan]:
         code, plan = self.planned(dict(case.sizes))
-        if isinstance(plan, Refused):
+        if isinstance(plan, CannotRun):
             raise BadInput(
                 f"the kernel cannot be launched at {show_sizes(dict(case.sizes))}: {plan.reason}",
                 hint="narrow the contract in problem.toml to what the kernel can do on this device",
@@ -97,7 +97,7 @@ class Ready:
 
 
 @dataclass
-class Measuring:
+class TrialTimer:
     _problem: Problem
     _device: Device
     _runner: Runner
@@ -132,7 +132,7 @@ class Measuring:
         for workload in self._problem.workloads:
             progress(f"timing the original at {workload.name}")
             own = self._own(workload)
-            if isinstance(own, Refused):
+            if isinstance(own, CannotRun):
                 raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
             deadline = policies.baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
             started = time.perf_counter()
@@ -170,7 +170,7 @@ class Measuring:
     def against_original(self, item: Ready, policy: TimingPolicy) -> Result:
         """In alternation with the original."""
         own = self._own(item.workload)
-        if isinstance(own, Refused):
+        if isinstance(own, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
         usual = self._original_seconds[item.workload.name]
@@ -216,9 +216,9 @@ class Measuring:
             return 0.0
         return 2 * self._took.get(workload.name, policies.INPUT_SECONDS / 2)
 
-    def _own(self, workload: Workload) -> Ready | Refused:
+    def _own(self, workload: Workload) -> Ready | CannotRun:
         code, plan = self._original.planned(workload.as_dict())
-        return plan if isinstance(plan, Refused) else Ready(workload, code, plan)
+        return plan if isinstance(plan, CannotRun) else Ready(workload, code, plan)
 
     def _race(self, items: Sequence[Ready], policy: TimingPolicy) -> Race:
         draw = Draw("normal", seed_of(self._seed, "timing"), self._problem.inputs)

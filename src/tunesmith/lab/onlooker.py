@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from tunesmith.core.device import Device
 from tunesmith.core.events import Profiled
 from tunesmith.core.problem import Problem
-from tunesmith.core.profile.counting import Counting
 from tunesmith.core.profile.diagnose import diagnose
+from tunesmith.core.profile.facts import Counting
 from tunesmith.core.space import Config
 from tunesmith.core.template import Template
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
-from tunesmith.lab.profiling import Profiler, ReadInstructions, Subject
+from tunesmith.lab.profiling import Profiler, ProfileSubject, ReadInstructions
 from tunesmith.lab.runner import Runner
 
 
@@ -26,7 +26,7 @@ class Onlooker:
     device: Device
     counting: Counting
     instructions: ReadInstructions
-    kept: KeptCeilings | None
+    saved: KeptCeilings | None
     seed: int
     progress: Callable[[str], None]
     _profiler: Profiler | None = field(default=None, init=False)
@@ -51,7 +51,7 @@ class Onlooker:
     ) -> Profiled:
         """Whatever goes wrong here is a note: a run needs no profile to go on."""
         try:
-            subject = Subject(template if config is not None else None, config)
+            subject = ProfileSubject(template if config is not None else None, config)
             profiler = self._ready(builders, runner)
             looked = profiler.known(subject, self.problem.workload(workload), seconds)
         except Exception as error:  # also what nobody thought of: profilers and disassemblers are not ours
@@ -64,7 +64,7 @@ class Onlooker:
         return self._profiler
 
     def _made(self, builders: Builders, runner: Runner) -> Profiler:
-        found, notes = kept_or_measured(self.kept, self.device, builders, lambda: runner, self.progress)
+        found, notes = kept_or_measured(self.saved, self.device, builders, lambda: runner, self.progress)
         self._notes = tuple(notes)
         return Profiler(
             self.problem,

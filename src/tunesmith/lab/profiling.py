@@ -13,11 +13,20 @@ from dataclasses import KW_ONLY, dataclass, replace
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
 from tunesmith.core.messages import Draw
-from tunesmith.core.plan import Geometry, Plan, Refused, plan_launch
+from tunesmith.core.plan import CannotRun, Geometry, Plan, plan_launch
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.profile import facts as f
-from tunesmith.core.profile.counting import Counted, Counting, NoCounting, ToCount
-from tunesmith.core.profile.facts import Experiments, Instructions, LaunchFacts, LaunchPart, Profile
+from tunesmith.core.profile.facts import (
+    Counted,
+    Counting,
+    Experiments,
+    Instructions,
+    LaunchFacts,
+    LaunchPart,
+    NoCounting,
+    Profile,
+    ToCount,
+)
 from tunesmith.core.profile.launch_rules import launch_facts
 from tunesmith.core.profile.roofline import work_of
 from tunesmith.core.space import Config
@@ -33,7 +42,7 @@ ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProfileSubject:
     """What is looked at: the original, or a configuration of a template."""
 
     template: Template | None = None
@@ -94,7 +103,7 @@ class Profiler:
     seed: int = 0
     progress: Callable[[str], None] = lambda _text: None
 
-    def known(self, subject: Subject, workload: Workload, seconds: float) -> Looked:
+    def known(self, subject: ProfileSubject, workload: Workload, seconds: float) -> Looked:
         """Without timing anything: it is known how long it takes. Counters are taken where there are any."""
         found = self._built(subject, workload)
         if isinstance(found, Looked):
@@ -103,7 +112,7 @@ class Profiler:
         profile = replace(found.profile, seconds=seconds, counters=counted.counters)
         return Looked(replace(profile, no_counters=counted.why_not))
 
-    def profile(self, subject: Subject, workload: Workload) -> Looked:
+    def profile(self, subject: ProfileSubject, workload: Workload) -> Looked:
         found = self._built(subject, workload)
         if isinstance(found, Looked):
             return found
@@ -111,7 +120,7 @@ class Profiler:
             return Looked(replace(found.profile, no_counters="the device is not here"))
         return self._measure(found.profile, subject, workload, found.code, found.plan)
 
-    def _built(self, subject: Subject, workload: Workload) -> _Prepared | Looked:
+    def _built(self, subject: ProfileSubject, workload: Workload) -> _Prepared | Looked:
         """What its build and its launch tell; `Looked` where it cannot run."""
         self.progress(f"building {subject.name} at {workload.name}")
         found = Profile(
@@ -126,7 +135,7 @@ class Profiler:
         what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
         code = self._builders.build(variant, what, "mend the source, or choose another configuration")
         plan = self._plan(variant, workload, code)
-        if isinstance(plan, Refused):
+        if isinstance(plan, CannotRun):
             return Looked(replace(found, cannot_run=plan.reason))
         parts = tuple(
             LaunchPart(g.entry, self._static(code, g.entry), self._launch(code, plan, g))
@@ -138,7 +147,7 @@ class Profiler:
         return _Prepared(found, code, plan)
 
     def _measure(
-        self, found: Profile, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan
+        self, found: Profile, subject: ProfileSubject, workload: Workload, code: BuiltCode, plan: Plan
     ) -> Looked:
         where, warm = f"{subject.name} at {workload.name}", workload.cache == "warm"
         self.progress(f"timing {where}")
@@ -166,7 +175,7 @@ class Profiler:
         )
         return Looked(found, notes)
 
-    def refusal(self, subject: Subject, workload: Workload) -> str:
+    def refusal(self, subject: ProfileSubject, workload: Workload) -> str:
         """Why it cannot run there, by its build; empty where it can."""
         found = self._built(subject, workload)
         return found.profile.cannot_run if isinstance(found, Looked) else ""
@@ -180,7 +189,7 @@ class Profiler:
 
     # -- what a build tells -----------------------------------------------------------------------------
 
-    def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | Refused:
+    def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
 
     def _static(self, code: BuiltCode, entry: str) -> f.StaticFacts:
@@ -192,13 +201,13 @@ class Profiler:
         local = sum(item.nbytes for item in plan.locals if item.name in main.args)
         items = max((b.count for b in plan.buffers if b.role != "workspace"), default=0)
         threads = math.prod(main.grid) * math.prod(main.block)
-        one_each = items if 0 < items <= threads else None  # else a thread has several, and none is too many
-        return launch_facts(main, self._device.limits, code.resources.of(main.entry), local, one_each)
+        elements = items if 0 < items <= threads else None  # else a thread has several, and none is too many
+        return launch_facts(main, self._device.limits, code.resources.of(main.entry), local, elements)
 
     # -- what is measured -------------------------------------------------------------------------------
 
     def _experiments(
-        self, subject: Subject, workload: Workload, code: BuiltCode, plan: Plan, seconds: float
+        self, subject: ProfileSubject, workload: Workload, code: BuiltCode, plan: Plan, seconds: float
     ) -> tuple[Experiments, tuple[str, ...]]:
         notes: list[str] = []
         warm = workload.cache == "warm"
@@ -237,7 +246,7 @@ class Profiler:
         main = max(parts, key=lambda part: part.share or 0.0)
         return replace(found, parts=parts, static=main.static, launch=main.launch), ()
 
-    def _blocks(self, subject: Subject, workload: Workload) -> tuple[f.BlockTime, ...]:
+    def _blocks(self, subject: ProfileSubject, workload: Workload) -> tuple[f.BlockTime, ...]:
         found: list[f.BlockTime] = []
         for config in subject.other_blocks():
             variant = replace(subject, config=config).variant(self._problem, workload)
@@ -245,7 +254,7 @@ class Profiler:
             if isinstance(code, Verdict):
                 continue
             plan = self._plan(variant, workload, code)
-            if isinstance(plan, Refused):
+            if isinstance(plan, CannotRun):
                 continue
             timed = self._time(code, (plan,), workload.cache == "warm")
             if not isinstance(timed, Verdict):
@@ -270,7 +279,7 @@ class Profiler:
         return Draw("normal", seed_of(self.seed, "timing"), self._problem.inputs)
 
 
-def necessary_work(problem: Problem, workload: Workload) -> f.Work:
+def necessary_work(problem: Problem, workload: Workload) -> f.WorkNeeded:
     sizes = workload.as_dict()
     stated = {kind: float(expr.evaluate(sizes)) for kind, expr in problem.operations}
     return work_of(problem, sizes, f.Operations(**stated))

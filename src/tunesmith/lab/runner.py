@@ -79,8 +79,8 @@ class Runner:
             self.restart()  # what else it hit, perhaps in this very process, nobody knows
         return CaseRun(report, outputs)
 
-    def keep(
-        self, code: BuiltCode, request: m.KeepCase, blobs: tuple[bytes, ...], deadline: float
+    def store(
+        self, code: BuiltCode, request: m.StoreCase, blobs: tuple[bytes, ...], deadline: float
     ) -> m.Judged | Verdict:
         reply = self._ask_loaded(m.Judged, [code], request, deadline, blobs)
         return reply if isinstance(reply, Verdict) else self._noted(reply[0])

@@ -68,7 +68,7 @@ class Mailbox:
             self._write(request, target.name)
             if self.wait and not target.exists():
                 self.tell(f"waiting for {target}")
-            told = ""
+            reported = ""
             while True:
                 text = _whole(target)
                 if text is not None:
@@ -76,8 +76,8 @@ class Mailbox:
                 seen = near_miss(target)
                 if not self.wait:
                     return Pending(str(target), seen)
-                if seen and seen != told:
-                    told = seen
+                if seen and seen != reported:
+                    reported = seen
                     self.tell(f"still waiting for {target}: {seen}")
                 time.sleep(POLL)
         except OSError as error:  # a folder that is gone is no answer: nobody decides without one

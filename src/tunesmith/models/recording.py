@@ -26,7 +26,7 @@ _MOST_BYTES = 4 * LONGEST
 
 
 @dataclass(frozen=True)
-class Told:
+class ReplyFacts:
     """What a reply's text does not say."""
 
     usage: Usage = field(default_factory=Usage)
@@ -42,13 +42,13 @@ class About:
     backend: str = ""
     device: str = ""
     settings: Settings = field(default_factory=Settings)
-    replies: dict[str, Told] = field(default_factory=dict)
+    replies: dict[str, ReplyFacts] = field(default_factory=dict)
     unanswered: dict[str, str] = field(default_factory=dict)  # requests that were given up, and why
 
 
 def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
     """All that has been said in a run so far; what is there already is written again."""
-    replies: dict[str, Told] = {}
+    replies: dict[str, ReplyFacts] = {}
     unanswered: dict[str, str] = {}
     folder.mkdir(parents=True, exist_ok=True)
     for exchange in dialogue:
@@ -56,7 +56,7 @@ def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
         _write(folder / f"{name}.request.md", letter(exchange.request, f"{name}.reply.md"))
         if reply is not None:
             _write(folder / f"{name}.reply.md", reply.text)
-            replies[name] = Told(reply.usage, reply.seconds, reply.is_cut)
+            replies[name] = ReplyFacts(reply.usage, reply.seconds, reply.is_cut)
         elif exchange.failed:
             unanswered[name] = exchange.failed
     about = About(
@@ -140,10 +140,12 @@ def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
         match = _REPLY.fullmatch(file.name)
         if match is not None:
             name = file.name.removesuffix(".reply.md")
-            told = about.replies.get(name, Told())
+            facts = about.replies.get(name, ReplyFacts())
             with file.open("rb") as source:
                 text = source.read(_MOST_BYTES).decode("utf-8", "replace")
-            reply = Reply(text[: LONGEST + 1], told.usage, told.seconds, told.is_cut or len(text) > LONGEST)
+            reply = Reply(
+                text[: LONGEST + 1], facts.usage, facts.seconds, facts.is_cut or len(text) > LONGEST
+            )
             numbered.append((int(match["number"]), match["role"], name, reply))
     for name, why in about.unanswered.items():
         number, _, role = name.partition("-")

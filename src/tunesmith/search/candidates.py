@@ -19,7 +19,7 @@ NEXT = 64  # values of a parameter to either side that count as near
 Numbers = NDArray[np.int64]
 
 
-class Field:
+class OpenConfigs:
     """The open configurations of a view by number: those of a pool, or of the whole space."""
 
     def __init__(self, view: SearchView) -> None:

@@ -19,8 +19,8 @@ from tunesmith.core.model.encoding import Encoding, Matrix
 from tunesmith.core.model.gaussian_process import Trend, Vector
 from tunesmith.core.ports import Proposal, SearchView, Tried
 from tunesmith.core.space import Config
-from tunesmith.search.candidates import DRAWN, Field, Numbers
-from tunesmith.search.models import Model, Outcomes, guided, most_telling, own
+from tunesmith.search.candidates import DRAWN, Numbers, OpenConfigs
+from tunesmith.search.models import ImprovementModel, Outcomes, guided, most_telling, own
 from tunesmith.search.random import draw
 from tunesmith.search.targets import LEVEL
 from tunesmith.search.transfer import Guide, apart, listens
@@ -62,7 +62,7 @@ class _Asking:
     def __init__(self, view: SearchView, first: tuple[Config, ...], choices: Choices) -> None:
         self.view, self.first, self.choices = view, first, choices
         self.rng = np.random.default_rng(view.seed)
-        self.field = Field(view)
+        self.field = OpenConfigs(view)
         self.encoding = Encoding.of(view.space)
         self.guide = Guide(view.space, view.priors) if self.encoding.params else None
         pending = (*view.in_flight, *first)
@@ -156,17 +156,17 @@ class _Asking:
         """Picks by expected improvement, and what the next few may add."""
         follows = [self._follows(self.turn + k) for k in range(n)]
         among = {side: np.arange(len(self.tried)) if side else self.own for side in sorted(set(follows))}
-        kept = {side: each[most_telling(self.scores[each, 0], OUTCOMES)] for side, each in among.items()}
-        around = {side: self._around(keep) for side, keep in kept.items()}
+        used = {side: each[most_telling(self.scores[each, 0], OUTCOMES)] for side, each in among.items()}
+        around = {side: self._around(keep) for side, keep in used.items()}
         drawn = self.field.draw(self.rng, DRAWN, self.seen)
-        priors = self._best_of_priors() if True in kept else drawn[:0]
+        priors = self._best_of_priors() if True in used else drawn[:0]
         numbers = np.unique(np.concatenate([drawn, priors, *(x for each in around.values() for x in each)]))
         if not len(numbers):
             return [], None
         open_ = np.arange(len(numbers) + len(self.pending)) < len(numbers)
         numbers = np.concatenate([numbers, self.pending]).astype(np.int64)
         near = {side: np.isin(numbers, np.concatenate(each[:LOCAL_LEADERS])) for side, each in around.items()}
-        models = {side: self._model(side, keep, numbers) for side, keep in kept.items()}
+        models = {side: self._model(side, keep, numbers) for side, keep in used.items()}
         for model in models.values():
             for taken in range(len(numbers) - len(self.pending), len(numbers)):
                 model.expect(taken)
@@ -183,21 +183,21 @@ class _Asking:
                     model.expect(place)
         return picks, gain
 
-    def _around(self, kept: Numbers) -> list[Numbers]:
+    def _around(self, used: Numbers) -> list[Numbers]:
         """What is next to each of the best."""
-        order = np.argsort(-np.nan_to_num(self.scores[kept, 0], nan=-np.inf), kind="stable")
-        return [self.field.around(self.tried[i].config, self.seen) for i in kept[order][:LEADERS]]
+        order = np.argsort(-np.nan_to_num(self.scores[used, 0], nan=-np.inf), kind="stable")
+        return [self.field.around(self.tried[i].config, self.seen) for i in used[order][:LEADERS]]
 
-    def _model(self, follows: bool, kept: Numbers, numbers: Numbers) -> Model:
-        outcomes = Outcomes(self.view.space, self.known[kept], self.scores[kept], self.choices.level)
+    def _model(self, follows: bool, used: Numbers, numbers: Numbers) -> ImprovementModel:
+        outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.level)
         weights = _weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
         if follows and self.guide:
             return guided(outcomes, positions, weights, self.guide)
-        told = self._told([self.tried[i].config for i in kept], numbers)
-        return own(outcomes, positions, weights, told)
+        trend = self._static_trend([self.tried[i].config for i in used], numbers)
+        return own(outcomes, positions, weights, trend)
 
-    def _told(self, known: list[Config], numbers: Numbers) -> Trend | None:
+    def _static_trend(self, known: list[Config], numbers: Numbers) -> Trend | None:
         """What the compiler says of builds, as a trend: it may matter beyond what the parameters tell."""
         if self.view.pool is None:
             return None

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tunesmith.core.model.encoding import Encoding, Matrix, Positions
-from tunesmith.core.model.gaussian_process import Posterior, Settings, Trend, Vector, fit
+from tunesmith.core.model.gaussian_process import Hyperparameters, Posterior, Trend, Vector, fit
 from tunesmith.core.space import Space
 from tunesmith.search.candidates import Numbers
 from tunesmith.search.targets import Targets, targets
@@ -32,7 +32,7 @@ class Outcomes:
         return targets(self.scores, self.level)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> Hyperparameters:
         """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
         count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
         part = most_telling(self.scores[:count, 0], FITTED)
@@ -40,7 +40,7 @@ class Outcomes:
         return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
 
 
-class Model:
+class ImprovementModel:
     """Asked how much each candidate may add."""
 
     def __init__(self, posterior: Posterior, made: Targets, weights: Vector) -> None:
@@ -53,13 +53,13 @@ class Model:
         self._posterior.expect(candidate)
 
 
-def own(outcomes: Outcomes, candidates: Positions, weights: Vector, told: Trend | None) -> Model:
+def own(outcomes: Outcomes, candidates: Positions, weights: Vector, trend: Trend | None) -> ImprovementModel:
     encoding, made = Encoding.of(outcomes.space), outcomes.targets
-    posterior = Posterior(encoding, outcomes.settings, outcomes.known, made.values, candidates, told)
-    return Model(posterior, made, weights)
+    posterior = Posterior(encoding, outcomes.settings, outcomes.known, made.values, candidates, trend)
+    return ImprovementModel(posterior, made, weights)
 
 
-def guided(outcomes: Outcomes, candidates: Positions, weights: Vector, guide: Guide) -> Model:
+def guided(outcomes: Outcomes, candidates: Positions, weights: Vector, guide: Guide) -> ImprovementModel:
     """With the earlier runs' prediction as a trend: of the expected weight, give or take what our own
     outcomes say."""
     known, made = outcomes.known, outcomes.targets
@@ -70,7 +70,7 @@ def guided(outcomes: Outcomes, candidates: Positions, weights: Vector, guide: Gu
     left = made.values - TRUST * there[:, None]
     posterior = Posterior(Encoding.of(outcomes.space), outcomes.settings, known, left, candidates, trend)
     posterior.means += TRUST * here[:, None]
-    return Model(posterior, made, weights)
+    return ImprovementModel(posterior, made, weights)
 
 
 def most_telling(scores: Vector, count: int) -> Numbers:
@@ -84,7 +84,7 @@ def most_telling(scores: Vector, count: int) -> Numbers:
 
 
 @lru_cache(maxsize=32)  # pure: the same outcomes give the same hyperparameters
-def _fitted(space: Space, positions: bytes, kind: str, values: bytes) -> Settings:
+def _fitted(space: Space, positions: bytes, kind: str, values: bytes) -> Hyperparameters:
     rows = np.frombuffer(positions, dtype=kind).reshape(-1, len(space.params))
     return fit(Encoding.of(space), rows, np.frombuffer(values).reshape(len(rows), -1))
 

@@ -1,4 +1,4 @@
-"""Configurations drawn at random from the feasible ones."""
+"""Searchers without a model: at random, everything in turn, and evolution."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from tunesmith.core.ports import Proposal, SearchView
 from tunesmith.core.space import Config
 
 TRIES = 64  # misses in a row before looking through everything that is left
+OPENING = 12  # random configurations before the first child
+PARENTS = 8
+STRANGERS = 0.1  # of what is asked is random, so that a lost value can come back
+CHILD_TRIES = 50  # children that are not feasible or known already before a random one takes the place
 
 
 class Random:
+    """Drawn at random from the feasible configurations."""
+
     name = "random"
 
     def ask(self, view: SearchView, n: int) -> Proposal:
@@ -45,6 +51,8 @@ def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) 
 
 
 class Exhaustive:
+    """Every feasible configuration once, in the order of the space."""
+
     name = "exhaustive"
 
     def ask(self, view: SearchView, n: int) -> Proposal:
@@ -52,3 +60,47 @@ class Exhaustive:
         seen = view.seen.union(first)
         rest = (config for config in view.open if config not in seen)
         return Proposal(tuple(islice(chain(first, rest), view.room(n))))
+
+
+class Evolution:
+    """Children of the best so far, crossed and changed a little."""
+
+    name = "evolution"
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        rng = np.random.default_rng(view.seed)
+        n = view.room(n)
+        found = list(view.untried_first[:n])
+        seen = {*view.seen, *found}
+        scored = [(t.score, t.config) for t in view.tried if t.score is not None]
+        parents = [config for _, config in sorted(scored, key=lambda pair: -pair[0])[:PARENTS]]
+        while len(found) < n:
+            child = None
+            if len(seen) >= OPENING and len(parents) > 1 and rng.random() >= STRANGERS:
+                child = self._child(view, parents, seen, rng)
+            more = draw(view, 1, rng, seen) if child is None else [child]
+            if not more:
+                break
+            seen.update(more)
+            found += more
+        return Proposal(tuple(found))
+
+    def _child(
+        self, view: SearchView, parents: list[Config], seen: set[Config], rng: np.random.Generator
+    ) -> Config | None:
+        """Each value from one of two parents, the better ones likelier; then one parameter, sometimes more,
+        takes a neighbouring value."""
+        likelihood = np.arange(len(parents), 0, -1, dtype=np.float64)
+        likelihood /= likelihood.sum()
+        changes = 1.5 / max(len(view.space.params), 1)
+        for _ in range(CHILD_TRIES):
+            one, two = (parents[int(i)] for i in rng.choice(len(parents), 2, replace=False, p=likelihood))
+            values: dict[str, int] = {}
+            for param in view.space.params:
+                value = (one if rng.random() < 0.5 else two)[param.name]
+                near = param.neighbours(value)
+                values[param.name] = int(rng.choice(near)) if near and rng.random() < changes else value
+            child = Config(tuple(values.items()), view.space.candidate)
+            if child not in seen and child in view.open:
+                return child
+        return None

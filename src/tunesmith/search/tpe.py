@@ -10,7 +10,7 @@ import numpy as np
 from tunesmith.core.errors import BadInput
 from tunesmith.core.ports import Proposal, SearchView
 from tunesmith.core.space import Config
-from tunesmith.search.candidates import DRAWN, LISTED, Field
+from tunesmith.search.candidates import DRAWN, LISTED, OpenConfigs
 from tunesmith.search.random import draw
 
 
@@ -24,7 +24,7 @@ class Tpe:
         n = view.room(n)
         found = list(view.untried_first[:n])
         params = [param for param in view.space.params if len(param.values) > 1]
-        field = Field(view)
+        field = OpenConfigs(view)
         rng = np.random.default_rng(view.seed)
         seen = {i for config in (*view.seen, *found) if (i := field.number(config)) is not None}
         varying = [i for i, param in enumerate(view.space.params) if len(param.values) > 1]
@@ -38,7 +38,7 @@ class Tpe:
             }
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for config, score in _told(view):
+                for config, score in _observed(view):
                     places = {param.name: param.positions[config[param.name]] for param in params}
                     made = optuna.trial.create_trial(params=places, distributions=space, value=score)
                     study.add_trial(made)
@@ -58,7 +58,7 @@ class Tpe:
         return Proposal(tuple(found))
 
 
-def _told(view: SearchView) -> list[tuple[Config, float]]:
+def _observed(view: SearchView) -> list[tuple[Config, float]]:
     """What failed counts as the worst score, what is in flight as the middle one."""
     right = [t.score for t in view.tried if t.score is not None] or [0.0]
     done = [(t.config, min(right) if t.score is None else t.score) for t in view.tried]

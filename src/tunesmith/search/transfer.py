@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core.model.encoding import Encoding, Positions
-from tunesmith.core.model.gaussian_process import JITTER, Settings, Vector, covariance, fit
+from tunesmith.core.model.gaussian_process import JITTER, Hyperparameters, Vector, covariance, fit
 from tunesmith.core.ports import Prior
 from tunesmith.core.space import Space
 from tunesmith.search.targets import targets
@@ -65,8 +65,8 @@ class Guide:
         return total
 
 
-class _Model:
-    def __init__(self, settings: Settings, rows: Positions, weights: Vector) -> None:
+class _PriorModel:
+    def __init__(self, settings: Hyperparameters, rows: Positions, weights: Vector) -> None:
         self._settings, self._rows, self._weights = settings, rows, weights
 
     def means(self, encoding: Encoding, positions: Positions) -> Vector:
@@ -74,7 +74,7 @@ class _Model:
 
 
 @lru_cache(maxsize=8)  # pure, and the same for every question of a run
-def _model(space: Space, prior: Prior) -> _Model | None:
+def _model(space: Space, prior: Prior) -> _PriorModel | None:
     """None where the run says nothing that could be used."""
     places = [param.positions for param in space.params]
     names = [param.name for param in space.params]
@@ -99,7 +99,7 @@ def _model(space: Space, prior: Prior) -> _Model | None:
     settings = fit(encoding, positions[part], made.values[part])
     kernel = covariance(encoding, settings, positions, positions)
     kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
-    return _Model(settings, positions, np.linalg.solve(kernel, made.values[:, 0]) * made.scales[0])
+    return _PriorModel(settings, positions, np.linalg.solve(kernel, made.values[:, 0]) * made.scales[0])
 
 
 def _rank_correlation(a: Vector, b: Vector) -> float:

@@ -32,7 +32,7 @@ from tunesmith.backends.fake import FakeBackend
 from tunesmith.config import worker_environment
 from tunesmith.core.messages import Draw, Unit
 from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.profile.counting import Counted, ToCount
+from tunesmith.core.profile.facts import Counted, ToCount
 from tunesmith.core.template import original
 
 HEAD = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream")

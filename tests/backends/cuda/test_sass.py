@@ -18,7 +18,7 @@ from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.core.profile.diagnose import diagnose
-from tunesmith.core.profile.facts import Access, Instructions
+from tunesmith.core.profile.facts import Instructions, MemoryAccess
 
 # The start of most kernels: R0 is the number of a thread in the grid.
 INDEX = """
@@ -48,7 +48,7 @@ def read(*parts: str) -> Instructions:
     return found
 
 
-def only_access(*parts: str) -> Access:
+def only_access(*parts: str) -> MemoryAccess:
     (access,) = read(INDEX, *parts).accesses
     return access
 

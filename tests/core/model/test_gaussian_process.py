@@ -7,9 +7,9 @@ from tunesmith.core.model import gaussian_process
 from tunesmith.core.model.encoding import Encoding
 from tunesmith.core.model.gaussian_process import (
     JITTER,
+    Hyperparameters,
     Pairs,
     Posterior,
-    Settings,
     Trend,
     covariance,
     fit,
@@ -35,12 +35,12 @@ def rows(count: int, seed: int) -> np.ndarray:
     return np.stack([rng.integers(size, size=count) for size in SIZES], axis=1).astype(np.uint8)
 
 
-def settings(seed: int = 0) -> Settings:
+def settings(seed: int = 0) -> Hyperparameters:
     usual_logs = usual(ENCODING).logs
-    return Settings(usual_logs + np.random.default_rng(seed).normal(0, 0.3, len(usual_logs)))
+    return Hyperparameters(usual_logs + np.random.default_rng(seed).normal(0, 0.3, len(usual_logs)))
 
 
-def direct(a: np.ndarray, b: np.ndarray, made: Settings) -> float:
+def direct(a: np.ndarray, b: np.ndarray, made: Hyperparameters) -> float:
     """The kernel between two configurations, term by term."""
     x, y = ENCODING.features(a[None])[0], ENCODING.features(b[None])[0]
     squares = ((x - y) / made.lengths[ENCODING.groups]) ** 2

@@ -10,12 +10,12 @@ from tunesmith.core.device import Resources
 from tunesmith.core.plan import Geometry
 from tunesmith.core.profile.diagnose import diagnose
 from tunesmith.core.profile.facts import (
-    Access,
     Ceilings,
     Counters,
     Direction,
     Instructions,
     LaunchFacts,
+    MemoryAccess,
     Mix,
     Pattern,
     Point,
@@ -23,7 +23,7 @@ from tunesmith.core.profile.facts import (
     Space,
     Stall,
     StaticFacts,
-    Work,
+    WorkNeeded,
 )
 from tunesmith.core.profile.findings import Finding, Kind
 from tunesmith.core.profile.launch_rules import launch_facts
@@ -34,7 +34,7 @@ CEILINGS = Ceilings(
     read=(Point(1 << 20, 1.6e-6), Point(1 << 24, 5.2e-6), Point(1 << 28, 60e-6)),
     graph_launch=0.6e-6,
 )
-WORK = Work(1 << 27, 1 << 27)
+WORK = WorkNeeded(1 << 27, 1 << 27)
 
 
 def access(
@@ -44,12 +44,12 @@ def access(
     pattern: Pattern = "strided",
     stride: int | None = None,
     count: int = 1,
-) -> Access:
+) -> MemoryAccess:
     step = width if stride is None and pattern == "strided" else stride
-    return Access(space, direction, width, pattern, True, count, step)
+    return MemoryAccess(space, direction, width, pattern, True, count, step)
 
 
-def code(*accesses: Access, total: int = 40, **more: Any) -> Instructions:
+def code(*accesses: MemoryAccess, total: int = 40, **more: Any) -> Instructions:
     fields = {name: more.pop(name) for name in list(more) if name in Mix.__dataclass_fields__}
     mix = Mix(total=total, **fields)
     own = accesses or (access(count=4), access(direction="store", count=4))
@@ -75,7 +75,7 @@ def profile(**changes: Any) -> Profile:
     return replace(plain, **changes)
 
 
-def with_code(*accesses: Access, **more: Any) -> Profile:
+def with_code(*accesses: MemoryAccess, **more: Any) -> Profile:
     return profile(static=replace(profile().static, instructions=code(*accesses, **more)))
 
 

@@ -9,10 +9,10 @@ import pytest
 from tests.core.profile.made_up import CEILINGS, counted, found, launch, profile
 from tests.core.profile.recorded import BAD, planted, recorded, without_counters
 from tunesmith.core.profile.diagnose import diagnose
-from tunesmith.core.profile.facts import Experiments, Profile, Work
+from tunesmith.core.profile.facts import Experiments, Profile, WorkNeeded
 from tunesmith.core.profile.findings import Bound, Kind
 
-FITS = Work(8 << 20, 8 << 20)  # 16 MiB: the cache holds 50
+FITS = WorkNeeded(8 << 20, 8 << 20)  # 16 MiB: the cache holds 50
 TAKES = 50e-6  # of a floor of 5.6 µs
 
 
@@ -76,7 +76,9 @@ def test_time_that_goes_with_the_cache_is_waiting_for_memory() -> None:
     assert own is not None
     assert (own.bound, own.source) == (Bound.BANDWIDTH, "experiment")
     assert own.gain == pytest.approx(0.7)
-    assert not found(tried(gone=0.7, work=Work(1 << 27, 1 << 27)), Kind.MEMORY)  # nothing was in the cache
+    assert not found(
+        tried(gone=0.7, work=WorkNeeded(1 << 27, 1 << 27)), Kind.MEMORY
+    )  # nothing was in the cache
     assert not found(tried(gone=0.7, counters=counted(dram=0.3).counters), Kind.MEMORY)
 
 
@@ -98,7 +100,7 @@ def test_nothing_is_concluded_from_what_is_mostly_the_launch() -> None:
 
 
 def test_data_that_does_not_fit_the_cache_is_said_to_tell_nothing() -> None:
-    large = tried(gone=0.0, work=Work(1 << 27, 1 << 27))
+    large = tried(gone=0.0, work=WorkNeeded(1 << 27, 1 << 27))
     assert any("warm against cold tells nothing" in note for note in diagnose(large).notes)
     assert any("20 % of the time goes" in note for note in diagnose(tried()).notes)
 

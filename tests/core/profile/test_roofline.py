@@ -8,20 +8,20 @@ import pytest
 
 from tests.core.profile.made_up import CEILINGS, WORK, profile
 from tests.samples import a_problem
-from tunesmith.core.profile.facts import Ceilings, Operations, Point, Work
+from tunesmith.core.profile.facts import Ceilings, Operations, Point, WorkNeeded
 from tunesmith.core.profile.roofline import Ceiling, best_bandwidth, move_seconds, roofline, work_of
 
 SIZES = {"rows": 64, "d": 1024}
 
 
 def test_bytes_by_direction() -> None:
-    assert work_of(a_problem(), SIZES) == Work(64 * 1024 * 4, 64 * 1024 * 4)
+    assert work_of(a_problem(), SIZES) == WorkNeeded(64 * 1024 * 4, 64 * 1024 * 4)
 
 
 def test_stated_bytes_are_shared_out_as_the_arrays_are() -> None:
     problem = a_problem()
     stated = replace(problem, traffic=problem.arguments[0].shape[0])  # "rows", as if these were bytes
-    assert work_of(stated, SIZES) == Work(32, 32)
+    assert work_of(stated, SIZES) == WorkNeeded(32, 32)
 
 
 def test_stated_operations_go_along() -> None:
@@ -31,25 +31,25 @@ def test_stated_operations_go_along() -> None:
 
 def test_between_two_measured_sizes_time_is_a_straight_line() -> None:
     ceilings = Ceilings(copy=(Point(100, 1.0), Point(300, 2.0)))
-    assert move_seconds(Work(100, 100), ceilings) == pytest.approx(1.5)
-    assert move_seconds(Work(10, 10), ceilings) == 1.0  # less takes no less
-    assert move_seconds(Work(300, 300), ceilings) == pytest.approx(4.0)
+    assert move_seconds(WorkNeeded(100, 100), ceilings) == pytest.approx(1.5)
+    assert move_seconds(WorkNeeded(10, 10), ceilings) == 1.0  # less takes no less
+    assert move_seconds(WorkNeeded(300, 300), ceilings) == pytest.approx(4.0)
 
 
 def test_reads_alone_take_less_than_copies() -> None:
     ceilings = Ceilings(copy=(Point(100, 2.0),), read=(Point(100, 1.0),))
-    assert move_seconds(Work(50, 50), ceilings) == 2.0
-    assert move_seconds(Work(100, 0), ceilings) == 1.0
-    assert move_seconds(Work(75, 25), ceilings) == 1.5
-    assert move_seconds(Work(0, 100), ceilings) == 2.0
-    assert move_seconds(Work(50, 50), Ceilings()) is None
-    assert move_seconds(Work(50, 50), Ceilings(read=(Point(100, 1.0),))) == 1.0
+    assert move_seconds(WorkNeeded(50, 50), ceilings) == 2.0
+    assert move_seconds(WorkNeeded(100, 0), ceilings) == 1.0
+    assert move_seconds(WorkNeeded(75, 25), ceilings) == 1.5
+    assert move_seconds(WorkNeeded(0, 100), ceilings) == 2.0
+    assert move_seconds(WorkNeeded(50, 50), Ceilings()) is None
+    assert move_seconds(WorkNeeded(50, 50), Ceilings(read=(Point(100, 1.0),))) == 1.0
 
 
 def test_reads_that_were_measured_slower_than_copies_are_not_believed() -> None:
     ceilings = Ceilings(copy=(Point(100, 1.0),), read=(Point(100, 2.0),))
-    assert move_seconds(Work(100, 0), ceilings) == 1.0
-    assert move_seconds(Work(75, 25), ceilings) == 1.0
+    assert move_seconds(WorkNeeded(100, 0), ceilings) == 1.0
+    assert move_seconds(WorkNeeded(75, 25), ceilings) == 1.0
 
 
 def test_the_highest_floor_counts() -> None:
@@ -65,7 +65,7 @@ def test_the_highest_floor_counts() -> None:
 
 
 def test_a_small_copy_is_bound_by_its_launch() -> None:
-    small = roofline(profile(work=Work(1 << 17, 1 << 17)))
+    small = roofline(profile(work=WorkNeeded(1 << 17, 1 << 17)))
     assert small.floor is not None
     assert small.floor.ceiling is Ceiling.LAUNCH
     assert small.floor.seconds == pytest.approx(1.6e-6)
@@ -73,7 +73,7 @@ def test_a_small_copy_is_bound_by_its_launch() -> None:
 
 def test_warm_data_is_held_against_the_cache() -> None:
     ceilings = replace(CEILINGS, cache_bytes=50 << 20, cache_bandwidth=6e12)
-    warm = roofline(profile(warm=True, work=Work(6 << 20, 6 << 20), ceilings=ceilings))
+    warm = roofline(profile(warm=True, work=WorkNeeded(6 << 20, 6 << 20), ceilings=ceilings))
     assert warm.floor is not None
     assert warm.floor.ceiling is Ceiling.CACHE
     too_much = roofline(profile(warm=True, ceilings=ceilings))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.samples import LIMITS, a_device, a_problem, a_template
 from tunesmith.core.device import Limits, Resources
 from tunesmith.core.expr import parse
-from tunesmith.core.plan import Refused, plan_launch
+from tunesmith.core.plan import CannotRun, plan_launch
 from tunesmith.core.problem import Launch
 from tunesmith.core.space import Config, Constraint, Param, Space
 from tunesmith.core.space.feasible import hardware_constraints
@@ -115,7 +115,7 @@ def test_it_drops_just_what_planning_refuses(
     for config in made.space.configs(WORKLOADS):
         variant = made.render(PROBLEM, config)
         plan = plan_launch(PROBLEM, variant, WORKLOADS[0], device, Resources())
-        assert isinstance(plan, Refused) == (config.as_dict() not in kept), (config, plan)
+        assert isinstance(plan, CannotRun) == (config.as_dict() not in kept), (config, plan)
 
 
 def test_a_large_space_is_listed_within_a_second() -> None:

@@ -23,7 +23,7 @@ from tunesmith.backends.cuda.ncu_metrics import METRICS, Row, counters_of, read_
 from tunesmith.backends.cuda.toolkit import USUAL_PLACE
 from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.core.messages import REPLY_TYPES, Contender, Failed, LaunchOnce, Load
-from tunesmith.core.profile.counting import Counted, ToCount
+from tunesmith.core.profile.facts import Counted, ToCount
 from tunesmith.core.untrusted import plain
 
 SECONDS = 120.0  # for one workload; most take five

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tunesmith.backends.cuda.lanes import ALL_BUT_ONE, DATA, FAR, LANE, ONE, SAME, STEP, Lanes, Value
 from tunesmith.backends.cuda.listing import INDIRECT, JUMPS, Instruction, Listing, registers
-from tunesmith.core.profile.facts import Access, Direction, Instructions, Mix, Pattern, Space
+from tunesmith.core.profile.facts import Direction, Instructions, MemoryAccess, Mix, Pattern, Space
 
 _FP64 = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
 _FP32 = frozenset(
@@ -134,7 +134,7 @@ def _is_reciprocal(instruction: Instruction) -> bool:
     return instruction.name in ("I2F", "UI2F") and "RP" in instruction.modifiers
 
 
-def _accesses(body: Sequence[Instruction], hot: set[int], lanes: Lanes) -> tuple[Access, ...]:
+def _accesses(body: Sequence[Instruction], hot: set[int], lanes: Lanes) -> tuple[MemoryAccess, ...]:
     found: Counter[tuple[Space, Direction, int, Pattern, int | None, bool]] = Counter()
     for each in body:
         if each.name in _SPACES:
@@ -142,7 +142,7 @@ def _accesses(body: Sequence[Instruction], hot: set[int], lanes: Lanes) -> tuple
             pattern, stride = _pattern(lanes.address(each), each.name)
             found[space, direction, _width(each), pattern, stride, each.number in hot] += 1
     return tuple(
-        Access(space, direction, width, pattern, is_hot, count, stride)
+        MemoryAccess(space, direction, width, pattern, is_hot, count, stride)
         for (space, direction, width, pattern, stride, is_hot), count in found.items()
     )
 

@@ -36,7 +36,7 @@ class ErrorStats:
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _CompareRule:
     """Which values are right: `judge` marks the wrong ones of a chunk, `explain` says why one of them is."""
 
     judge: Callable[[Array, Array], Bools]
@@ -58,7 +58,7 @@ class _Sums:
 
 
 @dataclass(frozen=True)
-class _Bound:
+class _ErrorBound:
     """How large an error may be at an element, and the words for it."""
 
     words: str
@@ -162,14 +162,14 @@ def _rows_unlike(buffer: BufferPlan, got: Array, original_output: Array, at_most
     return tuple(sorted(rows))
 
 
-def _like_original(buffer: BufferPlan) -> _Rule:
+def _like_original(buffer: BufferPlan) -> _CompareRule:
     if buffer.compare == "exact":
         return _exact()
     if buffer.compare == "codes":
-        return _Rule(lambda g, o: _steps(g, o) > 1, lambda _g, _o: "more than 1 code apart")
+        return _CompareRule(lambda g, o: _steps(g, o) > 1, lambda _g, _o: "more than 1 code apart")
     ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
     bounds = (
-        _Bound(
+        _ErrorBound(
             "rtol and atol" + (", or 2 ulp" if ulps else ""),
             lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
         ),
@@ -177,19 +177,19 @@ def _like_original(buffer: BufferPlan) -> _Rule:
     return _close(buffer, bounds, _Sums())
 
 
-def _bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_Bound, ...]:
+def _bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBound, ...]:
     # The type may have no value closer than half an ulp, so a tighter tolerance could not be met by anything.
-    tolerance = _Bound(
+    tolerance = _ErrorBound(
         "rtol and atol", lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp)
     )
     if original is None:
         return (tolerance,)
     twice = 2 * original.max_error
     words = f"twice the original's largest error {original.max_error:.4g} plus 1 {_unit(buffer)}"
-    return tolerance, _Bound(words, lambda size, ulp: twice + ulp)
+    return tolerance, _ErrorBound(words, lambda size, ulp: twice + ulp)
 
 
-def _close(buffer: BufferPlan, bounds: tuple[_Bound, ...], sums: _Sums) -> _Rule:
+def _close(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> _CompareRule:
     element = element_type(buffer.type)
 
     def wrong(got: Array, expected: Array) -> Bools:
@@ -217,10 +217,10 @@ def _close(buffer: BufferPlan, bounds: tuple[_Bound, ...], sums: _Sums) -> _Rule
         bound = next(b for b in bounds if not error[0] <= b.at(size, ulp)[0])
         return f"off by {error[0]:.4g}, allowed is {bound.at(size, ulp)[0]:.4g} ({bound.words})"
 
-    return _Rule(wrong, explain)
+    return _CompareRule(wrong, explain)
 
 
-def _exact() -> _Rule:
+def _exact() -> _CompareRule:
     def wrong(got: Array, expected: Array) -> Bools:
         if not _is_integer(got.dtype):
             rounded = expected.astype(got.dtype)
@@ -235,10 +235,10 @@ def _exact() -> _Rule:
         right = holds & (np.where(holds, whole, 0.0).astype(got.dtype) == got)
         return ~right
 
-    return _Rule(wrong, lambda _g, _e: "it must be equal")
+    return _CompareRule(wrong, lambda _g, _e: "it must be equal")
 
 
-def _codes(buffer: BufferPlan, sums: _Sums) -> _Rule:
+def _codes(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
     """Quantised codes; the reference gives the value before rounding, here first clipped to the type.
 
     From the nearest code the value is half a step away at most. Another code is right where the two are
@@ -269,7 +269,7 @@ def _codes(buffer: BufferPlan, sums: _Sums) -> _Rule:
         tie = error[0] - 0.5 * step[0]
         return f"not the nearest code, and {tie:.4g} from a tie, allowed is {near[0]:.4g}"
 
-    return _Rule(wrong, explain)
+    return _CompareRule(wrong, explain)
 
 
 def _steps(got: Array, other: Array) -> Floats:
@@ -290,7 +290,7 @@ def _ordinals(values: Array) -> NDArray[np.int64]:
     return np.where(negative == 1, -magnitude, magnitude)
 
 
-def _first_wrong(buffer: BufferPlan, got: Array, expected: Array, rule: _Rule) -> str | None:
+def _first_wrong(buffer: BufferPlan, got: Array, expected: Array, rule: _CompareRule) -> str | None:
     count, first = 0, -1
     with np.errstate(all="ignore"):
         for start, g, e in _chunks(got, expected):

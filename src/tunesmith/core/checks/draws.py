@@ -33,7 +33,7 @@ _EXACT = 1 << 53  # whole numbers beyond it are not all there are in a float64
 
 
 @dataclass(frozen=True)
-class Block:
+class RepeatedBlock:
     """What an array repeats: its k-th stretch of `BLOCK` items is `values` from item k * roll % BLOCK on and
     then from the start, with the sign bits flipped where `negate` and k is odd. Items are those in memory:
     elements, or bytes that packed elements share. Not longer than the array itself."""
@@ -69,7 +69,7 @@ class Block:
         return found
 
 
-def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> Block:
+def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
     """What `draw_array` repeats, for those who lay an array out themselves.
 
     What the user promises comes first: `values` replaces the distribution, and a `range` alone means uniform
@@ -82,7 +82,7 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> Block:
     count = min(buffer.words, BLOCK)
     if chosen in ("zeros", "ones"):
         constant = np.full(element.packed, int(chosen == "ones"), dtype=element.numpy)
-        return Block(np.repeat(packed(constant, element), count), 0, False)
+        return RepeatedBlock(np.repeat(packed(constant, element), count), 0, False)
     if element.kind != "float":
         usual = element.bounds if element.packed > 1 else _INTEGERS
         values = packed(_integers(rng, count * element.packed, element, buffer.range or usual), element)
@@ -90,7 +90,7 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> Block:
         values = _floats(rng, count, element, chosen, buffer.range).astype(element.numpy)
     symmetric = element.kind == "float" and chosen in _SYMMETRIC and buffer.range is None
     repeats = buffer.words > BLOCK
-    return Block(values, _ROLL % BLOCK if repeats else 0, symmetric and repeats)
+    return RepeatedBlock(values, _ROLL % BLOCK if repeats else 0, symmetric and repeats)
 
 
 def draw_array(buffer: BufferPlan, distribution: str, seed: int) -> Array:

@@ -170,7 +170,7 @@ def _bind(node: Node, values: Mapping[str, int]) -> Node:
 
 
 def _fold(node: Node) -> Node:
-    """The number a node over numbers stands for; a node with no value is kept, to be undefined later."""
+    """The number a node over numbers stands for; a node with no value stays, to be undefined later."""
     if all(isinstance(child, n.Num) for child in n.children(node)):
         try:
             return n.Num(_evaluate(node, {}))
@@ -194,19 +194,19 @@ def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[s
 
     What stands before the settling operand stays: it may have no value, and then the whole has none.
     """
-    kept: list[Node] = []
+    remaining: list[Node] = []
     for operand in operands:
         operand = _bind(operand, values)
         if not isinstance(operand, n.Num):
-            kept.append(operand)
+            remaining.append(operand)
         elif bool(operand.value) != conjunction:
-            kept.append(n.Num(int(not conjunction)))
+            remaining.append(n.Num(int(not conjunction)))
             break
-    if not kept:
+    if not remaining:
         return n.Num(int(conjunction))
-    if len(kept) > 1:
-        return n.Logic("and" if conjunction else "or", tuple(kept))
-    alone = kept[0]
+    if len(remaining) > 1:
+        return n.Logic("and" if conjunction else "or", tuple(remaining))
+    alone = remaining[0]
     if isinstance(alone, n.Compare | n.Member | n.Not | n.Logic) or alone in (n.Num(0), n.Num(1)):
         return alone
     return n.Compare(alone, (("!=", n.Num(0)),))  # `1 and x` is 0 or 1, not x

@@ -42,7 +42,7 @@ def parse_template(
     block = find_block(text, path)
     root = load_toml(block.toml, path=path, offset=block.line)
     root.only(_ROOT)
-    names = _Names.of(root, problem)
+    names = _KnownNames.of(root, problem)
     params = _read_params(root, problem)
     arguments = [argument.name for argument in problem.arguments]
     workspace = _read_workspace(root, names.before_build, arguments)
@@ -82,7 +82,7 @@ def _read_headers(
 
 
 @dataclass(frozen=True)
-class _Names:
+class _KnownNames:
     """What may stand where. Also names with faults of their own, so that each fault is told once."""
 
     sizes: tuple[str, ...]
@@ -90,7 +90,7 @@ class _Names:
     defines: tuple[str, ...]
 
     @classmethod
-    def of(cls, root: Table, problem: Problem) -> _Names:
+    def of(cls, root: Table, problem: Problem) -> _KnownNames:
         return cls(problem.size_names, root.names("params"), root.names("defines"))
 
     @property
@@ -147,7 +147,7 @@ def _check_macro_name(table: Table, name: str, what: str, problem: Problem) -> b
     return True
 
 
-def _read_constraints(root: Table, names: _Names) -> tuple[Constraint, ...]:
+def _read_constraints(root: Table, names: _KnownNames) -> tuple[Constraint, ...]:
     found: list[Constraint] = []
     kinds: tuple[Literal["require", "prefer"], ...] = ("require", "prefer")
     for kind in kinds:
@@ -183,7 +183,7 @@ def _read_default(root: Table, params: Sequence[Param]) -> Config:
     return Config.of(values)
 
 
-def _read_flags(root: Table, names: _Names) -> tuple[str, ...]:
+def _read_flags(root: Table, names: _KnownNames) -> tuple[str, ...]:
     table = root.table_or_empty("build", "[build]")
     table.only(("flags",))
     flags = table.texts("flags")
@@ -192,7 +192,7 @@ def _read_flags(root: Table, names: _Names) -> tuple[str, ...]:
     return flags
 
 
-def _read_defines(root: Table, names: _Names, problem: Problem) -> tuple[tuple[str, Expr], ...]:
+def _read_defines(root: Table, names: _KnownNames, problem: Problem) -> tuple[tuple[str, Expr], ...]:
     table = root.table_or_empty("defines", "[defines]")
     found: list[tuple[str, Expr]] = []
     for name in table.data:

@@ -23,7 +23,7 @@ _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 @dataclass(frozen=True)
-class Fault:
+class FileFault:
     line: int | None
     message: str
     hint: str | None
@@ -36,7 +36,7 @@ class Faults:
         self.path = path
         self._lines = lines
         self._offset = offset  # lines of the file above the TOML text
-        self._found: list[Fault] = []
+        self._found: list[FileFault] = []
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -52,7 +52,7 @@ class Faults:
         self.add_at(self.line(keys), message, hint)
 
     def add_at(self, line: int | None, message: str, hint: str | None = None) -> None:
-        fault = Fault(line, message, hint)
+        fault = FileFault(line, message, hint)
         if fault not in self._found:
             self._found.append(fault)
 

@@ -28,7 +28,7 @@ STEPS = 25
 
 
 @dataclass(frozen=True)
-class Settings:
+class Hyperparameters:
     """Hyperparameters, as logarithms: lengths by group, then noise, whole and alone as deviations."""
 
     logs: Vector
@@ -54,11 +54,11 @@ class Settings:
         return self.whole + self.alone
 
 
-def usual(encoding: Encoding) -> Settings:
+def usual(encoding: Encoding) -> Hyperparameters:
     """The middle of the prior."""
     scale = np.sqrt(len(encoding.params)) / 2
     lengths = np.where(encoding.minor, MINOR_LENGTH, LENGTH) * scale
-    return Settings(np.log([*lengths, NOISE, 1.0, ALONE]))
+    return Hyperparameters(np.log([*lengths, NOISE, 1.0, ALONE]))
 
 
 def matern(squares: Matrix) -> tuple[Matrix, Matrix]:
@@ -78,7 +78,7 @@ def _matern_of(squares: Matrix) -> Matrix:
     return root
 
 
-def covariance(encoding: Encoding, settings: Settings, a: Positions, b: Positions) -> Matrix:
+def covariance(encoding: Encoding, settings: Hyperparameters, a: Positions, b: Positions) -> Matrix:
     """The kernel between configurations, given by their positions."""
     scales = 1 / settings.lengths[encoding.groups]
     total = _matern_of(_squares(encoding.features(a) * scales, encoding.features(b) * scales))
@@ -117,7 +117,7 @@ def loss(encoding: Encoding, logs: Vector, pairs: Pairs, targets: Matrix) -> tup
 
     `targets` has a column for each function that shares the kernel, and these count as one, on average.
     """
-    settings = Settings(logs)
+    settings = Hyperparameters(logs)
     count, functions = targets.shape
     scales = settings.lengths**-2
     whole, whole_slope = matern((scales @ pairs.outcomes).reshape(count, count))
@@ -149,7 +149,7 @@ def loss(encoding: Encoding, logs: Vector, pairs: Pairs, targets: Matrix) -> tup
     return float(value), gradient
 
 
-def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Settings:
+def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Hyperparameters:
     """The most likely hyperparameters, or close to them."""
     pairs = Pairs(encoding, positions)
     logs = usual(encoding).logs
@@ -163,7 +163,7 @@ def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = 
         reach = np.clip(reach * np.where(agreement > 0, 1.4, np.where(agreement < 0, 0.5, 1.0)), 0.01, 0.7)
         last = np.where(agreement < 0, 0.0, gradient)
         logs = logs - np.sign(last) * reach
-    return Settings(best_logs)
+    return Hyperparameters(best_logs)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Posterior:
     def __init__(
         self,
         encoding: Encoding,
-        settings: Settings,
+        settings: Hyperparameters,
         known: Positions,
         targets: Matrix,
         candidates: Positions,

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.core.profile.facts import Access, Instructions, LaunchFacts, Mix, Profile
+from tunesmith.core.profile.facts import Instructions, LaunchFacts, MemoryAccess, Mix, Profile
 from tunesmith.core.profile.roofline import best_bandwidth
 
 WARP = 32
@@ -41,7 +41,7 @@ class PassCosts:
     """What there is to know the costs from, the launch as well."""
 
     mix: Mix
-    accesses: tuple[Access, ...]
+    accesses: tuple[MemoryAccess, ...]
     instructions: Instructions
     launch: LaunchFacts | None
     dram_bytes_per_cycle: float
@@ -184,16 +184,16 @@ def costs_of(profile: Profile) -> PassCosts | None:
     )
 
 
-def is_global(access: Access) -> bool:
+def is_global(access: MemoryAccess) -> bool:
     return access.space == "global" and access.direction != "atomic"
 
 
-def ideal(access: Access) -> int:
+def ideal(access: MemoryAccess) -> int:
     """Sectors of a request whose threads lie side by side."""
     return max(1, access.width * WARP // SECTOR)
 
 
-def sectors(access: Access) -> int:
+def sectors(access: MemoryAccess) -> int:
     """Sectors that the threads of one warp touch; the fewest possible where the pattern is not known."""
     if access.pattern == "uniform":
         return max(1, access.width // SECTOR)
@@ -205,7 +205,7 @@ def sectors(access: Access) -> int:
     return len({(step * lane + byte) // SECTOR for lane in range(WARP) for byte in (0, last)})
 
 
-def bank_ways(access: Access) -> int:
+def bank_ways(access: MemoryAccess) -> int:
     """How often shared memory must be asked for one request; 1 where the pattern is not known.
 
     Eight bytes a thread are served half a warp at a time, sixteen a quarter.

@@ -24,7 +24,7 @@ NEAR_DATA_SHEET = 1.3
 SATURATED_MEMORY = 0.85  # of the peak, by the counters: what large copies show
 # Below this the floor is not one: noise and a cache that helps account for a few per cent.
 FASTER = 0.9
-WORTH_TELLING = 0.03  # share of the time
+WORTH_SHOWING = 0.03  # share of the time
 FASTER_THAN_POSSIBLE = (
     "faster than its floor: traffic or ceilings are wrong; measure again with --remeasure, or state `traffic`"
 )
@@ -65,16 +65,16 @@ def diagnose(profile: Profile) -> Diagnosis:
     found = replace(found, notes=_notes(profile, floor))
     if floor is not None and distance is not None and _near(profile, floor, distance):
         return _at_the_floor(found, floor, distance)
-    told = _ranked(RuleInput(profile, costs_of(profile), roof), distance)
+    findings = _ranked(RuleInput(profile, costs_of(profile), roof), distance)
     away = _away(profile, floor, distance)
-    if not told:
+    if not findings:
         return replace(found, summary=f"no fault found; {away}")
     if profile.seconds is None:
         found = replace(found, notes=(*found.notes, "shares of the time are estimates from the code alone"))
-    first = told[0]
+    first = findings[0]
     where = f"in {main.entry}, " if main is not None else ""
     summary = f"{where}{first.kind.replace('_', ' ')}: {first.evidence[0]}; {away}"
-    return replace(found, bound=first.bound, summary=summary, confidence=first.confidence, findings=told)
+    return replace(found, bound=first.bound, summary=summary, confidence=first.confidence, findings=findings)
 
 
 def _at_the_floor(found: Diagnosis, floor: Floor, distance: float) -> Diagnosis:
@@ -109,25 +109,25 @@ def _near(profile: Profile, floor: Floor, distance: float) -> bool:
 
 
 def _ranked(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
-    """What is told is what is ranked: no gain above what the distance to the floor allows."""
-    found = _merged([f for rule in RULES if (f := rule(given)) is not None and f.gain >= WORTH_TELLING])
-    told = [f for f in found if not any(_explains(cause, f) for cause in found)]
+    """What is shown is what is ranked: no gain above what the distance to the floor allows."""
+    found = _merged([f for rule in RULES if (f := rule(given)) is not None and f.gain >= WORTH_SHOWING])
+    shown = [f for f in found if not any(_explains(cause, f) for cause in found)]
     most = 1.0 if distance is None else max(0.0, 1 - 1 / distance)
-    capped = [replace(f, gain=min(f.gain, most)) for f in told]
+    capped = [replace(f, gain=min(f.gain, most)) for f in shown]
     return tuple(sorted(capped, key=lambda f: -f.score))
 
 
 def _merged(found: Sequence[Finding]) -> list[Finding]:
     """A kind once: as the rule has it that is surer of more, with the evidence of the other."""
-    kept: dict[Kind, Finding] = {}
+    by_kind: dict[Kind, Finding] = {}
     for one in found:
-        other = kept.get(one.kind)
+        other = by_kind.get(one.kind)
         if other is None:
-            kept[one.kind] = one
+            by_kind[one.kind] = one
             continue
         best, rest = (other, one) if other.score >= one.score else (one, other)
-        kept[one.kind] = replace(best, evidence=tuple(dict.fromkeys((*best.evidence, *rest.evidence))))
-    return list(kept.values())
+        by_kind[one.kind] = replace(best, evidence=tuple(dict.fromkeys((*best.evidence, *rest.evidence))))
+    return list(by_kind.values())
 
 
 def _explains(cause: Finding, symptom: Finding) -> bool:
@@ -169,13 +169,13 @@ def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
 
 
 def _launches(profile: Profile) -> str:
-    """Which of several launches is told of, and what each takes where that is known."""
+    """Which of several launches is shown, and what each takes where that is known."""
     main, count = profile.main, len(profile.parts)
-    told = main.entry if main is not None else profile.parts[0].entry
+    entry = main.entry if main is not None else profile.parts[0].entry
     known = [f"{part.entry} {percent(part.share)}" for part in profile.parts if part.share is not None]
     if len(known) == count:
-        return f"of its {count} launches {told} takes most and is told of; of the time: {', '.join(known)}"
-    return f"of its {count} launches {told} has the most threads and is told of: what each takes is not known"
+        return f"of its {count} launches {entry} takes most and is shown; of the time: {', '.join(known)}"
+    return f"of its {count} launches {entry} has the most threads and is shown: what each takes is not known"
 
 
 @dataclass(frozen=True)

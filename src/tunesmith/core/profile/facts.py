@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
-from tunesmith.core.device import Limits, Resources
+from tunesmith.core.device import Device, Limits, Resources
+from tunesmith.core.messages import Draw, Unit
+from tunesmith.core.plan import Plan
 
 Space = Literal["global", "shared"]
 Direction = Literal["load", "store", "atomic"]
@@ -16,7 +19,7 @@ Stall = Literal["memory", "shared", "barrier", "queue", "math", "branch", "depen
 
 
 @dataclass(frozen=True)
-class Access:
+class MemoryAccess:
     """Memory instructions of one kind, as often as the code has them."""
 
     space: Space
@@ -58,7 +61,7 @@ class Instructions:
 
     all: Mix
     hot: Mix
-    accesses: tuple[Access, ...] = ()
+    accesses: tuple[MemoryAccess, ...] = ()
     loops: int = 0
     bytes_in_flight: int = 0  # most global bytes a thread has asked for before it needs the first of them
     one_thread: int = 0  # behind a condition that one thread of a warp meets
@@ -159,7 +162,7 @@ class Operations:
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkNeeded:
     """What must be done at a workload, whatever the kernel."""
 
     read: int  # bytes
@@ -217,7 +220,7 @@ class Profile:
     seconds: float | None = None  # measured
     warm: bool = False  # whether on data in the cache
     limits: Limits | None = None
-    work: Work | None = None
+    work: WorkNeeded | None = None
     static: StaticFacts = StaticFacts()
     launch: LaunchFacts | None = None
     ceilings: Ceilings = Ceilings()
@@ -237,3 +240,50 @@ class Profile:
         """Of several launches the one that `static` and `launch` tell of."""
         same = [part for part in self.parts if (part.static, part.launch) == (self.static, self.launch)]
         return max(same, key=lambda part: part.share or 0.0, default=None)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the hardware counted, or why it did not."""
+
+    counters: Counters | None
+    why_not: str = ""
+    left_out: tuple[str, ...] = ()  # what the tool that is here cannot count, by its own names
+
+
+@dataclass(frozen=True)
+class ToCount:
+    """A built kernel at a workload, with everything a process of its own needs to launch it once."""
+
+    unit: Unit
+    binary: bytes
+    code_digest: str
+    device: Device
+    plan: Plan
+    draw: Draw
+    warm: bool
+    main: int = 0  # which of the plan's launches is told of
+
+
+class Counting(Protocol):
+    """Counts in a process of its own, so that nothing of it lands in a timing. Never raises for what a tool,
+    a permission or a kernel does: that is a sentence."""
+
+    def count(self, what: ToCount) -> Counted: ...
+
+
+@dataclass(frozen=True)
+class NoCounting:
+    """Where there is nothing to count with."""
+
+    why: str
+
+    def count(self, what: ToCount) -> Counted:
+        return Counted(None, self.why)
+
+
+@runtime_checkable
+class Marking(Protocol):
+    """A session that can tell a profiler where to look."""
+
+    def profiled(self) -> AbstractContextManager[None]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tunesmith.core.profile.case import GUESSED, KNOWN, READ, SEEN, RuleInput, finding, percent, source_of
 from tunesmith.core.profile.costs import SECTOR, bank_ways, ideal, is_global, sectors
-from tunesmith.core.profile.facts import Access
+from tunesmith.core.profile.facts import MemoryAccess
 from tunesmith.core.profile.findings import Finding, Kind
 
 HALF_A_SECTOR = SECTOR / 2  # bytes used of each sector
@@ -41,7 +41,7 @@ def uncoalesced(given: RuleInput) -> Finding | None:
     return finding(Kind.UNCOALESCED, gain, KNOWN, "static", read)
 
 
-def _far_words(access: Access) -> str:
+def _far_words(access: MemoryAccess) -> str:
     apart = f"{access.stride} bytes" if access.stride is not None else "a distance that only the run knows"
     return f"{access.direction}s of {access.width} bytes (×{access.count}), {apart} from thread to thread"
 

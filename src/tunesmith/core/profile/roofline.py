@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tunesmith.core.plan import necessary_traffic
 from tunesmith.core.problem import OPERATIONS, Problem
-from tunesmith.core.profile.facts import Ceilings, Operations, Point, Profile, Work
+from tunesmith.core.profile.facts import Ceilings, Operations, Point, Profile, WorkNeeded
 
 
 class Ceiling(StrEnum):
@@ -53,7 +53,7 @@ class Roofline:
         return self.seconds / self.floors[0].seconds
 
 
-def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations | None = None) -> Work:
+def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations | None = None) -> WorkNeeded:
     """Bytes by direction; where the problem states their sum, shared out as its arrays are."""
     total = necessary_traffic(problem, sizes)
     read = written = 0
@@ -68,9 +68,9 @@ def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations |
         read += nbytes if argument.role in ("input", "inout") else 0
         written += nbytes if argument.role in ("output", "inout") else 0
     if read + written <= 0:
-        return Work(total, 0, operations or Operations())
+        return WorkNeeded(total, 0, operations or Operations())
     share = round(total * read / (read + written))
-    return Work(share, total - share, operations or Operations())
+    return WorkNeeded(share, total - share, operations or Operations())
 
 
 def roofline(profile: Profile) -> Roofline:
@@ -78,7 +78,7 @@ def roofline(profile: Profile) -> Roofline:
     return Roofline(tuple(sorted(floors, key=lambda f: -f.seconds)), profile.seconds)
 
 
-def move_seconds(work: Work, ceilings: Ceilings) -> float | None:
+def move_seconds(work: WorkNeeded, ceilings: Ceilings) -> float | None:
     """How long the device takes to move as much, read and written in the same proportion, and no more.
 
     Copies are half of each; what is read more than written lies between them and reads alone,

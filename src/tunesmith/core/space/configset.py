@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT
-from tunesmith.core.space.enumeration import Ids, Table
+from tunesmith.core.space.enumeration import ComboTable, Ids
 from tunesmith.core.space.params import Config, Param
 
 _CHUNK = 4096
@@ -27,7 +27,7 @@ _CHUNK = 4096
 class _Level:
     """A table and, for each state and group of rows, where it leads."""
 
-    table: Table
+    table: ComboTable
     leads_to: NDArray[np.int64]  # [state, group]: the state at the next level
     below: NDArray[np.int64]  # [state, group]: configurations for each row of the group
     firsts: NDArray[np.int64]  # [state, group]: the first number, relative to the state's
@@ -39,7 +39,7 @@ class ConfigSet:
     def __init__(
         self,
         params: Sequence[Param],
-        tables: Sequence[Table],
+        tables: Sequence[ComboTable],
         workloads: int,
         possible: int,
         candidate: str = "",
@@ -147,7 +147,7 @@ class ConfigSet:
         return rows, states
 
 
-def _link(tables: Sequence[Table], possible: int) -> tuple[tuple[_Level, ...], tuple[int, ...], int]:
+def _link(tables: Sequence[ComboTable], possible: int) -> tuple[tuple[_Level, ...], tuple[int, ...], int]:
     """The levels, the workload sets of the states after the last one, and the number of configurations."""
     states: list[list[int]] = [[possible]]
     for table in tables:
@@ -194,7 +194,7 @@ def _groups(level: _Level, states: NDArray[np.int64], rest: NDArray[np.int64]) -
     return groups
 
 
-def _find(table: Table, positions: Sequence[int]) -> tuple[int, int] | None:
+def _find(table: ComboTable, positions: Sequence[int]) -> tuple[int, int] | None:
     """The group of the row with these positions, and its place in the group."""
     low, high = 0, len(table.groups)
     for param, column in zip(table.params, table.columns, strict=True):

@@ -30,7 +30,7 @@ Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ParamRule:
     """An expression over parameters alone that must hold for the given workloads (bit i: workload i)."""
 
     expr: Expr
@@ -39,7 +39,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Table:
+class ComboTable:
     """Legal combinations of some parameters, sorted; rows that suit the same workloads form a group."""
 
     params: tuple[int, ...]
@@ -50,7 +50,7 @@ class Table:
     starts: NDArray[np.int64]  # grouped[starts[i]:starts[i + 1]] are the rows of group i
 
 
-def tables(params: Sequence[Param], rules: Sequence[Rule], workloads: int) -> tuple[Table, ...]:
+def tables(params: Sequence[Param], rules: Sequence[ParamRule], workloads: int) -> tuple[ComboTable, ...]:
     """One table for each group of parameters that share no rule with the others, in declared order."""
     groups = _components(len(params), [rule.scope for rule in rules])
     return tuple(
@@ -119,7 +119,7 @@ class _WorkloadSets:
 class _Growth:
     """A table under construction."""
 
-    def __init__(self, params: Sequence[Param], rules: Sequence[Rule], workloads: int) -> None:
+    def __init__(self, params: Sequence[Param], rules: Sequence[ParamRule], workloads: int) -> None:
         self.params = params
         self.rules = rules
         self.sets = _WorkloadSets(workloads)
@@ -127,7 +127,7 @@ class _Growth:
         self.columns: list[Positions] = []
         self.ids: Ids = np.ones(1, dtype=np.int32)
 
-    def table(self, group: frozenset[int]) -> Table:
+    def table(self, group: frozenset[int]) -> ComboTable:
         domains = [len(param.values) for param in self.params]
         for index in _binding_order(group, [rule.scope for rule in self.rules], domains):
             self.bind(index, group)
@@ -138,7 +138,7 @@ class _Growth:
         groups = np.searchsorted(occurring, self.ids).astype(np.min_scalar_type(len(sets)))
         grouped = np.argsort(groups, kind="stable").astype(np.int32)
         starts = np.concatenate(([0], np.cumsum(counts[occurring])))
-        return Table(tuple(self.order), tuple(self.columns), sets, groups, grouped, starts)
+        return ComboTable(tuple(self.order), tuple(self.columns), sets, groups, grouped, starts)
 
     def bind(self, index: int, group: frozenset[int]) -> None:
         """Give every row each value of one more parameter, as far as the rules now complete allow it."""
@@ -170,7 +170,7 @@ class _Growth:
         self.ids = np.concatenate([ids for _, ids in grown])
         self.order.append(index)
 
-    def judge_combinations(self, rules: Sequence[Rule], others: Sequence[int], index: int) -> Ids:
+    def judge_combinations(self, rules: Sequence[ParamRule], others: Sequence[int], index: int) -> Ids:
         """Workload sets for all combinations of `others` (rows) with the values of `index` (columns)."""
         axes = [*others, index]
         mesh = np.ix_(*(np.array(self.params[axis].values, dtype=np.int64) for axis in axes))
@@ -178,7 +178,7 @@ class _Growth:
         shape = tuple(len(self.params[axis].values) for axis in axes)
         return self.judge(rules, columns, shape).reshape(-1, shape[-1])
 
-    def judge_rows(self, rules: Sequence[Rule], others: Sequence[int], index: int, block: slice) -> Ids:
+    def judge_rows(self, rules: Sequence[ParamRule], others: Sequence[int], index: int, block: slice) -> Ids:
         """The same for the rows of a block, one by one."""
         columns: dict[str, NDArray[np.int64]] = {}
         for other in others:
@@ -190,7 +190,7 @@ class _Growth:
         return self.judge(rules, columns, (block.stop - block.start, len(domain)))
 
     def judge(
-        self, rules: Sequence[Rule], columns: dict[str, NDArray[np.int64]], shape: tuple[int, ...]
+        self, rules: Sequence[ParamRule], columns: dict[str, NDArray[np.int64]], shape: tuple[int, ...]
     ) -> Ids:
         ids = np.ones(prod(shape), dtype=np.int32)
         for rule in rules:

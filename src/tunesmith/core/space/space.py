@@ -13,7 +13,7 @@ from tunesmith.core.expr.grammar import shorten, suggestion
 from tunesmith.core.expr.nodes import Node, names
 from tunesmith.core.named_values import named_values
 from tunesmith.core.space.configset import ConfigSet
-from tunesmith.core.space.enumeration import Rule, tables
+from tunesmith.core.space.enumeration import ParamRule, tables
 from tunesmith.core.space.params import Config, Param
 
 __all__ = ["Config", "ConfigSet", "Constraint", "Param", "Space", "Violation"]
@@ -102,19 +102,19 @@ class Space:
             raise BadInput("a space is listed for at least one workload, got none", hint="name a workload")
         places = {param.name: index for index, param in enumerate(self.params)}
         possible = (1 << len(workloads)) - 1
-        rules: list[Rule] = []
+        rules: list[ParamRule] = []
         for constraint in self.constraints:
             if constraint.needs_build or (constraint.kind == "prefer" and not prefer):
                 continue
             for expr, bits in self._cases(constraint, workloads, device):
                 scope = frozenset(places[name] for name in expr.names if name in places)
                 if scope:
-                    rules.append(Rule(expr, scope, bits))
+                    rules.append(ParamRule(expr, scope, bits))
                 elif not expr.holds({}):
                     possible &= ~bits
         if not possible:
             return ConfigSet(self.params, (), len(workloads), possible, self.candidate)
-        live = [Rule(rule.expr, rule.scope, rule.workloads & possible) for rule in rules]
+        live = [ParamRule(rule.expr, rule.scope, rule.workloads & possible) for rule in rules]
         grown = tables(self.params, [rule for rule in live if rule.workloads], possible)
         return ConfigSet(self.params, grown, len(workloads), possible, self.candidate)
 
