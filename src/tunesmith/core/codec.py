@@ -1,4 +1,4 @@
-"""Core values to JSON and back, checked on the way in."""
+"""Core values to JSON and back, checked on the way in, and as frames on a stream."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from tunesmith.core.events import Recorded
 
 T = TypeVar("T")
+_HEAD = struct.Struct(">4sdII")  # magic, deadline in seconds, length of the JSON, number of blobs
+_SIZE = struct.Struct(">Q")
+_MAGIC = b"TSF1"
+MAX_JSON = 1 << 26
+MAX_BLOB = 1 << 33
+MAX_BLOBS = 256
+MAX_DEADLINE = 1e8
 
 
 class Malformed(TunesmithError):
@@ -76,15 +83,6 @@ def decode_record(data: bytes) -> Recorded:
     if kind is None:
         raise Malformed(f"unknown event {line.type!r}")
     return Recorded(line.number, line.at, decode(bytes(line.event), kind))
-
-
-_HEAD = struct.Struct(">4sdII")  # magic, deadline in seconds, length of the JSON, number of blobs
-_SIZE = struct.Struct(">Q")
-_MAGIC = b"TSF1"
-MAX_JSON = 1 << 26
-MAX_BLOB = 1 << 33
-MAX_BLOBS = 256
-MAX_DEADLINE = 1e8
 
 
 @dataclass(frozen=True)

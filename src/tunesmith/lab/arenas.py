@@ -103,10 +103,10 @@ class Arenas:
             content = repr((b, plan.sizes, draw) if is_fixed else (b.type, b.values, b.range, draw))
             key = (b.name, content)
             arena = self._arenas.get(key)
-            enough = arena is not None and arena.nbytes >= needed
-            if arena is not None and not enough:
+            if arena is not None and arena.nbytes < needed:
                 self._drop(key)
-            if arena is None or not enough:
+                arena = None
+            if arena is None:
                 data: bytes | None = None
                 if b.name in linked:
                     made = made or _made(plan, draw)

@@ -22,6 +22,8 @@ GUARD = 1 << 16  # bytes on either side
 # bytes is a quiet NaN, so that stray reads show as well.
 PATTERN = bytes((0xE7, 0xFF, 0xF5, 0xFF))
 OTHER_PATTERN = bytes((0xD3, 0x7F, 0xF9, 0x7F))
+Array = NDArray[Any]
+POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,6 @@ def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) 
             distance = int(items[0]) * itemsize + is_before
             hits.append(f"{counted(items.size * itemsize, 'byte')} {name}, the nearest {distance} away")
     return "; ".join(hits)
-
-
-Array = NDArray[Any]
-POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
 
 
 def as_array(buffer: BufferPlan, data: bytes) -> Array:

@@ -25,7 +25,7 @@ from tunesmith.core.digest import digest_of
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.outcome import Status
 from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.lab import guards, reference
+from tunesmith.lab import guards, reference, verdicts
 from tunesmith.lab.references import CONTESTED_ROWS
 from tunesmith.lab.verdicts import RIGHT, RunEvidence, Verdict, integrity
 
@@ -303,18 +303,18 @@ class StoredCases:
 
     def _against_reference(self, stored: _Stored, b: BufferPlan, original: ErrorStats | None) -> str | None:
         spec, place = stored.expected[b.name]
-        rule = compare.reference_rule(b, original)
-        if rule is not None and compare.is_comparable(b, spec.dtype):
+        rule = verdicts.reference_rule(b, original)
+        if rule is not None and verdicts.is_comparable(b, spec.dtype):
             got = self._rows(stored, b)
             found = self._inspector.compare(got, b.type, place, spec.dtype, rule)
-            if not found.wrong and compare.rms_holds(found, original):
+            if not found.wrong and verdicts.rms_holds(found, original):
                 return None
         return compare.judge(b, *self._on_host(stored, b), original)
 
     def _errors(self, stored: _Stored, b: BufferPlan) -> ErrorStats:
         spec, place = stored.expected[b.name]
-        rule = compare.reference_rule(b, None)
-        if rule is not None and compare.is_comparable(b, spec.dtype):
+        rule = verdicts.reference_rule(b, None)
+        if rule is not None and verdicts.is_comparable(b, spec.dtype):
             found = self._inspector.compare(self._rows(stored, b), b.type, place, spec.dtype, rule)
             if not found.wrong:
                 return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
@@ -350,10 +350,10 @@ class StoredCases:
             # Neighbours, seen from either: across a power of two the step below is the smaller one.
             few = different <= max(1, b.count // 100)
             pairs = ((first, place), (place, first)) if few else ()
-            found = [self._inspector.compare(g, b.type, e, b.type, compare.NEIGHBOURS) for g, e in pairs]
+            found = [self._inspector.compare(g, b.type, e, b.type, verdicts.NEIGHBOURS) for g, e in pairs]
             return few and not any(comparison.wrong for comparison in found)
         if b.compare == "close" and element.kind == "float":
-            return not self._inspector.compare(first, b.type, place, b.type, compare.original_rule(b)).wrong
+            return not self._inspector.compare(first, b.type, place, b.type, verdicts.original_rule(b)).wrong
         return False
 
     def _rows(self, stored: _Stored, b: BufferPlan) -> Pointer:

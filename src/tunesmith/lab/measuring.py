@@ -1,9 +1,9 @@
-"""Times: the original's own, a candidate's alone during the search, and in alternation for finalists."""
+"""The original in the lab, and times: its own, a candidate's alone, and in alternation for finalists."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.core.checks.cases import Case
@@ -27,6 +27,8 @@ WIDE = (
     "Inputs called wide have sizes from 1e-3 to 1e3 and both signs; where callers' are tamer, say "
     'values = "normal" or a range for that argument'
 )
+
+METHOD = 3  # counts changes of how times are taken, so that none is compared with an earlier one's
 
 
 @dataclass
@@ -82,9 +84,6 @@ def original_failed(problem: Problem, verdict: Verdict, where: Case | Workload) 
     elif by_value and isinstance(where, Case) and where.distribution == "wide":
         hint += f". {WIDE}"
     return KernelWrong(f"the kernel {what} {detail}", hint=hint, where=problem.kernel.path)
-
-
-METHOD = 3  # counts changes of how times are taken, so that none is compared with an earlier one's
 
 
 @dataclass(frozen=True)
@@ -157,11 +156,9 @@ class TrialTimer:
                 left.append(item)
             else:
                 found[item.workload.name] = self._result(item.workload, timing, key)
-        together = self._together(left) if self._device.inspects and len(left) > 1 else None
-        for number, item in enumerate(left):
-            result = together[number] if together else self._one(item)
+        for item, result in zip(left, self._time_each(left), strict=True):
             found[item.workload.name] = result
-            # One look at the hopeless is no measurement to keep.
+            # One look at the hopeless is no measurement to save.
             enough = result.timing and len(result.timing.samples) >= self._policies.short.min_rounds
             if self._cache is not None and is_candidate and result.timing and enough:
                 self._cache.put(result.key, result.timing)
@@ -181,24 +178,24 @@ class TrialTimer:
         timing = Timing(timed.samples[1], timed.samples[0], discarded=timed.discarded)
         return self._result(item.workload, timing, self._key(item, policy))
 
-    def _together(self, items: Sequence[Ready]) -> list[Result] | None:
-        """One request for all, which saves most of what requests cost; None where any of them fails."""
+    def _time_each(self, items: Sequence[Ready]) -> Iterator[Result]:
+        """In one request where the device allows it, which saves most of what they cost; where that fails,
+        and elsewhere, one by one."""
         races = [self._race([item], self._short(item)) for item in items]
         deadlines = [self._alone_deadline(item) for item in items]
-        timed = self._runner.time_all(races, policies.together(deadlines, self._device))
-        if isinstance(timed, Verdict):
-            return None
-        return [self._timed_alone(item, t) for item, t in zip(items, timed, strict=True)]
-
-    def _one(self, item: Ready) -> Result:
-        timed = self._runner.time(self._race([item], self._short(item)), self._alone_deadline(item))
-        if isinstance(timed, Verdict):
-            return Result(item.workload.name, timed.status, detail=timed.detail)
-        return self._timed_alone(item, timed)
-
-    def _timed_alone(self, item: Ready, timed: Timed) -> Result:
-        timing = Timing(timed.samples[0], discarded=timed.discarded)
-        return self._result(item.workload, timing, self._key(item, self._policies.short))
+        timed: list[Timed] | Verdict | None = None
+        if self._device.inspects and len(items) > 1:
+            timed = self._runner.time_all(races, policies.together(deadlines, self._device))
+        for number, item in enumerate(items):
+            if isinstance(timed, list):
+                one: Timed | Verdict = timed[number]
+            else:
+                one = self._runner.time(races[number], deadlines[number])
+            if isinstance(one, Verdict):
+                yield Result(item.workload.name, one.status, detail=one.detail)
+            else:
+                timing = Timing(one.samples[0], discarded=one.discarded)
+                yield self._result(item.workload, timing, self._key(item, self._policies.short))
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name

@@ -59,14 +59,11 @@ class Onlooker:
         return Profiled(config, workload, diagnose(looked.profile), (*looked.notes, *self._notes))
 
     def _ready(self, builders: Builders, runner: Runner) -> Profiler:
-        if self._profiler is None:
-            self._profiler = self._made(builders, runner)
-        return self._profiler
-
-    def _made(self, builders: Builders, runner: Runner) -> Profiler:
+        if self._profiler is not None:
+            return self._profiler
         found, notes = kept_or_measured(self.saved, self.device, builders, lambda: runner, self.progress)
         self._notes = tuple(notes)
-        return Profiler(
+        self._profiler = Profiler(
             self.problem,
             self.device,
             builders,
@@ -77,6 +74,7 @@ class Onlooker:
             seed=self.seed,
             progress=self.progress,
         )
+        return self._profiler
 
 
 def _words(error: Exception) -> str:

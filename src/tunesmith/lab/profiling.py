@@ -16,17 +16,7 @@ from tunesmith.core.messages import Draw
 from tunesmith.core.plan import CannotRun, Geometry, Plan, plan_launch
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.profile import facts as f
-from tunesmith.core.profile.facts import (
-    Counted,
-    Counting,
-    Experiments,
-    Instructions,
-    LaunchFacts,
-    LaunchPart,
-    NoCounting,
-    Profile,
-    ToCount,
-)
+from tunesmith.core.profile.facts import Experiments, Instructions, LaunchFacts, LaunchPart, Profile
 from tunesmith.core.profile.launch_rules import launch_facts
 from tunesmith.core.profile.roofline import work_of
 from tunesmith.core.space import Config
@@ -96,7 +86,7 @@ class Profiler:
     _device: Device
     _builders: Builders
     _runner: Runner | None
-    _counting: Counting
+    _counting: f.Counting
     _instructions: ReadInstructions
     _: KW_ONLY
     ceilings: f.Ceilings
@@ -160,7 +150,7 @@ class Profiler:
         experiments, notes = self._experiments(subject, workload, code, plan, seconds)
         found, unknown = self._weighed(found, code, plan, warm)
         notes = (*notes, *unknown)
-        if not isinstance(self._counting, NoCounting):
+        if not isinstance(self._counting, f.NoCounting):
             self.progress(f"counting {where}")
         counted = self._count(found, code, plan, workload)
         if counted.left_out:
@@ -180,11 +170,11 @@ class Profiler:
         found = self._built(subject, workload)
         return found.profile.cannot_run if isinstance(found, Looked) else ""
 
-    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
+    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> f.Counted:
         warm = workload.cache == "warm"
         main = found.parts.index(found.main) if found.main is not None else 0
         return self._counting.count(
-            ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm, main)
+            f.ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm, main)
         )
 
     # -- what a build tells -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a case should give: inputs drawn, and the user's reference computed on them in float64."""
+"""What a case should give: inputs drawn, and the user's own Python called on them, in float64."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tunesmith.core.messages import Draw, Expected, ExpectedArray, Refer
 from tunesmith.core.plan import BufferPlan, Plan
 from tunesmith.core.problem import PythonFunction
 from tunesmith.lab.guards import gaps_digest
+
+Array = NDArray[Any]
 
 
 class UserCodeFailed(Exception):
@@ -80,9 +82,6 @@ def describe(error: BaseException, function: PythonFunction) -> str:
         line = error.lineno
     where = f"{function.path}:{line}: " if line else ""
     return f"{where}{type(error).__name__}: {error}"
-
-
-Array = NDArray[Any]
 
 
 def draw_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:

@@ -23,6 +23,8 @@ WANTED = {
     "turn": "a few sentences, then one whole file between two fences of three backticks; or, to stop, one "
     'JSON object instead of the file: {"decision": "stop", "why": "..."}.',
 }
+POLL = 0.5
+SETTLED = 1.0  # seconds without a change, after which a file that somebody writes is believed to be whole
 
 
 def letter(request: Request, reply_name: str) -> str:
@@ -47,10 +49,6 @@ def _fenced(text: str) -> str:
 
 def _runs(text: str) -> list[str]:
     return [line[: len(line) - len(line.lstrip("~"))] for line in map(str.strip, text.splitlines())]
-
-
-POLL = 0.5
-SETTLED = 1.0  # seconds without a change, after which a file that somebody writes is believed to be whole
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What outcomes let us expect of candidates: by themselves, or with what earlier runs say as a trend."""
+"""What outcomes let us expect of candidates, by themselves or with earlier runs as a trend."""
 
 from __future__ import annotations
 

@@ -126,16 +126,11 @@ def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level:
     # The seed depends on nothing else, so that a smoke or full case means the same arrays for every variant
     # and the reference is computed once; for verification it is another.
     stream = "verify" if level == "verify" else "search"
-    return tuple(
-        Case(
-            sizes,
-            name,
-            seed_of(seed, stream, sizes, name),
-            level,
-            compares_errors=sizes not in twins and name not in CONSTANT,
-        )
-        for sizes, name in dict.fromkeys([*wanted, *added])
-    )
+    found: list[Case] = []
+    for sizes, name in dict.fromkeys([*wanted, *added]):
+        compares_errors = sizes not in twins and name not in CONSTANT
+        found.append(Case(sizes, name, seed_of(seed, stream, sizes, name), level, compares_errors))
+    return tuple(found)
 
 
 def _distributions(problem: Problem) -> tuple[str, ...]:

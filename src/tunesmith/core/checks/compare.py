@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.backend import Comparison, NumberRule
 from tunesmith.core.dtypes import ElementType, element_type
 from tunesmith.core.plan import BufferPlan
 
@@ -23,8 +22,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 CHUNK = 1 << 15
-NEIGHBOURS = NumberRule(0.0, 0.0, 1.0)  # at most one step apart
-DOUBT = 1e-9  # of a sum, relatively: what the order of its terms may change, and more
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats 
     reason = _first_wrong(buffer, got, expected, rule)
     if reason is not None or original is None or not sums.count:
         return reason
-    error, limit = rms(sums.squared_error, sums.count), _rms_limit(original, sums)
+    error, limit = rms(sums.squared_error, sums.count), rms_limit(original, sums.squared_ulp, sums.count)
     if error <= limit:
         return None
     return (
@@ -111,8 +108,8 @@ def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats 
     )
 
 
-def _rms_limit(original: ErrorStats, sums: _Sums | Comparison) -> float:
-    return 1.25 * original.rms_error + 0.25 * rms(sums.squared_ulp, sums.count)
+def rms_limit(original: ErrorStats, squared_ulp: float, count: int) -> float:
+    return 1.25 * original.rms_error + 0.25 * rms(squared_ulp, count)
 
 
 def rms(squared: float, count: int) -> float:
@@ -360,34 +357,3 @@ def _unit(buffer: BufferPlan) -> str:
 
 def _show(value: Array) -> str:
     return str(int(value[0])) if _is_integer(value.dtype) else f"{float(value[0]):.9g}"
-
-
-# -- the same rules as numbers that a device can apply: what it finds right by them is right --
-
-
-def reference_rule(b: BufferPlan, original: ErrorStats | None) -> NumberRule | None:
-    """The host's rule for one element as numbers; None where only the host can tell."""
-    if b.compare == "codes":
-        return NumberRule(b.rtol, b.atol, 0.5, add_ulps=True)
-    if b.compare == "close":
-        return NumberRule(b.rtol, b.atol, 0.5, None if original is None else 2 * original.max_error)
-    return NumberRule(0.0, 0.0, 0.0) if element_type(b.type).kind != "float" else None
-
-
-def original_rule(b: BufferPlan) -> NumberRule:
-    """The same for floats that are close to the original's."""
-    return NumberRule(b.rtol, b.atol, 2.0)
-
-
-def rms_holds(found: Comparison, original: ErrorStats | None) -> bool:
-    """Whether the error on the whole is surely no worse than the host allows."""
-    if original is None:
-        return True
-    # The host adds up in another order: where that may decide, it shall.
-    return rms(found.squared_error, found.count) <= (1 - DOUBT) * _rms_limit(original, found)
-
-
-def is_comparable(b: BufferPlan, expected_type: str) -> bool:
-    """Dense numbers of a kind the device knows, and integers only where integers are expected."""
-    exact = b.compare == "exact"
-    return b.in_c_order and element_type(b.type).packed == 1 and exact == (expected_type != "float64")

@@ -1,4 +1,4 @@
-"""Read a problem file. Pure: the text comes in, and the files it names come through a callable."""
+"""Read a problem file, or one of workloads for it. Pure: the files that it names come through a callable."""
 
 from __future__ import annotations
 

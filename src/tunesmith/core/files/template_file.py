@@ -1,4 +1,4 @@
-"""Read a template: one source file whose declaration is a comment block in TOML at its top."""
+"""Read a template, a source whose declaration is a comment block in TOML at its top; write rules into it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ MOST_BYTES = 1_000_000
 _ROOT = ("params", "default", "require", "prefer", "answers", "launch", "build", "defines", "workspace")
 
 _ABOUT_PARAMS = ("params", "default", "prefer", "answers")
+_REQUIRE = re.compile(r"\[\s*require\s*\]\s*(#.*)?")
 
 
 def parse_template(
@@ -236,9 +237,6 @@ def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr
             continue
         found.append((Remedy(name), expr))
     return tuple(found)
-
-
-_REQUIRE = re.compile(r"\[\s*require\s*\]\s*(#.*)?")
 
 
 def guarded(text: str, rules: Sequence[Combination], path: str) -> str:

@@ -1,4 +1,4 @@
-"""Faults of a launch: too few blocks, an unfilled last wave, lanes without a thread, the wrong block."""
+"""A launch against its device, and its faults: too few blocks, an unfilled last wave, the wrong block."""
 
 from __future__ import annotations
 
@@ -23,6 +23,19 @@ _HAS = {
     "blocks_per_sm": "blocks",
 }
 _PLENTY = 1 << 40  # more than any device has: what still limits then is the one thing that was not raised
+LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on average
+FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
+IDLE_LANES = 0.1
+SURPLUS = 0.3
+LOW_OCCUPANCY = 0.35  # a third of the threads: judgement; with several loads in flight more seldom pays
+BLOCK_GAIN = 0.05
+LAUNCH_SHARE = 0.3  # of the time
+_BY_LIMITER = {
+    "registers": (Remedy.REGISTER_CAP, Remedy.LAUNCH_BOUNDS, Remedy.BLOCK_SIZE),
+    "shared memory": (Remedy.LESS_SHARED, Remedy.ROW_IN_REGISTERS, Remedy.BLOCK_SIZE),
+    "threads": (Remedy.BLOCK_SIZE,),
+    "blocks": (Remedy.BLOCK_SIZE, Remedy.ROWS_PER_BLOCK),
+}
 
 
 def launch_facts(
@@ -68,22 +81,6 @@ def limiters(limits: Limits, resources: Resources, threads: int, shared: int) ->
         allowed[words] = held.blocks_per_sm
     least = min(allowed.values())
     return tuple(words for words, blocks in allowed.items() if blocks == least)
-
-
-LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on average
-FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
-IDLE_LANES = 0.1
-SURPLUS = 0.3
-LOW_OCCUPANCY = 0.35  # a third of the threads: judgement; with several loads in flight more seldom pays
-BLOCK_GAIN = 0.05
-LAUNCH_SHARE = 0.3  # of the time
-
-_BY_LIMITER = {
-    "registers": (Remedy.REGISTER_CAP, Remedy.LAUNCH_BOUNDS, Remedy.BLOCK_SIZE),
-    "shared memory": (Remedy.LESS_SHARED, Remedy.ROW_IN_REGISTERS, Remedy.BLOCK_SIZE),
-    "threads": (Remedy.BLOCK_SIZE,),
-    "blocks": (Remedy.BLOCK_SIZE, Remedy.ROWS_PER_BLOCK),
-}
 
 
 def too_few_blocks(given: RuleInput) -> Finding | None:

@@ -1,4 +1,7 @@
-"""How fast a workload could be: what must move and be computed, against what the device can do."""
+"""How fast a workload could be: what must move and be computed, against what the device can do.
+
+On a busy machine some of what was measured contradicts the rest: `possible` gives ceilings that can be true.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,9 @@ from itertools import pairwise
 from tunesmith.core.plan import necessary_traffic
 from tunesmith.core.problem import OPERATIONS, Problem
 from tunesmith.core.profile.facts import Ceilings, Operations, Point, Profile, WorkNeeded
+
+VISIBLE = 1.1  # times: measurements that disagree by less are noise, and are corrected without a word
+AGAIN = "if the machine was busy, measure again: tunesmith profile PROBLEM --remeasure"
 
 
 class Ceiling(StrEnum):
@@ -160,10 +166,6 @@ def seconds_for(points: Sequence[Point], nbytes: int) -> float | None:
             share = (nbytes - low.bytes) / (high.bytes - low.bytes)
             return low.seconds + (high.seconds - low.seconds) * share
     return known[-1].seconds * nbytes / known[-1].bytes
-
-
-VISIBLE = 1.1  # times: measurements that disagree by less are noise, and are corrected without a word
-AGAIN = "if the machine was busy, measure again: tunesmith profile PROBLEM --remeasure"
 
 
 def is_sound(ceilings: Ceilings) -> bool:
