@@ -17,17 +17,12 @@ from numpy.typing import NDArray
 from tests.conformance.arbitrary_outputs import ROUNDS, Trials, buffer, edges, ends, numbers, outputs
 from tunesmith.core.backend import Comparison, Difference, Inspector, NumberRule, Pointer, Session
 from tunesmith.core.checks import draws
-from tunesmith.core.checks.compare import (
-    judge,
-    judge_against_original,
-    original_rule,
-    reference_rule,
-    rms_holds,
-)
+from tunesmith.core.checks.compare import judge, judge_against_original
 from tunesmith.core.checks.draws import draw_array, draw_block
 from tunesmith.core.dtypes import TYPES, ElementType, element_type
 from tunesmith.core.plan import BufferPlan
 from tunesmith.core.problem import Compare
+from tunesmith.lab.verdicts import original_rule, reference_rule, rms_holds
 
 Array = NDArray[Any]
 
