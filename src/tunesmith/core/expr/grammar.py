@@ -68,7 +68,7 @@ def is_name(text: str) -> bool:
 
 
 def read(text: str, names: Collection[str] | None) -> Node:
-    return _ExpressionReader(text, names).read()
+    return _ExprReader(text, names).read()
 
 
 def suggestion(name: str, known: Collection[str]) -> str | None:
@@ -84,7 +84,7 @@ def shorten(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-class _ExpressionReader:
+class _ExprReader:
     def __init__(self, text: str, names: Collection[str] | None) -> None:
         self.text = text
         # A TOML text may run over several lines; to Python's parser a line break would end it.
