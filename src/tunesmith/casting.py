@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith import config as settings
 from tunesmith.core.conversation import Conversation
-from tunesmith.core.dialogue import Model, Role
+from tunesmith.core.dialogue import LanguageModel, Role
 from tunesmith.core.errors import BadInput, bug_text
 from tunesmith.core.offers import Catalogue
 from tunesmith.core.strategy import STRATEGIES
@@ -22,7 +22,7 @@ from tunesmith.strategies import concrete_talking, played, prompt_name, roles_of
 
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
-    from tunesmith.core.library import Kept
+    from tunesmith.core.library import LibraryTemplate
     from tunesmith.core.problem import Problem
     from tunesmith.core.state import State
     from tunesmith.models.names import Spec
@@ -42,7 +42,7 @@ class Cast:
     note: Callable[[str], None] = lambda _text: None
     pause: Callable[[float], None] = time.sleep
     strategy: str = "template"
-    kept: Kept | None = None  # a template of the library that the run begins from
+    kept: LibraryTemplate | None = None  # a template of the library that the run begins from
 
 
 def prompts_for(
@@ -164,11 +164,11 @@ def record(folder: Path, state: State) -> None:
             keep(folder, state.started, state.dialogue)
 
 
-def _models(who: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, Model]:
+def _models(who: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, LanguageModel]:
     """One for each that is named, whatever roles it plays."""
     from tunesmith.models.recording import Player
 
-    made: dict[Spec, Model] = {}
+    made: dict[Spec, LanguageModel] = {}
     for spec in who.values():
         if spec in made:
             continue
@@ -186,7 +186,7 @@ def _model(
     wait: bool = True,
     note: Callable[[str], None] = lambda _text: None,
     seconds: float = 600.0,
-) -> Model:
+) -> LanguageModel:
     from tunesmith.models.hosted import KEYS, Hosted
     from tunesmith.models.mailbox import Mailbox
     from tunesmith.models.recording import Player

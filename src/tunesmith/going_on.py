@@ -13,7 +13,7 @@ from tunesmith.core.codec import decode
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.core.events import Started
-from tunesmith.core.library import Kept
+from tunesmith.core.library import LibraryTemplate
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report
@@ -134,7 +134,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         config.reply_seconds,
         listener.say,
         strategy=settings.strategy,
-        kept=decode(kept[0], Kept) if kept else None,
+        kept=decode(kept[0], LibraryTemplate) if kept else None,
     )
 
 

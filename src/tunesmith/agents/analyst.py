@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from tunesmith.agents import material, measured
 from tunesmith.agents.asking import again, of_role
-from tunesmith.agents.parsing import Fault, read_json
-from tunesmith.agents.prompting import Part
+from tunesmith.agents.parsing import ReplyFault, read_json
+from tunesmith.agents.prompting import PromptPart
 from tunesmith.agents.replies import ANALYSIS, Analysis
 from tunesmith.core.dialogue import Exchange, Question, Request
 from tunesmith.core.events import Decided
@@ -38,11 +38,11 @@ class ModelAnalyst:
             return of_role("analyst", self.prompt, self._parts(state), "json", ANALYSIS)
         last = said[-1].reply
         found = read_json(last, Analysis) if last is not None and len(said) <= REPAIRS else None
-        if last is None or not isinstance(found, Fault):
+        if last is None or not isinstance(found, ReplyFault):
             return None
         return again(said[0].request, last, found.reason)
 
-    def _parts(self, state: State) -> list[Part]:
+    def _parts(self, state: State) -> list[PromptPart]:
         return [
             *material.kernel_parts(self.problem),
             material.problem_part(self.problem, state.device),
@@ -75,9 +75,9 @@ class Analysed:
         return replace(found, analysis=self.analyst.words(state)) if isinstance(found, Decided) else found
 
 
-def analysis_part(text: str) -> Part:
+def analysis_part(text: str) -> PromptPart:
     """Beside the diagnosis, and not to be taken for it."""
-    return Part("What an analyst reads in these numbers: a model's words, nothing measured", text, 1)
+    return PromptPart("What an analyst reads in these numbers: a model's words, nothing measured", text, 1)
 
 
 def analysis_text(exchange: Exchange) -> str:
@@ -85,7 +85,7 @@ def analysis_text(exchange: Exchange) -> str:
     if exchange.reply is None:
         return f"the analyst did not answer: {exchange.failed}"
     found = read_json(exchange.reply, Analysis)
-    if isinstance(found, Fault):
+    if isinstance(found, ReplyFault):
         return f"the analyst's reply cannot be used: {found.reason}"
     given = set(_NUMBER.findall(_measured(exchange.request)))
     shown = [line for line in found.evidence if set(_NUMBER.findall(line)) <= given]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tunesmith.agents.material import fenced, shortened
-from tunesmith.agents.prompting import Part, messages
+from tunesmith.agents.prompting import PromptPart, messages
 from tunesmith.core.dialogue import Expects, Message, Question, Reply, Request, Role
 
 QUOTED = 60_000  # characters of its own reply that a model is shown again
@@ -13,14 +13,16 @@ WANTED = {"json": "Send one JSON object.", "file": "Send the whole file again, m
 WANTED["turn"] = WANTED["file"]
 
 
-def of_role(role: Role, prompt: str, parts: Sequence[Part], expects: Expects, example: str = "") -> Question:
+def of_role(
+    role: Role, prompt: str, parts: Sequence[PromptPart], expects: Expects, example: str = ""
+) -> Question:
     """The example stands in the material: not every model is shown anything else."""
     shown = [shape_part(example)] if example else []
     return Question(role, messages(prompt, [*parts, *shown]), expects, example)
 
 
-def shape_part(example: str) -> Part:
-    return Part("A reply of the right shape", fenced(example))
+def shape_part(example: str) -> PromptPart:
+    return PromptPart("A reply of the right shape", fenced(example))
 
 
 def again(first: Request, reply: Reply, words: str) -> Question:

@@ -9,8 +9,8 @@ from tunesmith.agents import material, measured
 from tunesmith.agents.analyst import analysis_part
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.examples import example_file
-from tunesmith.agents.parsing import Fault, read_file
-from tunesmith.agents.prompting import Part
+from tunesmith.agents.parsing import ReplyFault, read_file
+from tunesmith.agents.prompting import PromptPart
 from tunesmith.core.budget import share_of
 from tunesmith.core.candidates import Templates
 from tunesmith.core.counted import counted
@@ -79,13 +79,13 @@ class ModelAuthor:
             self._example(),
         )
 
-    def _read(self, reply: Reply) -> str | Fault:
+    def _read(self, reply: Reply) -> str | ReplyFault:
         return read_file(reply)
 
     def _example(self) -> str:
         return example_file(self.problem.kernel.language)
 
-    def _parts(self, state: State, decision: Decided) -> list[Part]:
+    def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
         best = leader(self.problem, state)
         from_best = f"The best so far is template {best.id}." if best and base is not best else ""
@@ -100,7 +100,7 @@ class ModelAuthor:
             analysis_part(decision.analysis),
             *([measured.base_part(self.templates, base)] if base is not None else []),
             *measured.history_parts(self.problem, state)[:-1],
-            Part("The plan", "\n".join(filter(None, [self._plan(decision), from_best, _room(state)]))),
+            PromptPart("The plan", "\n".join(filter(None, [self._plan(decision), from_best, _room(state)]))),
         ]
 
     def _plan(self, decision: Decided) -> str:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from tunesmith.agents import material, measured
 from tunesmith.agents.material import fenced, shortened
 from tunesmith.agents.measured import WHOLE
-from tunesmith.agents.parsing import MARK, Fault, read_file
-from tunesmith.agents.prompting import Part
+from tunesmith.agents.parsing import MARK, ReplyFault, read_file
+from tunesmith.agents.prompting import PromptPart
 from tunesmith.core.candidates import Templates
 from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Reply
@@ -34,10 +34,10 @@ NO_HEADER = (
 )
 
 
-def read_kernel(reply: Reply) -> str | Fault:
+def read_kernel(reply: Reply) -> str | ReplyFault:
     """The one fenced file; whether it is right is for others to say."""
     text = read_file(reply)
-    return Fault(NO_HEADER) if isinstance(text, str) and MARK not in text else text
+    return ReplyFault(NO_HEADER) if isinstance(text, str) and MARK not in text else text
 
 
 def has_parameters(template: Template) -> str | None:
@@ -57,17 +57,17 @@ def base_of(problem: Problem, state: State) -> Candidate | None:
     return last_written(state) if state.settings.linear else leader(problem, state)
 
 
-def base_part(problem: Problem, state: State, templates: Templates, base: Candidate) -> Part:
+def base_part(problem: Problem, state: State, templates: Templates, base: Candidate) -> PromptPart:
     heading, text = f"Kernel {base.id}, which this goes on from", templates.text(base)
     if base.rejected is None:
         lines = [*measured_lines(problem, state, base.id), "", fenced(text)]
-        return Part(heading, "\n".join(lines))
+        return PromptPart(heading, "\n".join(lines))
     why = shortened(base.rejected.reason, LONGEST_REASON)
     shown = fenced(shortened(text, BROKEN))
-    return Part(heading, f"It is broken. In the words of whoever found out:\n\n{why}\n\n{shown}")
+    return PromptPart(heading, f"It is broken. In the words of whoever found out:\n\n{why}\n\n{shown}")
 
 
-def told_parts(problem: Problem, state: State, moves: Catalogue) -> list[Part]:
+def told_parts(problem: Problem, state: State, moves: Catalogue) -> list[PromptPart]:
     """What planner, author and a conversation are told alike, as where templates are written."""
     return [
         *material.kernel_parts(problem),
@@ -79,7 +79,7 @@ def told_parts(problem: Problem, state: State, moves: Catalogue) -> list[Part]:
     ]
 
 
-def tested_part(problem: Problem, state: State) -> Part:
+def tested_part(problem: Problem, state: State) -> PromptPart:
     return material.tested_part(problem, state)
 
 
@@ -100,14 +100,14 @@ def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
     return lines
 
 
-def diagnosis_part(problem: Problem, state: State) -> Part:
+def diagnosis_part(problem: Problem, state: State) -> PromptPart:
     seen = in_view(problem, state)
     known = seen is not None and any(p.config == seen and p.diagnosis for p in state.profiled)
     whose = seen.label if seen is not None and known else "the original"
     return replace(measured.diagnosis_part(problem, state), heading=f"Diagnosis of {whose}")
 
 
-def kernels_part(problem: Problem, state: State) -> Part:
+def kernels_part(problem: Problem, state: State) -> PromptPart:
     """What each goes on from, and what it reached."""
     scored = best_scores(sound_scores(problem, state))
     lines = []
@@ -115,7 +115,7 @@ def kernels_part(problem: Problem, state: State) -> Part:
         gain = f"right, {ratio(scored[c.id]):.2f}×" if c.id in scored else "turned away"
         lines.append(f"- kernel {c.id} from {f'kernel {c.parent}' if c.parent else 'the original'}: {gain}")
     lines.append(f"- {best_line(problem, state)}")
-    return Part("Kernels so far", "\n".join(lines), 1, lines[-1])
+    return PromptPart("Kernels so far", "\n".join(lines), 1, lines[-1])
 
 
 def best_line(problem: Problem, state: State) -> str:
@@ -126,7 +126,7 @@ def best_line(problem: Problem, state: State) -> str:
     return f"the best that is right: kernel {best.id}, {ratio(score):.2f}×"
 
 
-def round_parts(problem: Problem, state: State) -> list[Part]:
+def round_parts(problem: Problem, state: State) -> list[PromptPart]:
     """A part for each round that is over, the older the sooner it is shortened."""
     rounds = told(problem, state)
     if state.under_way is not None and state.under_way.decision == "refactor":
@@ -141,11 +141,11 @@ def left_words(state: State) -> str:
     return begun if most is None else f"{begun}, {most} at most"
 
 
-def _round(one: RoundReport, rank: int) -> Part:
+def _round(one: RoundReport, rank: int) -> PromptPart:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     lines.append(f"From: {f'kernel {one.base}' if one.base else 'the original'}")
     lines += [
         f"Kernel {d.template}: turned away. {shortened(d.why)}" for d in one.drafts if d.status == "rejected"
     ]
     lines.append(f"Result: {shortened(one.verdict)}")
-    return Part(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
+    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from tunesmith.agents.prompting import Part
+from tunesmith.agents.prompting import PromptPart
 from tunesmith.core.checks.cases import full_cases
 from tunesmith.core.device import Device
 from tunesmith.core.expr import Undefined
@@ -20,16 +20,19 @@ LISTED = 24  # sizes that are tested anyway
 _LANGUAGES = {"cuda": "cuda, C++17 unless flags say otherwise", "opencl": "opencl, OpenCL C"}
 
 
-def kernel_parts(problem: Problem) -> list[Part]:
+def kernel_parts(problem: Problem) -> list[PromptPart]:
     """The source, which is never cut, and the user's own headers."""
     kernel = problem.kernel
     return [
-        Part(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
-        *(Part(f"Its header {name}", fenced(text), 2, "left out: no room") for name, text in kernel.headers),
+        PromptPart(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
+        *(
+            PromptPart(f"Its header {name}", fenced(text), 2, "left out: no room")
+            for name, text in kernel.headers
+        ),
     ]
 
 
-def problem_part(problem: Problem, device: Device) -> Part:
+def problem_part(problem: Problem, device: Device) -> PromptPart:
     kernel = problem.kernel
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     built = " ".join(filter(None, [*kernel.flags, defined]))
@@ -44,10 +47,10 @@ def problem_part(problem: Problem, device: Device) -> Part:
         "- cold: no cache has seen the data; warm: they may hold it",
         *_accuracy(problem),
     ]
-    return Part("The problem", "\n".join(lines))
+    return PromptPart("The problem", "\n".join(lines))
 
 
-def device_part(device: Device, state: State) -> Part:
+def device_part(device: Device, state: State) -> PromptPart:
     """Limits under the names that a template's expressions may use, with their units."""
     own = device.limits
     lines = [
@@ -82,7 +85,7 @@ def device_part(device: Device, state: State) -> Part:
         lines.append(f"- measured ceilings: no kernel takes less than {', '.join(floors)}")
     if state.compiler:
         lines.append(f"- compiler: {state.compiler}")
-    return Part("The device", "\n".join(lines))
+    return PromptPart("The device", "\n".join(lines))
 
 
 def _floors(state: State) -> list[str]:
@@ -97,7 +100,7 @@ def memory_rate(device: Device) -> float | None:
     return None if device.is_host else device.limits.pin_bandwidth
 
 
-def tested_part(problem: Problem, state: State) -> Part:
+def tested_part(problem: Problem, state: State) -> PromptPart:
     """Where a kernel is tried: as the original is, for the whole contract, and what a tester has added."""
     cases = full_cases(problem, original(problem), state.device, state.settings.seed)
     sizes = dict.fromkeys(show_sizes(dict(case.sizes)) for case in cases)
@@ -106,18 +109,18 @@ def tested_part(problem: Problem, state: State) -> Part:
     extra = state.extended.cases if state.extended is not None else ()
     added = [f"{show_sizes(dict(case.sizes))} ({case.distribution})" for case in extra]
     lines = [f"Sizes: {shown}.", f"Values: {kinds}."] + ([f"And: {'; '.join(added)}."] if added else [])
-    return Part("Tested anyway", "\n".join(lines), 1, f"Values: {kinds}.")
+    return PromptPart("Tested anyway", "\n".join(lines), 1, f"Values: {kinds}.")
 
 
-def reading_part(moves: Catalogue) -> Part:
-    return Part("How a program reads the kernel", "\n".join(moves.reading), 1)
+def reading_part(moves: Catalogue) -> PromptPart:
+    return PromptPart("How a program reads the kernel", "\n".join(moves.reading), 1)
 
 
-def moves_part(moves: Catalogue) -> Part:
+def moves_part(moves: Catalogue) -> PromptPart:
     lines = [offer_line(offer) for offer in moves.offers]
     lines += [f"- not here: {name}, because {why}" for name, why in moves.refused]
     short = f"Available: {', '.join(moves.available) or 'none'}"
-    return Part("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+    return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
 
 
 def offer_line(offer: Offer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tunesmith.agents.material import fenced, memory_rate, shortened
-from tunesmith.agents.prompting import Part
+from tunesmith.agents.prompting import PromptPart
 from tunesmith.core.candidates import Templates
 from tunesmith.core.counted import counted
 from tunesmith.core.device import Resources
@@ -25,7 +25,7 @@ FINDINGS = 6  # of a diagnosis
 NOTHING = "Nothing yet: the device is not where this was written. It will be measured on it, later."
 
 
-def times_part(problem: Problem, state: State) -> Part:
+def times_part(problem: Problem, state: State) -> PromptPart:
     """What the original takes, and the best so far, with what each value of a parameter gave."""
     lines = _original(problem, state)
     best = best_config(problem, state)
@@ -37,7 +37,7 @@ def times_part(problem: Problem, state: State) -> Part:
         lines += _resources(str(best) if best.items else best.label, _built(state, best))
         lines += _by_value(problem, state, best)
         lines += _failed(state, best.candidate) if best.items else []
-    return Part("Measured", "\n".join(lines) or NOTHING)
+    return PromptPart("Measured", "\n".join(lines) or NOTHING)
 
 
 def _original(problem: Problem, state: State) -> list[str]:
@@ -69,21 +69,21 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def diagnosis_part(problem: Problem, state: State) -> Part:
+def diagnosis_part(problem: Problem, state: State) -> PromptPart:
     found = diagnoses(problem, state)
     text = "\n\n".join(_diagnosis(name, diagnosis) for name, diagnosis in found.items())
-    return Part(
+    return PromptPart(
         "Diagnosis of the best so far", text, 1, "\n".join(f"- {n}: {d.summary}" for n, d in found.items())
     )
 
 
-def history_parts(problem: Problem, state: State) -> list[Part]:
+def history_parts(problem: Problem, state: State) -> list[PromptPart]:
     """A part for each round, the older the sooner it is shortened."""
     rounds = told(problem, state)
     return [_round(one, rank=2 if place < len(rounds) - WHOLE else 1) for place, one in enumerate(rounds)]
 
 
-def candidates_part(problem: Problem, state: State) -> Part:
+def candidates_part(problem: Problem, state: State) -> PromptPart:
     """The tree: what each goes on from, and what it reached."""
     scored = best_scores(sound_scores(problem, state))
     lines = []
@@ -97,11 +97,11 @@ def candidates_part(problem: Problem, state: State) -> Part:
         )
     best = leader(problem, state)
     lines.append(f"- the best correct one: {f'template {best.id}' if best else 'the original'}")
-    return Part("Templates so far", "\n".join(lines), 1, lines[-1])
+    return PromptPart("Templates so far", "\n".join(lines), 1, lines[-1])
 
 
-def base_part(templates: Templates, base: Candidate) -> Part:
-    return Part(f"Template {base.id}, which this goes on from", fenced(templates.text(base)))
+def base_part(templates: Templates, base: Candidate) -> PromptPart:
+    return PromptPart(f"Template {base.id}, which this goes on from", fenced(templates.text(base)))
 
 
 def _at_workloads(problem: Problem, state: State) -> list[str]:
@@ -154,13 +154,13 @@ def _diagnosis(workload: str, found: Diagnosis) -> str:
     return "\n".join(lines)
 
 
-def _round(one: RoundReport, rank: int) -> Part:
+def _round(one: RoundReport, rank: int) -> PromptPart:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     if one.moves:
         lines.append(f"Moves: {', '.join(one.moves)}")
     lines += [f"Template {d.template}: {d.status}. {shortened(d.why)}".rstrip() for d in one.drafts]
     lines.append(f"Result after {counted(one.evaluations, 'evaluation')}: {shortened(one.verdict)}")
-    return Part(f"Round {one.number}", "\n".join(lines), rank, f"{shortened(one.verdict, 200)}")
+    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, f"{shortened(one.verdict, 200)}")
 
 
 def _by_value(problem: Problem, state: State, best: Config) -> list[str]:

@@ -21,13 +21,13 @@ MARK = "/// tunesmith"  # what a template's header begins with
 
 
 @dataclass(frozen=True)
-class Fault:
+class ReplyFault:
     """Why a reply cannot be used, in words its author can act on."""
 
     reason: str
 
 
-def read_file(reply: Reply) -> str | Fault:
+def read_file(reply: Reply) -> str | ReplyFault:
     """The one fenced block that is a template; where there is a single block, that one."""
     fault = _too_long(reply)
     if fault is not None:
@@ -37,36 +37,38 @@ def read_file(reply: Reply) -> str | Fault:
     if len(marked) == 1:
         return marked[0]
     if len(marked) > 1:
-        return Fault(f"the reply has {len(marked)} templates in fences; send one whole file, once")
+        return ReplyFault(f"the reply has {len(marked)} templates in fences; send one whole file, once")
     if reply.is_cut and not reply.text.strip():
-        return Fault(SPENT)
+        return ReplyFault(SPENT)
     if is_open or reply.is_cut:
-        return Fault("the reply ends inside a fenced block: it was cut off; send a shorter file, whole")
+        return ReplyFault("the reply ends inside a fenced block: it was cut off; send a shorter file, whole")
     if len(blocks) == 1:
         return blocks[0]
     if not blocks:
-        return Fault("the reply has no fenced block; send the whole file between two lines of ```")
-    return Fault(f"none of the {len(blocks)} fenced blocks has the header `// {MARK}`; send one whole file")
+        return ReplyFault("the reply has no fenced block; send the whole file between two lines of ```")
+    return ReplyFault(
+        f"none of the {len(blocks)} fenced blocks has the header `// {MARK}`; send one whole file"
+    )
 
 
-def read_json(reply: Reply, kind: type[T]) -> T | Fault:
+def read_json(reply: Reply, kind: type[T]) -> T | ReplyFault:
     """One object of that kind, alone, in a fence, or with words around it."""
     fault = _too_long(reply)
     if fault is not None:
         return fault
     if reply.is_cut and not reply.text.strip():
-        return Fault(SPENT)
+        return ReplyFault(SPENT)
     blocks, _ = _blocks(reply.text)
     text = next((b for b in blocks if b.lstrip().startswith("{")), None) or _braced(reply.text)
     if text is None:
         cut = ": it was cut off" if reply.is_cut else ""
-        return Fault(f"the reply has no JSON object{cut}; send one object and nothing else")
+        return ReplyFault(f"the reply has no JSON object{cut}; send one object and nothing else")
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace"), type=kind)
     except msgspec.ValidationError as error:
-        return Fault(f"the JSON is not of the shape asked for: {error}{_known(str(error), kind)}")
+        return ReplyFault(f"the JSON is not of the shape asked for: {error}{_known(str(error), kind)}")
     except (msgspec.DecodeError, RecursionError) as error:
-        return Fault(f"the reply is no JSON: {error}")
+        return ReplyFault(f"the reply is no JSON: {error}")
 
 
 def _known(error: str, kind: type) -> str:
@@ -84,9 +86,9 @@ def _known(error: str, kind: type) -> str:
     return f"; known are {', '.join(map(str, known))}" if known else ""
 
 
-def _too_long(reply: Reply) -> Fault | None:
+def _too_long(reply: Reply) -> ReplyFault | None:
     if len(reply.text) > LONGEST:
-        return Fault(f"the reply is longer than {LONGEST} characters; no file or plan needs that")
+        return ReplyFault(f"the reply is longer than {LONGEST} characters; no file or plan needs that")
     return None
 
 

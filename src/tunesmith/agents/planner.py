@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from tunesmith.agents import material, measured
 from tunesmith.agents.analyst import ModelAnalyst, analysis_part
 from tunesmith.agents.asking import again, of_role
-from tunesmith.agents.parsing import Fault, read_json
-from tunesmith.agents.prompting import Part
-from tunesmith.agents.replies import Plan, plan_example
+from tunesmith.agents.parsing import ReplyFault, read_json
+from tunesmith.agents.prompting import PromptPart
+from tunesmith.agents.replies import PlanReply, plan_example
 from tunesmith.core.budget import evals_left, share_of
 from tunesmith.core.candidates import Templates
 from tunesmith.core.counted import counted
@@ -46,9 +46,9 @@ class ModelPlanner:
         last = said[-1]
         if last.reply is None:
             return self._by_expert(state, f"the planner did not answer ({last.failed})")
-        plan = read_json(last.reply, Plan)
-        found = plan if isinstance(plan, Fault) else self._decision(plan, state)
-        if not isinstance(found, Fault):
+        plan = read_json(last.reply, PlanReply)
+        found = plan if isinstance(plan, ReplyFault) else self._decision(plan, state)
+        if not isinstance(found, ReplyFault):
             return found
         if len(said) > state.settings.repairs:
             return self._by_expert(state, f"the planner's reply cannot be used ({found.reason})")
@@ -62,24 +62,24 @@ class ModelPlanner:
         by_moves = found.decision == "refactor"
         return replace(found, reason=f"{why}; the expert plans: {found.reason}", by_moves=by_moves)
 
-    def _decision(self, plan: Plan, state: State) -> Decided | Fault:
+    def _decision(self, plan: PlanReply, state: State) -> Decided | ReplyFault:
         if plan.decision == "stop":
             return Decided("finish", plan.why)
         base = self._base(plan, state)
-        if isinstance(base, Fault):
+        if isinstance(base, ReplyFault):
             return base
         if plan.decision == "search":
             return _search(plan, base, state)
         if plan.moves:
             return self._moves(plan, base)
         if not self.writes:
-            return Fault("nobody here writes by words: name moves, out of those that are available")
+            return ReplyFault("nobody here writes by words: name moves, out of those that are available")
         if not plan.what.strip():
-            return Fault("`what` is empty: say what the author is to change, or name moves")
+            return ReplyFault("`what` is empty: say what the author is to change, or name moves")
         own = base.id if base else ""
         return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
 
-    def _base(self, plan: Plan, state: State) -> Candidate | Fault | None:
+    def _base(self, plan: PlanReply, state: State) -> Candidate | ReplyFault | None:
         """None: the original. What was turned away is nobody's base."""
         if plan.base in ("", "best"):
             return leader(self.problem, state)
@@ -89,14 +89,18 @@ class ModelPlanner:
         if plan.base in sound:
             return sound[plan.base]
         known = ", ".join(["original", *sound])
-        return Fault(f"`base` is {plan.base!r}; what can be gone on from is: {known}, or empty for the best")
+        return ReplyFault(
+            f"`base` is {plan.base!r}; what can be gone on from is: {known}, or empty for the best"
+        )
 
-    def _moves(self, plan: Plan, base: Candidate | None) -> Decided | Fault:
+    def _moves(self, plan: PlanReply, base: Candidate | None) -> Decided | ReplyFault:
         moves = self.catalogue()
         if unknown := [name for name in plan.moves if name not in moves.available]:
             why = dict(moves.refused).get(unknown[0])
             reason = f"does not apply here: {why}" if why else "is no move"
-            return Fault(f"{unknown[0]!r} {reason}; available are: {', '.join(moves.available) or 'none'}")
+            return ReplyFault(
+                f"{unknown[0]!r} {reason}; available are: {', '.join(moves.available) or 'none'}"
+            )
         # Moves start from the original: a base has some of them, or is a model's, which has none.
         all_moves = tuple(dict.fromkeys((*(base.moves if base else ()), *plan.moves)))
         by_moves = base is None or bool(base.moves)
@@ -105,7 +109,7 @@ class ModelPlanner:
             "refactor", plan.why, all_moves, own, what=plan.what, expected=plan.expected_gain, by_moves=True
         )
 
-    def _parts(self, state: State) -> list[Part]:
+    def _parts(self, state: State) -> list[PromptPart]:
         best = leader(self.problem, state)
         who = (
             "An author is there for plans in words, a program for moves."
@@ -124,13 +128,13 @@ class ModelPlanner:
             measured.candidates_part(self.problem, state),
             *measured.history_parts(self.problem, state),
             material.moves_part(self.catalogue()),
-            Part("Your turn", f"{_left(state)}. {who} What comes next?"),
+            PromptPart("Your turn", f"{_left(state)}. {who} What comes next?"),
         ]
 
 
-def _text(templates: Templates, best: Candidate) -> Part:
+def _text(templates: Templates, best: Candidate) -> PromptPart:
     part = measured.base_part(templates, best)
-    return Part(
+    return PromptPart(
         f"Template {best.id}, the best so far", part.text, 1, "its text is left out: there is no room"
     )
 
@@ -143,10 +147,12 @@ def _left(state: State) -> str:
     return rounds if evals is None else f"{rounds}; {counted(evals, 'evaluation')} left for searches"
 
 
-def _search(plan: Plan, base: Candidate | None, state: State) -> Decided | Fault:
+def _search(plan: PlanReply, base: Candidate | None, state: State) -> Decided | ReplyFault:
     if base is None or base.searched is None:
-        return Fault("there is no template to search further: refactor or stop")
+        return ReplyFault("there is no template to search further: refactor or stop")
     if not base.searched.cut:
-        return Fault(f"the search of template {base.id} has ended: {base.searched.reason}; refactor or stop")
+        return ReplyFault(
+            f"the search of template {base.id} has ended: {base.searched.reason}; refactor or stop"
+        )
     evals, seconds = share_of(state)
     return Decided("search", plan.why, base.moves, base.id, evals, seconds)

@@ -16,7 +16,7 @@ MATERIAL = 24_000  # tokens that a request may spend on material
 
 
 @dataclass(frozen=True)
-class Part:
+class PromptPart:
     """One heading and what is under it. `summary` may stand for it where there is no room; None: nothing can.
 
     The higher the rank, the sooner it gives way; rank 0 never does.
@@ -33,11 +33,11 @@ def own_prompt(name: str) -> str:
     return resources.files("tunesmith.agents").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
-def messages(prompt: str, parts: Sequence[Part], budget: int = MATERIAL) -> tuple[Message, ...]:
+def messages(prompt: str, parts: Sequence[PromptPart], budget: int = MATERIAL) -> tuple[Message, ...]:
     return (Message("system", prompt), Message("user", material(parts, budget)))
 
 
-def material(parts: Sequence[Part], budget: int = MATERIAL) -> str:
+def material(parts: Sequence[PromptPart], budget: int = MATERIAL) -> str:
     """All parts in their order, as many of them whole as there is room for."""
     kept = [part for part in parts if part.text.strip()]
     whole = list(range(len(kept)))
@@ -47,9 +47,9 @@ def material(parts: Sequence[Part], budget: int = MATERIAL) -> str:
             break
         summary = kept[at].summary
         if summary is not None:
-            kept[at] = Part(kept[at].heading, summary, kept[at].rank, None)
+            kept[at] = PromptPart(kept[at].heading, summary, kept[at].rank, None)
     return "\n\n".join(_shown(part) for part in kept if part.text.strip())
 
 
-def _shown(part: Part) -> str:
+def _shown(part: PromptPart) -> str:
     return f"## {part.heading}\n\n{part.text.strip()}"

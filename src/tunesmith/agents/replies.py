@@ -12,7 +12,7 @@ Word = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
 Distribution = Literal["normal", "uniform", "positive", "wide", "integers", "spikes", "zeros", "ones"]
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlanReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to do next. `base` names the candidate to start from; empty is the best correct one so far."""
 
     decision: Literal["refactor", "search", "stop"]
@@ -23,7 +23,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected_gain: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] | None = None
 
 
-class ExtraCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CaseReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sizes: dict[Word, Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]]
     why: Sentence
     values: Distribution = "normal"
@@ -32,7 +32,7 @@ class ExtraCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Cases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Further cases inside the contract; they add to what is tested anyway."""
 
-    cases: Annotated[tuple[ExtraCase, ...], msgspec.Meta(max_length=16)]
+    cases: Annotated[tuple[CaseReply, ...], msgspec.Meta(max_length=16)]
 
 
 class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,8 +16,8 @@ from tunesmith.agents.analyst import ModelAnalyst, analysis_part
 from tunesmith.agents.asking import again, of_role
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.agents.examples import example_kernel
-from tunesmith.agents.parsing import Fault, read_json
-from tunesmith.agents.prompting import Part
+from tunesmith.agents.parsing import ReplyFault, read_json
+from tunesmith.agents.prompting import PromptPart
 from tunesmith.agents.replies import Sentence
 from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import Question, Reply
@@ -35,7 +35,7 @@ EXAMPLE = (
 OWN_CHOICE = "There is no plan for this round: choose yourself what pays most, by the numbers."
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RewriteReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to change next, in words."""
 
     decision: Literal["rewrite", "stop"]
@@ -54,7 +54,7 @@ def to_measure(state: State) -> Decided | None:
 class KernelAnalyst(ModelAnalyst):
     """Reads the numbers of concrete kernels."""
 
-    def _parts(self, state: State) -> list[Part]:
+    def _parts(self, state: State) -> list[PromptPart]:
         return [
             *material.kernel_parts(self.problem),
             material.problem_part(self.problem, state.device),
@@ -84,16 +84,16 @@ class RewritePlanner:
         last = said[-1]
         if last.reply is None:
             return self._without_plan(state, f"the planner did not answer ({last.failed})", last.failed)
-        plan = read_json(last.reply, Plan)
-        if isinstance(plan, Plan) and plan.decision == "rewrite" and not plan.what.strip():
-            plan = Fault("`what` is empty: say what the author is to change")
-        if isinstance(plan, Plan):
+        plan = read_json(last.reply, RewriteReply)
+        if isinstance(plan, RewriteReply) and plan.decision == "rewrite" and not plan.what.strip():
+            plan = ReplyFault("`what` is empty: say what the author is to change")
+        if isinstance(plan, RewriteReply):
             return self._decided(plan, state)
         if len(said) > state.settings.repairs:
             return self._without_plan(state, f"the planner's reply cannot be used ({plan.reason})")
         return again(said[0].request, last.reply, plan.reason)
 
-    def _decided(self, plan: Plan, state: State) -> Decided:
+    def _decided(self, plan: RewriteReply, state: State) -> Decided:
         if plan.decision == "stop":
             return Decided("finish", plan.why)
         base = kernels.base_of(self.problem, state)
@@ -107,7 +107,7 @@ class RewritePlanner:
         base = kernels.base_of(self.problem, state)
         return Decided("refactor", f"{why}; the author chooses", (), base.id if base else "", what=OWN_CHOICE)
 
-    def _parts(self, state: State) -> list[Part]:
+    def _parts(self, state: State) -> list[PromptPart]:
         base = kernels.base_of(self.problem, state)
         return [
             *kernels.told_parts(self.problem, state, self.catalogue()),
@@ -115,12 +115,12 @@ class RewritePlanner:
             *([self._base(state, base)] if base is not None else []),
             *([kernels.kernels_part(self.problem, state)] if state.candidates else []),
             *kernels.round_parts(self.problem, state),
-            Part("Your turn", f"{kernels.left_words(state)}. {_goes_on(base)} What comes next?"),
+            PromptPart("Your turn", f"{kernels.left_words(state)}. {_goes_on(base)} What comes next?"),
         ]
 
-    def _base(self, state: State, base: Candidate) -> Part:
+    def _base(self, state: State, base: Candidate) -> PromptPart:
         part = kernels.base_part(self.problem, state, self.templates, base)
-        return Part(part.heading, part.text, 1, "its text is left out: there is no room")
+        return PromptPart(part.heading, part.text, 1, "its text is left out: there is no room")
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,13 @@ class KernelAuthor(ModelAuthor):
     def faults(self, template: Template) -> str | None:
         return kernels.has_parameters(template) or self._unsafe(template)
 
-    def _read(self, reply: Reply) -> str | Fault:
+    def _read(self, reply: Reply) -> str | ReplyFault:
         return kernels.read_kernel(reply)
 
     def _example(self) -> str:
         return example_kernel(self.problem.kernel.language)
 
-    def _parts(self, state: State, decision: Decided) -> list[Part]:
+    def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
         best = leader(self.problem, state)
         other = "" if best is None or best is base else f"The best that is right so far is kernel {best.id}."
@@ -146,7 +146,7 @@ class KernelAuthor(ModelAuthor):
             kernels.tested_part(self.problem, state),
             *([kernels.base_part(self.problem, state, self.templates, base)] if base is not None else []),
             *kernels.round_parts(self.problem, state),
-            Part("The plan", "\n".join(filter(None, [self._plan(decision), _goes_on(base), other]))),
+            PromptPart("The plan", "\n".join(filter(None, [self._plan(decision), _goes_on(base), other]))),
         ]
 
 

@@ -16,8 +16,8 @@ from tunesmith.agents import kernels
 from tunesmith.agents.asking import QUOTED, WANTED, shape_part
 from tunesmith.agents.examples import example_kernel
 from tunesmith.agents.material import fenced, shortened
-from tunesmith.agents.parsing import MARK, Fault, read_json, without_files
-from tunesmith.agents.prompting import Part, messages
+from tunesmith.agents.parsing import MARK, ReplyFault, read_json, without_files
+from tunesmith.agents.prompting import PromptPart, messages
 from tunesmith.agents.prompting import material as joined
 from tunesmith.agents.rewriting import to_measure
 from tunesmith.core.candidates import Templates
@@ -42,16 +42,16 @@ NOTED = 400  # of the words around a kernel, for the report
 _LEFT_OUT = "(the file that was here is left out)"
 
 
-class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StopReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decision: Literal["stop"]
     why: Annotated[str, msgspec.Meta(max_length=4000)] = "nothing worth its price is left"
 
 
-def read_turn(reply: Reply) -> str | Stop | Fault:
+def read_turn(reply: Reply) -> str | StopReply | ReplyFault:
     """A whole kernel, or the word that there will be no other."""
     if MARK not in reply.text:
-        stop = read_json(reply, Stop)
-        if isinstance(stop, Stop):
+        stop = read_json(reply, StopReply)
+        if isinstance(stop, StopReply):
             return stop
     return kernels.read_kernel(reply)
 
@@ -69,7 +69,7 @@ class SinglePlanner:
         if last is not None and last.reply is None:
             return Decided("finish", f"the model did not answer: {last.failed}")
         said = read_turn(last.reply) if last is not None and last.reply is not None else None
-        if isinstance(said, Stop):
+        if isinstance(said, StopReply):
             return Decided("finish", said.why)
         best = leader(self.problem, state)
         why = "the conversation begins" if last is None else "the conversation goes on"
@@ -96,7 +96,7 @@ class SingleWriter:
         if last.reply is None:
             return Declined(f"the model did not answer: {last.failed}")
         found = read_turn(last.reply)
-        if isinstance(found, Stop):
+        if isinstance(found, StopReply):
             return Declined(f"the model stops: {found.why}")
         if isinstance(found, str):
             noted = words_around(last.reply.text)
@@ -121,16 +121,16 @@ class SingleWriter:
             return self._question(messages(self.prompt, self._first(state)))
         return self._go_on(state, joined(self._news(state)))
 
-    def _first(self, state: State) -> list[Part]:
+    def _first(self, state: State) -> list[PromptPart]:
         """Everything a planner and an author would be told."""
         return [
             *kernels.told_parts(self.problem, state, self.catalogue()),
             kernels.tested_part(self.problem, state),
-            Part("Your turn", _turn_words(state)),
+            PromptPart("Your turn", _turn_words(state)),
             shape_part(self._example()),
         ]
 
-    def _news(self, state: State) -> list[Part]:
+    def _news(self, state: State) -> list[PromptPart]:
         """What came of the round before this one."""
         last = told(self.problem, state)[-2]
         own = last.drafts[-1].template if last.drafts else ""
@@ -140,9 +140,9 @@ class SingleWriter:
         seen = in_view(self.problem, state)
         is_seen = seen is not None and seen.candidate == own
         return [
-            Part(f"The laboratory on {f'kernel {own}' if own else 'your reply'}", "\n".join(lines)),
+            PromptPart(f"The laboratory on {f'kernel {own}' if own else 'your reply'}", "\n".join(lines)),
             *([kernels.diagnosis_part(self.problem, state)] if is_seen else []),
-            Part("Your turn", f"So far {kernels.best_line(self.problem, state)}. {_turn_words(state)}"),
+            PromptPart("Your turn", f"So far {kernels.best_line(self.problem, state)}. {_turn_words(state)}"),
         ]
 
     def _go_on(self, state: State, words: str) -> Question:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tunesmith.agents import material
 from tunesmith.agents.asking import again, of_role
-from tunesmith.agents.parsing import Fault, read_json
+from tunesmith.agents.parsing import ReplyFault, read_json
 from tunesmith.agents.replies import Cases, cases_example
 from tunesmith.core.checks.extra import misfit
 from tunesmith.core.dialogue import Question
@@ -38,9 +38,9 @@ class ModelTester:
         if last.reply is None:
             return Extended((), note=f"the tester did not answer: {last.failed}")
         found = read_json(last.reply, Cases)
-        if isinstance(found, Fault) and len(said) <= REPAIRS:
+        if isinstance(found, ReplyFault) and len(said) <= REPAIRS:
             return again(said[0].request, last.reply, found.reason)
-        if isinstance(found, Fault):
+        if isinstance(found, ReplyFault):
             return Extended((), note=f"the tester's reply cannot be used: {found.reason}")
         kept, aside = [], []
         for case in found.cases:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from tunesmith.core.budget import evaluations, exhausted_budget
 from tunesmith.core.candidates import Templates
-from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.choose import Winners, verified_choice
 from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import SINGLE
 from tunesmith.core.errors import BadInput
@@ -83,7 +83,7 @@ class PlannedProblem:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """A comparison as it was begun; never changed."""
 
     problems: tuple[PlannedProblem, ...]
@@ -146,7 +146,7 @@ def folder_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def schedule(plan: Plan) -> tuple[Planned, ...]:
+def schedule(plan: ComparisonPlan) -> tuple[Planned, ...]:
     """Repeat by repeat, so that drift hits all arms alike, and another arm first each time."""
     count = len(plan.arms)
     return tuple(
@@ -157,7 +157,7 @@ def schedule(plan: Plan) -> tuple[Planned, ...]:
     )
 
 
-def differences(plan: Plan, wanted: Plan) -> tuple[str, ...]:
+def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]:
     """In which respects a plan is not the one that is wanted, in words: what it has, what is asked for."""
     found: list[str] = []
     if [p.digest for p in plan.problems] != [p.digest for p in wanted.problems]:
@@ -290,7 +290,7 @@ class RunResult:
 
 def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     assert state.started is not None, "the run has not begun"
-    choice = verified_choice(problem, state) if state.stopped is not None else Choice(None, ())
+    choice = verified_choice(problem, state) if state.stopped is not None else Winners(None, ())
     gains = tuple(
         WorkloadGain(p.workload, p.speedup.value, p.speedup.low, p.speedup.high, p.config is None)
         for p in choice.picks
@@ -346,7 +346,7 @@ def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
 
 
 def _attribution(
-    choice: Choice, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
+    choice: Winners, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
 ) -> tuple[float | None, float | None]:
     """Of the general winner, else of the first: what its template gave as it was written, and the rest."""
     if not choice.configs() or verified is None:

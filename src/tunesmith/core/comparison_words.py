@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tunesmith.core.compared import ENOUGH, Cell, Comparison, Contrast, Pair
+from tunesmith.core.compared import ENOUGH, ComparisonCell, ComparisonResult, Contrast, Pair
 from tunesmith.core.comparing import ARMS
 
 FAR = 1.25  # ratio of short measurements to the verified speed-up, from which on it is told
 CHANCE = 0.05  # a separation that chance brings more often than this shows little
 
 
-def limits(found: Comparison) -> tuple[str, ...]:
+def limits(found: ComparisonResult) -> tuple[str, ...]:
     """Most important first."""
     return (
         *_finished(found),
@@ -28,7 +28,7 @@ def limits(found: Comparison) -> tuple[str, ...]:
     )
 
 
-def devices(found: Comparison) -> tuple[str, ...]:
+def devices(found: ComparisonResult) -> tuple[str, ...]:
     """In words: name, driver and compiler."""
     every = dict.fromkeys((f.device, f.driver, f.compiler) for r in found.runs if (f := r.facts))
     return tuple(
@@ -42,7 +42,7 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _finished(found: Comparison) -> tuple[str, ...]:
+def _finished(found: ComparisonResult) -> tuple[str, ...]:
     if not found.unfinished:
         return ()
     kinds = Counter(run.status for run in found.unfinished)
@@ -53,7 +53,7 @@ def _finished(found: Comparison) -> tuple[str, ...]:
     )
 
 
-def _scope(found: Comparison) -> str:
+def _scope(found: ComparisonResult) -> str:
     names = [p.folder for p in found.plan.problems]
     what = f"{len(names)} problem{'' if len(names) == 1 else 's'} ({listed(names)})"
     by = ", and with the model named above" if any(ARMS[a].talks for a in found.plan.arms) else ""
@@ -63,7 +63,7 @@ def _scope(found: Comparison) -> str:
     )
 
 
-def _repeats(found: Comparison) -> str:
+def _repeats(found: ComparisonResult) -> str:
     count = found.plan.repeats
     if count == 1:
         return (
@@ -82,7 +82,7 @@ def _repeats(found: Comparison) -> str:
     )
 
 
-def _pairs(found: Comparison) -> tuple[str, ...]:
+def _pairs(found: ComparisonResult) -> tuple[str, ...]:
     if found.plan.repeats == 1:
         return ()
     by_arms: dict[tuple[str, str], list[Pair]] = {}
@@ -138,7 +138,7 @@ def percent(chance: float) -> str:
     return f"{100 * chance:.0f} %" if chance >= 0.1 else f"{100 * chance:.2g} %"
 
 
-def _disagreements(found: Comparison) -> tuple[str, ...]:
+def _disagreements(found: ComparisonResult) -> tuple[str, ...]:
     told: list[str] = []
     for cell in found.cells:
         if cell.mean is None or not cell.rounds:
@@ -154,7 +154,7 @@ def _disagreements(found: Comparison) -> tuple[str, ...]:
     )
 
 
-def _failures(found: Comparison) -> tuple[str, ...]:
+def _failures(found: ComparisonResult) -> tuple[str, ...]:
     lines: list[str] = []
     for arm in found.plan.arms:
         runs = found.of(arm)
@@ -165,7 +165,7 @@ def _failures(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _early(found: Comparison) -> tuple[str, ...]:
+def _early(found: ComparisonResult) -> tuple[str, ...]:
     told: list[str] = []
     for arm in found.plan.arms:
         runs = found.of(arm)
@@ -179,7 +179,7 @@ def _early(found: Comparison) -> tuple[str, ...]:
     )
 
 
-def _unanswered(found: Comparison) -> tuple[str, ...]:
+def _unanswered(found: ComparisonResult) -> tuple[str, ...]:
     lines: list[str] = []
     for arm in found.plan.arms:
         counts = [run.facts.unanswered for run in found.of(arm) if run.facts is not None]
@@ -192,7 +192,7 @@ def _unanswered(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _expense(found: Comparison) -> tuple[str, ...]:
+def _expense(found: ComparisonResult) -> tuple[str, ...]:
     costs = {cell.arm: cell.costs for cell in found.overall if cell.costs is not None}
     lines: list[str] = []
     if len(costs) > 1:
@@ -212,7 +212,7 @@ def _expense(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _places(found: Comparison) -> tuple[str, ...]:
+def _places(found: ComparisonResult) -> tuple[str, ...]:
     lines: list[str] = []
     facts = [run.facts for run in found.runs if run.facts is not None]
     if len(devices(found)) > 1:
@@ -224,7 +224,7 @@ def _places(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def spread_text(cell: Cell) -> str:
+def spread_text(cell: ComparisonCell) -> str:
     if cell.least is None or cell.most is None or cell.counted < 2:
         return "one run" if cell.counted == 1 else ""
     reach = f"{cell.least:.2f} to {cell.most:.2f}" if cell.problem else ""  # of one thing
@@ -232,7 +232,7 @@ def spread_text(cell: Cell) -> str:
     return ", ".join(filter(None, [reach, deviation])) or "too few repeats"
 
 
-def interval_text(cell: Cell) -> str:
+def interval_text(cell: ComparisonCell) -> str:
     if cell.interval is None:
         return "" if not cell.counted else "no run differs" if cell.deviation == 1.0 else "too few repeats"
     return f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}"

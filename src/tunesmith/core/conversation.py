@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.core.dialogue import Exchange, Model, NoReply, Pending, Reply, Role
+from tunesmith.core.dialogue import Exchange, LanguageModel, NoReply, Pending, Reply, Role
 from tunesmith.core.errors import BadInput, WaitingForModel
 from tunesmith.core.events import Replied, Unanswered
 
@@ -23,7 +23,7 @@ def _no_pause(_seconds: float) -> None:
 class Conversation:
     """The models of a run, by role. Remembers nothing that matters: after a restart a pause is left out."""
 
-    models: Mapping[Role, Model] = field(default_factory=dict)
+    models: Mapping[Role, LanguageModel] = field(default_factory=dict)
     pause: Callable[[float], None] = _no_pause
     note: Callable[[str], None] = lambda _text: None
     _wait: float = field(default=0.0, init=False)
@@ -57,7 +57,7 @@ class Conversation:
             return Replied(request.number, _clean(found))
         return self._unanswered(exchange, found, self._most(model, dialogue))
 
-    def _most(self, model: Model, dialogue: Sequence[Exchange]) -> int:
+    def _most(self, model: LanguageModel, dialogue: Sequence[Exchange]) -> int:
         """A model that nobody reached a moment ago is not waited for as long again."""
         own = [e for e in dialogue if self.models.get(e.request.role) is model and not e.is_open]
         return FEW if own and own[-1].failed else ATTEMPTS

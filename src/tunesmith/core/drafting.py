@@ -8,7 +8,7 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import SINGLE, Exchange, Question
 from tunesmith.core.errors import TunesmithError, bug_text
 from tunesmith.core.events import Decided, Declined, Drafted
-from tunesmith.core.ports import Author, Refactoring, Writer, Written
+from tunesmith.core.ports import Author, ModelWriter, Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import Candidate, State
 
@@ -20,7 +20,7 @@ class Drafting:
     problem: Problem
     templates: Templates
     author: Author
-    writer: Writer | None = None
+    writer: ModelWriter | None = None
 
     def draft(self, state: State, decision: Decided) -> Drafted | Declined | Question:
         """The template that was decided on; where drafts of it were turned away, another with what they

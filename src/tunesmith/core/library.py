@@ -31,7 +31,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedWorkload:
     """What an entry's template gave at one workload, by the verification."""
 
     workload: str
@@ -43,7 +43,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LibraryEntry:
     name: str
     format: int
     kernel: str  # digest of its text
@@ -59,7 +59,7 @@ class Entry:
     moves: tuple[str, ...]
     author: str  # the model that wrote it; empty: the expert, or the user
     speedup: float  # weighted geometric mean over what it served
-    served: tuple[Served, ...]
+    served: tuple[ServedWorkload, ...]
     best: tuple[Config, ...]  # to be tried first elsewhere
     rows: tuple[tuple[Config, float | None], ...]  # log speed-ups
     files: tuple[tuple[str, str], ...]  # the problem's, so that it can be searched again without them
@@ -86,7 +86,7 @@ class Summary:
     origin: str
 
 
-def summary(entry: Entry) -> Summary:
+def summary(entry: LibraryEntry) -> Summary:
     return Summary(
         entry.name,
         entry.problem,
@@ -101,7 +101,7 @@ def summary(entry: Entry) -> Summary:
 
 
 @dataclass(frozen=True)
-class Kept:
+class LibraryTemplate:
     """A template that a run begins from, whoever plans the rest."""
 
     name: str
@@ -111,8 +111,8 @@ class Kept:
     about: str
 
     @staticmethod
-    def of(entry: Entry) -> Kept:
-        return Kept(entry.name, entry.template, entry.path, entry.moves, entry.about)
+    def of(entry: LibraryEntry) -> LibraryTemplate:
+        return LibraryTemplate(entry.name, entry.template, entry.path, entry.moves, entry.about)
 
     @property
     def mark(self) -> str:
@@ -138,23 +138,23 @@ def signature_of(problem: Problem) -> str:
     return f"{problem.kernel.language} {problem.kernel.entry}({arguments}) over {sizes}"
 
 
-def matches(entry: Entry, problem: Problem) -> bool:
+def matches(entry: LibraryEntry, problem: Problem) -> bool:
     return entry.kernel == kernel_digest(problem) and entry.signature == signature_of(problem)
 
 
-def ranked(entries: Sequence[Entry], problem: Problem, device: str = "") -> list[Entry]:
+def ranked(entries: Sequence[LibraryEntry], problem: Problem, device: str = "") -> list[LibraryEntry]:
     """Those of the same device first, then by how many of the problem's sizes they know, then by what they
     gave: speed-ups at other sizes say little."""
     wanted = {w.sizes for w in problem.workloads}
 
-    def place(entry: Entry) -> tuple[bool, int, float, str]:
+    def place(entry: LibraryEntry) -> tuple[bool, int, float, str]:
         known = sum(served.sizes in wanted for served in entry.served)
         return entry.device != device, -known, -entry.speedup, entry.name
 
     return sorted(entries, key=place)
 
 
-def with_past(entry: Entry, others: Sequence[Entry]) -> Entry:
+def with_past(entry: LibraryEntry, others: Sequence[LibraryEntry]) -> LibraryEntry:
     """Who wrote a template, and with which moves, is known where it was written; a run that only searched it
     again does not know."""
     known = [e for e in others if e.template == entry.template and (e.moves or e.author)]
@@ -163,7 +163,7 @@ def with_past(entry: Entry, others: Sequence[Entry]) -> Entry:
     return replace(entry, moves=known[0].moves, author=known[0].author)
 
 
-def united(entry: Entry, old: Entry) -> Entry:
+def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
     """An entry in place of one of the same name: a short search must not cost what a long one has found. What
     gave more stands first and is told of, unless driver or compiler have changed since; of a configuration
     that both know, the newer score counts."""
@@ -180,16 +180,18 @@ def united(entry: Entry, old: Entry) -> Entry:
 
 def entries_of(
     problem: Problem, state: State, templates: Templates, files: Mapping[str, str], date: str, origin: str
-) -> list[Entry]:
+) -> list[LibraryEntry]:
     """One for each template that won anywhere; none where the original stays."""
     if state.stopped is None:
         return []
     choice = verified_choice(problem, state)
     names = delivered_templates(problem, state, choice)
-    found: list[Entry] = []
+    found: list[LibraryEntry] = []
     for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
         served = tuple(
-            Served(w.name, w.sizes, w.weight, p.speedup.value, (p.speedup.low, p.speedup.high), nameless)
+            ServedWorkload(
+                w.name, w.sizes, w.weight, p.speedup.value, (p.speedup.low, p.speedup.high), nameless
+            )
             for w, p in zip(problem.workloads, choice.picks, strict=True)
             if p.config is not None and p.config.candidate == candidate
             for nameless in [replace(p.config, candidate="")]
@@ -200,7 +202,7 @@ def entries_of(
         template = templates.of(own)
         if template.is_concrete:
             continue  # a kernel that has nothing to be searched again
-        entry = Entry(
+        entry = LibraryEntry(
             name="",
             format=FORMAT,
             kernel=kernel_digest(problem),
@@ -227,7 +229,7 @@ def entries_of(
     return found
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: LibraryEntry) -> str:
     """The same template of the same kernel at the same sizes on the same device has one name."""
     sizes = repr([(s.workload, s.sizes) for s in entry.served])
     key = digest_of(entry.kernel, entry.signature, entry.device, entry.template, sizes)

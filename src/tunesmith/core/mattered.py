@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tunesmith.core.candidates import TemplateOf
-from tunesmith.core.choose import Choice
+from tunesmith.core.choose import Winners
 from tunesmith.core.device import Device
 from tunesmith.core.explain import Explanation, Row, explain
 from tunesmith.core.history import History, history, score_at
@@ -27,7 +27,7 @@ def history_of(problem: Problem, state: State) -> History:
 
 
 def explanations(
-    problem: Problem, template_of: TemplateOf, state: State, choice: Choice
+    problem: Problem, template_of: TemplateOf, state: State, choice: Winners
 ) -> tuple[Explanation, ...]:
     """Of the general configuration, then of those that workloads have of their own, by their own times."""
     tried = sound_scores(problem, state)

@@ -190,7 +190,7 @@ class Tester(Protocol):
     def cases(self, state: State) -> Extended | Question: ...
 
 
-class Writer(Protocol):
+class ModelWriter(Protocol):
     """Writes what was decided by asking a model. It looks at the state, where the replies are."""
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question: ...

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from tunesmith.core.budget import beside_budget
 from tunesmith.core.candidates import TemplateOf, Templates, draft_name
-from tunesmith.core.choose import Choice, timing_of, verified_choice
+from tunesmith.core.choose import Winners, timing_of, verified_choice
 from tunesmith.core.events import Pruned
 from tunesmith.core.mattered import explanations, history_of
 from tunesmith.core.outcome import Status
@@ -47,7 +47,7 @@ def build_report(
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
     measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched()))
     # Before the end there is nothing to claim, not even that the original stays.
-    choice = verified_choice(problem, state) if state.stopped else Choice(None, ())
+    choice = verified_choice(problem, state) if state.stopped else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     mean = None
     if workloads:
@@ -119,7 +119,7 @@ def build_report(
     )
 
 
-def delivered_templates(problem: Problem, state: State, choice: Choice) -> dict[str, str]:
+def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict[str, str]:
     """The candidates whose templates the user takes home, and their files' names: those of the winners, the
     general one's first; without a winner the best that was searched."""
     won = dict.fromkeys(config.candidate for config in choice.configs())
@@ -142,7 +142,7 @@ def _template(state: State, config: Config | None) -> str:
     return config.candidate if several and config is not None else ""
 
 
-def _bounds(problem: Problem, state: State, choice: Choice) -> tuple[BoundReport, ...]:
+def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
     looked = {(p.config, p.workload): p for p in state.profiled}
     picked = {pick.workload: pick.config for pick in choice.picks}
     found: list[BoundReport] = []
@@ -173,7 +173,7 @@ def _busy(state: State) -> float | None:
     return busy / taken if 0 < busy <= taken else None
 
 
-def _workload(problem: Problem, state: State, choice: Choice, index: int) -> WorkloadReport:
+def _workload(problem: Problem, state: State, choice: Winners, index: int) -> WorkloadReport:
     workload, pick = problem.workloads[index], choice.picks[index]
     assert state.baseline is not None
     baseline = state.baseline.outcome.result(workload.name)

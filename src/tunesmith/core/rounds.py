@@ -13,7 +13,7 @@ from tunesmith.core.state import Candidate, State
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundOutcome:
     """A refactoring and what came of it; scores are log speed-ups by the short measurements."""
 
     number: int  # from 1
@@ -45,7 +45,7 @@ class Round:
         return self.best is not None and self.best > self.before + self.noticed
 
 
-def rounds(problem: Problem, state: State) -> tuple[Round, ...]:
+def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
     scored = best_scores(sound_scores(problem, state))
     counts: dict[str, int] = {}
     for outcome in state.searched():
@@ -53,14 +53,14 @@ def rounds(problem: Problem, state: State) -> tuple[Round, ...]:
             counts[outcome.trial.config.candidate] = counts.get(outcome.trial.config.candidate, 0) + 1
     declined = dict(state.declined)
     noticed, so_far = noise(state), max(0.0, scored.get("", 0.0))
-    found: list[Round] = []
+    found: list[RoundOutcome] = []
     for place, decision in enumerate(state.decided):
         if decision.decision != "refactor":
             continue
         drafts = tuple(c for c in state.candidates if c.drafted is not None and c.round == place)
         best = max((scored[c.id] for c in drafts if c.id in scored), default=None)
         found.append(
-            Round(
+            RoundOutcome(
                 number=len(found) + 1,
                 decision=decision,
                 drafts=drafts,

@@ -14,7 +14,7 @@ from tunesmith.core.dialogue import Question
 from tunesmith.core.drafting import Drafting
 from tunesmith.core.errors import TunesmithError, bug_text
 from tunesmith.core.events import Decided, Declined, Event, Extended, Requested
-from tunesmith.core.ports import Author, Planner, Tester, Writer
+from tunesmith.core.ports import Author, ModelWriter, Planner, Tester
 from tunesmith.core.problem import Problem
 from tunesmith.core.spending import no_more_requests, no_more_rounds
 from tunesmith.core.state import State
@@ -27,7 +27,7 @@ class Talking:
     templates: Templates
     planner: Planner
     author: Author
-    writer: Writer | None = None  # where a model writes
+    writer: ModelWriter | None = None  # where a model writes
     tester: Tester | None = None  # where a model adds cases
     conversation: Conversation = field(default_factory=Conversation)
 

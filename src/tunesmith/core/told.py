@@ -12,7 +12,7 @@ from tunesmith.core.history import ratio
 from tunesmith.core.ports import KEPT_MARK
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
-from tunesmith.core.rounds import Round, best_scores, rounds
+from tunesmith.core.rounds import RoundOutcome, best_scores, rounds
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
 from tunesmith.core.strategy import last_written, noun
@@ -87,7 +87,7 @@ def told(problem: Problem, state: State, templates: Templates | None = None) -> 
 
 
 def _with_text(
-    one: Round,
+    one: RoundOutcome,
     report: RoundReport,
     problem: Problem,
     state: State,
@@ -112,7 +112,7 @@ def _with_text(
     )
 
 
-def _round(one: Round, word: str) -> RoundReport:
+def _round(one: RoundOutcome, word: str) -> RoundReport:
     last = one.drafts[-1] if one.drafts else None
     refused = dict(last.drafted.refused) if last is not None and last.drafted is not None else {}
     return RoundReport(
@@ -149,7 +149,7 @@ def _draft(draft: Candidate) -> DraftReport:
     )
 
 
-def _verdict(one: Round, word: str) -> str:
+def _verdict(one: RoundOutcome, word: str) -> str:
     last = one.drafts[-1] if one.drafts else None
     if one.declined:
         return f"no {word}: {one.declined}"

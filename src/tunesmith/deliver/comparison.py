@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tunesmith.core.codec import encode
-from tunesmith.core.compared import ENOUGH, FREEDOM, Cell, Comparison, Costs
-from tunesmith.core.comparing import ARMS, Allowance, Plan, RunResult
+from tunesmith.core.compared import ENOUGH, FREEDOM, ComparisonCell, ComparisonResult, MeanCosts
+from tunesmith.core.comparing import ARMS, Allowance, ComparisonPlan, RunResult
 from tunesmith.core.comparison_words import devices, interval_text, limits, listed, percent, spread_text
 from tunesmith.core.counted import counted
 from tunesmith.deliver.comparison_plots import rounds_svg, speedups_svg
@@ -39,22 +39,22 @@ _TERMS = {
 }
 
 
-def comparison_json(found: Comparison) -> bytes:
+def comparison_json(found: ComparisonResult) -> bytes:
     return encode({"comparison": found, "limits": limits(found)}) + b"\n"
 
 
-def comparison_plots(found: Comparison) -> dict[str, bytes]:
+def comparison_plots(found: ComparisonResult) -> dict[str, bytes]:
     return {_SPEEDUPS: speedups_svg(found), _ROUNDS: rounds_svg(found)}
 
 
-def comparison_markdown(found: Comparison) -> str:
+def comparison_markdown(found: ComparisonResult) -> str:
     lines = [f"# Comparison: {listed(found.plan.arms)}", "", *what_was_compared(found)]
     for title, part in comparison_sections(found).items():
         lines += ["", f"## {title}", "", *part]
     return "\n".join(lines) + "\n"
 
 
-def comparison_sections(found: Comparison, plots: str = f"{PLOTS}/") -> dict[str, list[str]]:
+def comparison_sections(found: ComparisonResult, plots: str = f"{PLOTS}/") -> dict[str, list[str]]:
     """Title -> lines. `plots`: what is before their names, seen from the page."""
     versions = [f"- problem {p.folder}: `{p.digest}`" for p in found.plan.problems]
     versions += [f"- {name}: `{value}`" for name, value in found.plan.versions]
@@ -79,7 +79,7 @@ def safe_long(text: str) -> str:
 # -- parts --------------------------------------------------------------------------------------------------
 
 
-def what_was_compared(found: Comparison) -> list[str]:
+def what_was_compared(found: ComparisonResult) -> list[str]:
     plan = found.plan
     lines = ["| arm | what it is | of the budget it does not use |", "|---|---|---|"]
     lines += [f"| {a} | {ARMS[a].says} | {ARMS[a].unused} |" for a in plan.arms]
@@ -102,7 +102,7 @@ def what_was_compared(found: Comparison) -> list[str]:
     return lines
 
 
-def _repeats(plan: Plan) -> str:
+def _repeats(plan: ComparisonPlan) -> str:
     if plan.repeats == 1:
         return f"One run of each arm at each problem, with the seed {plan.seed}"
     turns = ", with another arm first each time" if len(plan.arms) > 1 else ""
@@ -110,7 +110,7 @@ def _repeats(plan: Plan) -> str:
     return f"{plan.repeats} repeats, with the seeds {plan.seed} to {last}, one after the other{turns}"
 
 
-def _problems(found: Comparison) -> list[str]:
+def _problems(found: ComparisonResult) -> list[str]:
     """Where kernels must be fast, and what the originals take there."""
     lines = ["| problem | judged | workload | sizes | the original takes |", "|---|---|---|---|---:|"]
     for problem in found.plan.problems:
@@ -144,18 +144,18 @@ def budget_text(budget: Allowance) -> str:
     return ", ".join(parts) + (f"; no limit on {listed(free)}" if free else "")
 
 
-def _named(found: Comparison, cell: Cell) -> str:
+def _named(found: ComparisonResult, cell: ComparisonCell) -> str:
     if cell.problem:
         return cell.problem
     return f"**all {len(found.common)}**" if len(found.common) > 1 else "**all**"
 
 
-def _shown(found: Comparison) -> tuple[Cell, ...]:
+def _shown(found: ComparisonResult) -> tuple[ComparisonCell, ...]:
     """Over all problems only where there are several."""
     return (*found.cells, *(found.overall if len(found.plan.problems) > 1 and found.common else ()))
 
 
-def _results(found: Comparison) -> list[str]:
+def _results(found: ComparisonResult) -> list[str]:
     lines = ["| problem | arm | runs | mean | spread | 95 % interval of the mean | worst | success |"]
     lines += ["|---|---|---:|---:|---|---|---:|---:|"]
     for cell in _shown(found):
@@ -170,7 +170,7 @@ def _results(found: Comparison) -> list[str]:
     return lines
 
 
-def _contrasts(found: Comparison) -> list[str]:
+def _contrasts(found: ComparisonResult) -> list[str]:
     """Arm against arm; of single runs nothing can be said."""
     if not found.contrasts or found.plan.repeats == 1:
         return []
@@ -186,7 +186,7 @@ def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}×"
 
 
-def _expenses(found: Comparison) -> list[str]:
+def _expenses(found: ComparisonResult) -> list[str]:
     head = [
         "evaluations",
         "of the budget",
@@ -206,7 +206,7 @@ def _expenses(found: Comparison) -> list[str]:
     return lines
 
 
-def _spent(costs: Costs) -> list[str]:
+def _spent(costs: MeanCosts) -> list[str]:
     kernels = UNKNOWN if costs.kernel_seconds is None else f"{costs.kernel_seconds:.3g}"
     return [
         f"{costs.evaluations:.0f}",
@@ -221,7 +221,7 @@ def _spent(costs: Costs) -> list[str]:
     ]
 
 
-def tokens_text(costs: Costs) -> str:
+def tokens_text(costs: MeanCosts) -> str:
     if not costs.requests:
         return "none"
     if costs.tokens is not None:
@@ -229,13 +229,13 @@ def tokens_text(costs: Costs) -> str:
     return f"{UNKNOWN}, about {costs.tokens_by_length:.0f} by length" if costs.tokens_by_length else UNKNOWN
 
 
-def dollars_text(costs: Costs) -> str:
+def dollars_text(costs: MeanCosts) -> str:
     if not costs.requests:
         return "none"
     return UNKNOWN if costs.dollars is None else f"${costs.dollars:.4f}"
 
 
-def _rounds(found: Comparison) -> list[str]:
+def _rounds(found: ComparisonResult) -> list[str]:
     most = max((len(cell.rounds) for cell in _shown(found)), default=0)
     if not most:
         return ["No run has had a round yet."]
@@ -255,7 +255,7 @@ def _rounds(found: Comparison) -> list[str]:
     return lines
 
 
-def _attribution(found: Comparison) -> list[str]:
+def _attribution(found: ComparisonResult) -> list[str]:
     lines = [
         "Of the runs that won: what of the verified speed-up the winner's template gave as it was written, "
         "and what the search gave on top of that; divided as short measurements say, geometric means. A "
@@ -271,7 +271,7 @@ def _attribution(found: Comparison) -> list[str]:
     return lines
 
 
-def _runs(found: Comparison) -> list[str]:
+def _runs(found: ComparisonResult) -> list[str]:
     lines = ["| run | status | speed-up | evaluations | rounds | requests | seconds | why it ended |"]
     lines += ["|---|---|---:|---:|---:|---:|---:|---|"]
     places = [(p.folder, arm) for p in found.plan.problems for arm in found.plan.arms]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.core.compared import Cell, Comparison
+from tunesmith.core.compared import ComparisonCell, ComparisonResult
 from tunesmith.core.comparing import RunResult
 from tunesmith.core.comparison_words import listed
 from tunesmith.core.counted import counted
@@ -33,7 +33,7 @@ LEAST_ROOM = 0.05  # beside the outermost: where all is alike nothing is blown u
 NARROW = 4.0  # ratios further apart than this are drawn by their logarithms
 
 
-def speedups_svg(found: Comparison) -> bytes:
+def speedups_svg(found: ComparisonResult) -> bytes:
     """A strip for each arm at each problem: its runs as dots, their mean as a bar across."""
     problems = [p.folder for p in found.plan.problems]
     strip = ROW * len(found.plan.arms) + BETWEEN
@@ -64,7 +64,9 @@ def speedups_svg(found: Comparison) -> bytes:
     return drawing.render()
 
 
-def _strip(drawing: Drawing, cell: Cell, runs: Sequence[RunResult], x: Scale, y: float, colour: str) -> None:
+def _strip(
+    drawing: Drawing, cell: ComparisonCell, runs: Sequence[RunResult], x: Scale, y: float, colour: str
+) -> None:
     drawing.text(LEFT - 10, y + 4, cut(cell.arm, 108, 12), 12, colour, "end")
     if cell.least is not None and cell.most is not None and cell.least < cell.most:
         drawing.line(x.at(cell.least), y, x.at(cell.most), y, RULE, 1.2)
@@ -97,7 +99,7 @@ def _beside(places: Sequence[float]) -> list[float]:
     return found
 
 
-def rounds_svg(found: Comparison) -> bytes:
+def rounds_svg(found: ComparisonResult) -> bytes:
     """A line for each arm over all problems, thin ones for each problem."""
     several = len(found.common) > 1
     title = "Best speed-up so far after each round"
@@ -138,12 +140,12 @@ def rounds_svg(found: Comparison) -> bytes:
     return drawing.render()
 
 
-def _on(found: Comparison) -> str:
+def _on(found: ComparisonResult) -> str:
     names = dict.fromkeys(run.facts.device for run in found.runs if run.facts is not None)
     return f"; on {listed(names)}" if names else ""
 
 
-def _colour(found: Comparison, arm: str) -> str:
+def _colour(found: ComparisonResult, arm: str) -> str:
     return PALETTE[found.plan.arms.index(arm) % len(PALETTE)]
 
 

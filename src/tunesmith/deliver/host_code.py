@@ -93,7 +93,7 @@ C_TYPES: dict[str, tuple[str, str | None]] = {
 
 
 @dataclass(frozen=True)
-class Parameter:
+class HostParameter:
     type: str
     name: str
     about: str
@@ -104,10 +104,10 @@ class Host:
     """What `launch` takes, and how it is named; every name of the user's has a prefix, so that it can be
     neither a word of C++ nor a name of ours."""
 
-    arguments: tuple[Parameter, ...]
+    arguments: tuple[HostParameter, ...]
     pointers: Mapping[str, str]  # every array's name, and an alias's too -> the parameter
     rules: tuple[SizeRule, ...]
-    workspaces: tuple[Parameter, ...]
+    workspaces: tuple[HostParameter, ...]
     headers: tuple[str, ...]
     literals: tuple[Argument, ...] = ()
 
@@ -132,13 +132,13 @@ class Host:
         return {rule.name: _c_name(rule.name, "size") for rule in self.rules}
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        sizes = (Parameter("long long", self.sizes[rule.name], rule.describe()) for rule in self.rules)
+    def parameters(self) -> tuple[HostParameter, ...]:
+        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in self.rules)
         return (
             *self.arguments,
             *sizes,
             *self.workspaces,
-            Parameter("cudaStream_t", "stream", "0 for the default"),
+            HostParameter("cudaStream_t", "stream", "0 for the default"),
         )
 
     @property
@@ -226,7 +226,7 @@ class Host:
         return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
 
 
-def declaration(name: str, parameters: Sequence[Parameter]) -> str:
+def declaration(name: str, parameters: Sequence[HostParameter]) -> str:
     return f"cudaError_t {name}({', '.join(f'{p.type} {p.name}' for p in parameters)})"
 
 
@@ -267,17 +267,17 @@ def _passed_as(argument: Argument) -> str:
     return "float" if element.kind == "float" and element.bytes < 4 else C_TYPES[argument.type][0]
 
 
-def _parameter(argument: Argument) -> Parameter:
+def _parameter(argument: Argument) -> HostParameter:
     name = _c_name(argument.name)
     if not argument.is_array:
-        return Parameter(_passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
-    return Parameter(_pointer(argument), name, _about(argument))
+        return HostParameter(_passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
+    return HostParameter(_pointer(argument), name, _about(argument))
 
 
-def _workspace(name: str, variants: Sequence[Variant]) -> Parameter:
+def _workspace(name: str, variants: Sequence[Variant]) -> HostParameter:
     found = {v.config: a for v in variants for a in v.arguments if a.name == name}
     about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
-    return Parameter(_pointer(next(iter(found.values()))), _c_name(name, "work"), about)
+    return HostParameter(_pointer(next(iter(found.values()))), _c_name(name, "work"), about)
 
 
 def _about(argument: Argument) -> str:

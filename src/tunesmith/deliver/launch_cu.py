@@ -18,7 +18,7 @@ from tunesmith.core.expr.c_code import HELPERS
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.template import PLACEHOLDER, Variant, original
 from tunesmith.core.untrusted import plain
-from tunesmith.deliver.cuda_source import Section, Unfit, pop, push, section
+from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.host_code import HOST, Host, declaration, identifier
 
 NAME = "launch.cu"
@@ -33,7 +33,7 @@ MOST_INSTANCES = 64  # of an original whose entry names sizes
 
 
 @dataclass(frozen=True)
-class Served:
+class DispatchCase:
     """One line of the dispatch: under this condition this variant, which is in this file."""
 
     when: str
@@ -42,12 +42,12 @@ class Served:
 
 
 @dataclass
-class _Unit:
+class _SourceUnit:
     """One source in its namespace, with the entries that are launched from it."""
 
     namespace: str
     file: str
-    section: Section
+    section: NamespacedSource
     entries: dict[str, str] = field(default_factory=dict)  # as the launch names it -> our constant
 
     def address(self, entry: str) -> str:
@@ -68,13 +68,13 @@ class _Unit:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _DispatchLine:
     """A line of the dispatch as the file has it; without a unit it is left out, and `why` says so."""
 
-    served: Served
+    served: DispatchCase
     variant: Variant
     when: Expr
-    unit: _Unit | None = None
+    unit: _SourceUnit | None = None
     why: str = ""
 
     @property
@@ -83,8 +83,8 @@ class _Line:
         return f"{self.unit.namespace}: {self.served.file}{config}" if self.unit else "left out, see launch()"
 
 
-def launch_cu(problem: Problem, device: Device, dispatch: Sequence[Served]) -> str:
-    units: dict[tuple[str, object], _Unit] = {}
+def launch_cu(problem: Problem, device: Device, dispatch: Sequence[DispatchCase]) -> str:
+    units: dict[tuple[str, object], _SourceUnit] = {}
     lines = [_line(problem, device, served, units) for served in _instances(problem, dispatch)]
     host = Host.of(problem, [line.variant for line in lines if line.unit])
     outer = f"{identifier(problem.name)}_tuned"
@@ -101,9 +101,11 @@ def launch_cu(problem: Problem, device: Device, dispatch: Sequence[Served]) -> s
     return text + f'extern "C" {wrapper} {{\n    return {outer}::launch({host.passed});\n}}\n'
 
 
-def _line(problem: Problem, device: Device, served: Served, units: dict[tuple[str, object], _Unit]) -> _Line:
+def _line(
+    problem: Problem, device: Device, served: DispatchCase, units: dict[tuple[str, object], _SourceUnit]
+) -> _DispatchLine:
     variant = _bound(served.variant, device)
-    line = _Line(served, variant, parse(0))
+    line = _DispatchLine(served, variant, parse(0))
     if obstacle := _obstacle(problem, variant):
         return replace(line, why=obstacle)
     try:
@@ -114,7 +116,9 @@ def _line(problem: Problem, device: Device, served: Served, units: dict[tuple[st
         return replace(line, why=str(unfit))
 
 
-def _unit(units: dict[tuple[str, object], _Unit], served: Served, variant: Variant) -> _Unit:
+def _unit(
+    units: dict[tuple[str, object], _SourceUnit], served: DispatchCase, variant: Variant
+) -> _SourceUnit:
     """The unit of this text: one original may be launched in several ways."""
     key = (variant.source, variant.headers)
     if key not in units:
@@ -122,11 +126,11 @@ def _unit(units: dict[tuple[str, object], _Unit], served: Served, variant: Varia
         namespace = f"v{tuned}" if variant.config is not None else "original"
         entries = tuple(_name(entry) for entry in variant.entries)
         made = section(variant.source, variant.headers, served.file, entries)
-        units[key] = _Unit(namespace, served.file, made)
+        units[key] = _SourceUnit(namespace, served.file, made)
     return units[key]
 
 
-def _instances(problem: Problem, dispatch: Sequence[Served]) -> Iterator[Served]:
+def _instances(problem: Problem, dispatch: Sequence[DispatchCase]) -> Iterator[DispatchCase]:
     """An original whose entry names a size is as many kernels as that size has values."""
     for served in dispatch:
         inserted = {n for entry in served.variant.entries for n in PLACEHOLDER.findall(entry)}
@@ -141,7 +145,7 @@ def _instances(problem: Problem, dispatch: Sequence[Served]) -> Iterator[Served]
             sizes = dict(zip(names, chosen, strict=True))
             parts = [f"{name} == {value}" for name, value in sizes.items()]
             when = " and ".join(parts if served.when == "1" else [f"({served.when})", *parts])
-            yield Served(when, served.file, original(problem, sizes))
+            yield DispatchCase(when, served.file, original(problem, sizes))
         yield served  # for the sizes left over; it says why there is none
 
 
@@ -173,7 +177,7 @@ def _obstacle(problem: Problem, variant: Variant) -> str | None:
     return None
 
 
-def _distinct_includes(units: list[_Unit]) -> Iterator[tuple[_Unit, str]]:
+def _distinct_includes(units: list[_SourceUnit]) -> Iterator[tuple[_SourceUnit, str]]:
     seen: set[str] = {""}
     for unit in units:
         if unit.section.includes not in seen:
@@ -181,7 +185,7 @@ def _distinct_includes(units: list[_Unit]) -> Iterator[tuple[_Unit, str]]:
             yield unit, unit.section.includes
 
 
-def _dispatch(host: Host, lines: Sequence[_Line]) -> str:
+def _dispatch(host: Host, lines: Sequence[_DispatchLine]) -> str:
     """The functions that run each variant, those that tell whether it serves, and `launch` over them."""
     runs: dict[tuple[str, str], str] = {}  # (namespace, digest) -> function
     functions: list[str] = []
@@ -212,7 +216,7 @@ def _dispatch(host: Host, lines: Sequence[_Line]) -> str:
     return "\n".join([*functions, f"{declaration('launch', host.parameters)} {{\n{''.join(body)}}}\n"])
 
 
-def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Line]) -> list[str]:
+def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_DispatchLine]) -> list[str]:
     flags = problem.kernel.flags
     capability = f"sm_{device.limits.capability}" if device.limits.capability else "native"
     arch = () if any("arch" in flag for flag in flags) else (f"-arch={capability}",)
@@ -238,11 +242,11 @@ def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Line]) 
     ]
 
 
-def _tuned(lines: Sequence[_Line]) -> bool:
+def _tuned(lines: Sequence[_DispatchLine]) -> bool:
     return any(line.unit is not None and line.variant.config is not None for line in lines)
 
 
-def _fixed(host: Host, lines: Sequence[_Line]) -> list[str]:
+def _fixed(host: Host, lines: Sequence[_DispatchLine]) -> list[str]:
     """A template may have such a value in its code, and no other one was ever checked."""
     if not host.literals or not _tuned(lines):
         return []
@@ -266,7 +270,7 @@ def _for_nvcc(flags: Sequence[str]) -> list[str]:
     return [said for word, said in spelled if said and (said == word or said not in known)]
 
 
-def _when(served: Served) -> str:
+def _when(served: DispatchCase) -> str:
     return "otherwise" if served.when == "1" else served.when
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.core.candidates import Templates
-from tunesmith.core.choose import Choice, Pick
+from tunesmith.core.choose import Pick, Winners
 from tunesmith.core.device import Device
 from tunesmith.core.history import score_at
 from tunesmith.core.mattered import explanations
@@ -14,7 +14,7 @@ from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.racing import sound_scores
-from tunesmith.core.rounds import Round, best_scores
+from tunesmith.core.rounds import RoundOutcome, best_scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
 from tunesmith.core.stats import Interval
@@ -34,7 +34,7 @@ class ByDiagnosis:
     available: Available  # moves that apply, and those that do not with the reason
     _names: tuple[str, ...] | None = field(default=None, init=False)  # they are the same all along
 
-    def __call__(self, done: Sequence[Round], base: Candidate | None, state: State) -> Next | str:
+    def __call__(self, done: Sequence[RoundOutcome], base: Candidate | None, state: State) -> Next | str:
         if self._names is None:
             self._names, _ = self.available(self.problem, state.device)
         found = diagnoses(self.problem, state)
@@ -47,21 +47,21 @@ class ByDiagnosis:
         dropped = [move for move in (base.moves if base else ()) if move not in moves]
         return Next(moves, _reason(added, dropped, base, list(found.values())))
 
-    def _told(self, one: Round, tried: Sequence[Tried], state: State) -> planning.Round:
+    def _told(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> planning.RoundOutcome:
         """Moves that were asked for have had their turn, also where the author left them out."""
         moves, own = one.decision.moves, one.candidate
         last = one.drafts[-1].rejected if one.drafts else None
         if last is not None and last.same_as:  # nothing was gained, and nothing is wrong
-            return planning.Round(moves, best_scores(tuple(tried)).get(last.same_as))
+            return planning.RoundOutcome(moves, best_scores(tuple(tried)).get(last.same_as))
         if own is None or one.best is None:
-            return planning.Round(moves, None)
+            return planning.RoundOutcome(moves, None)
         rows = [t for t in tried if t.config.candidate == own.id and t.score is not None]
         general = max(rows, key=lambda t: t.score or 0.0).config
         picks = tuple(
             Pick(w.name, _best_at(rows, place) or general, Interval(1.0, 1.0, 1.0))
             for place, w in enumerate(self.problem.workloads)
         )
-        choice = Choice(general, picks)
+        choice = Winners(general, picks)
         template_of = self.templates.lookup(state)
         default = template_of(general).default
         told = explanations(self.problem, template_of, state, choice)
@@ -69,7 +69,7 @@ class ByDiagnosis:
         looked = [p.diagnosis for p in state.profiled if p.config == general and p.diagnosis is not None]
         distances = [d.distance for d in looked if d.distance is not None]
         known = len(distances) == len(self.problem.workloads)
-        return planning.Round(moves, one.best, idle, max(distances) if known else None)
+        return planning.RoundOutcome(moves, one.best, idle, max(distances) if known else None)
 
 
 def _best_at(rows: Sequence[Tried], place: int) -> Config | None:
