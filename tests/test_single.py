@@ -84,9 +84,7 @@ def test_what_the_lab_says() -> None:
     )
     assert "Result: kept: 2.00×, 1.00× before it" in second
     assert "So far the best that is right: kernel 1, 2.00×. This is round 2 of 5 at most." in second
-    assert last_words(run, 4).startswith(
-        "That cannot be used. In the words of whoever found out:\n\nthe reply"
-    )
+    assert last_words(run, 4).startswith("That cannot be used:\n\nthe reply")
     assert "it is wrong (workload small): so it is" in last_words(run, 5)
     assert "kept: 3.00×, 2.00× before it" in last_words(run, 6)
     assert "dropped: 1.50× is no gain over 3.00× before it" in last_words(run, 7)

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunesmith import config as settings
-from tunesmith.core.conversation import Conversation
+from tunesmith.core.budget import STRATEGIES
 from tunesmith.core.dialogue import LanguageModel, Role
 from tunesmith.core.errors import BadInput, bug_text
-from tunesmith.core.offers import Catalogue
-from tunesmith.core.strategy import STRATEGIES
-from tunesmith.core.talking import Talking
+from tunesmith.core.ports import Catalogue
+from tunesmith.core.talking import Conversation, Talking
 from tunesmith.roles import catalogue_of, roles, signature_fault
 from tunesmith.store import explained
 from tunesmith.strategies import concrete_talking, played, prompt_name, roles_of
@@ -130,10 +129,9 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -
 
     if cast.strategy != "template":
         return concrete_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue)
-    from tunesmith.agents.analyst import Analysed, ModelAnalyst
+    from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
     from tunesmith.agents.author import ModelAuthor
     from tunesmith.agents.planner import ModelPlanner
-    from tunesmith.agents.tester import ModelTester
 
     writer = None
     if "author" in who:

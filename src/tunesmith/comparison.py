@@ -15,6 +15,7 @@ from tunesmith import casting, machine, registry
 from tunesmith.comparison_runs import PROMPTS, Troubles, Work, model_of
 from tunesmith.config import RunConfig
 from tunesmith.core import comparing
+from tunesmith.core.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.codec import Malformed, decode, encode
 from tunesmith.core.compared import ComparisonResult
 from tunesmith.core.comparing import ARMS, Allowance, ComparisonPlan, PlannedProblem
@@ -22,7 +23,6 @@ from tunesmith.core.comparison_words import limits
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.ports import Listener
-from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions

@@ -10,19 +10,18 @@ from pathlib import Path
 
 from tunesmith import __version__, casting, machine, registry, roles, strategies
 from tunesmith.config import RunConfig
+from tunesmith.core.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Role
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Primed, Settings, Started
 from tunesmith.core.library import LibraryEntry, LibraryTemplate, ranked
-from tunesmith.core.ports import Listener
+from tunesmith.core.ports import Listener, write_down
 from tunesmith.core.problem import Problem
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State, apply
-from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.template import Template
-from tunesmith.core.write_down import write_down
 from tunesmith.going_on import Finished, execute
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import BESIDE, KEPT, PROMPT, RECORDING, TEMPLATE, Files, keep

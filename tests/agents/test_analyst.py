@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tunesmith.agents.analyst import MOST_ADVICE, MOST_EVIDENCE, analysis_text
-from tunesmith.agents.asking import of_role
-from tunesmith.agents.prompting import PromptPart, own_prompt
+from tunesmith.agents.advisers import MOST_ADVICE, MOST_EVIDENCE, analysis_text
+from tunesmith.agents.prompting import PromptPart, of_role, own_prompt
 from tunesmith.agents.replies import ANALYSIS
 from tunesmith.core.dialogue import Exchange, Message, Reply, Request
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.agents import rewriting
-from tunesmith.agents.parsing import SPENT, ReplyFault, read_file, read_json
-from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, PlanReply, cases_example, plan_example
+from tunesmith.agents.parsing import SPENT, Unusable, read_file, read_json
+from tunesmith.agents.replies import (
+    ANALYSIS,
+    Analysis,
+    Cases,
+    PlanReply,
+    RewriteReply,
+    cases_example,
+    plan_example,
+)
 from tunesmith.core.dialogue import LONGEST, Reply
 
 TEMPLATE = "// /// tunesmith\n// [params]\n// A = [1]\n// ///\n__global__ void k() {}\n"
@@ -53,7 +60,7 @@ def test_a_single_block_without_a_header_is_left_to_the_template_reader() -> Non
 )
 def test_what_is_no_file_is_said(reply: Reply, said: str) -> None:
     found = read_file(reply)
-    assert isinstance(found, ReplyFault)
+    assert isinstance(found, Unusable)
     assert said in found.reason
 
 
@@ -92,7 +99,7 @@ def test_our_own_examples_are_understood() -> None:
 )
 def test_what_is_no_plan_is_said(text: str, said: str) -> None:
     found = read_json(Reply(text), PlanReply)
-    assert isinstance(found, ReplyFault)
+    assert isinstance(found, Unusable)
     assert said in found.reason
 
 
@@ -101,7 +108,7 @@ def test_what_is_no_plan_is_said(text: str, said: str) -> None:
     [
         ('{"decision": "refactr", "why": "x"}', PlanReply, "refactor, search, stop"),
         ('{"decision": "a` - at `$.why`", "why": "x"}', PlanReply, "refactor, search, stop"),
-        ('{"decision": "refactor", "why": "x"}', rewriting.PlanReply, "rewrite, stop"),
+        ('{"decision": "refactor", "why": "x"}', RewriteReply, "rewrite, stop"),
         (
             '{"cases": [{"sizes": {}, "why": "x"}, {"sizes": {}, "why": "x", "values": "gauss"}]}',
             Cases,
@@ -111,15 +118,15 @@ def test_what_is_no_plan_is_said(text: str, said: str) -> None:
 )
 def test_words_that_are_known_are_listed(text: str, kind: type, known: str) -> None:
     found = read_json(Reply(text), kind)
-    assert isinstance(found, ReplyFault)
+    assert isinstance(found, Unusable)
     assert found.reason.endswith(f"`; known are {known}")
 
 
 def test_a_plan_that_never_began_is_told_so() -> None:
-    assert read_json(Reply("", is_cut=True), PlanReply) == ReplyFault(SPENT)
+    assert read_json(Reply("", is_cut=True), PlanReply) == Unusable(SPENT)
 
 
 def test_sizes_are_numbers() -> None:
     found = read_json(Reply('{"cases": [{"sizes": {"d": "all"}, "why": "x"}]}'), Cases)
-    assert isinstance(found, ReplyFault)
+    assert isinstance(found, Unusable)
     assert "$.cases[0].sizes" in found.reason

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
-from tunesmith.agents.prompting import PromptPart
+from tunesmith.agents.prompting import PromptPart, fenced
 from tunesmith.core.checks.cases import full_cases
 from tunesmith.core.device import Device
 from tunesmith.core.expr import Undefined
-from tunesmith.core.offers import Catalogue, Offer
 from tunesmith.core.plan import necessary_traffic, show_sizes
+from tunesmith.core.ports import Catalogue, Offer
 from tunesmith.core.problem import Argument, Launch, Problem, Workload
 from tunesmith.core.state import State
 from tunesmith.core.template import original
 
-LONGEST_WHY = 1500  # characters of a compiler's or oracle's words
 LISTED = 24  # sizes that are tested anyway
 _LANGUAGES = {"cuda": "cuda, C++17 unless flags say otherwise", "opencl": "opencl, OpenCL C"}
 
@@ -134,20 +132,6 @@ def offer_line(offer: Offer) -> str:
     return f"- {offer.name}: {' '.join(filter(None, parts))}"
 
 
-def fenced(text: str) -> str:
-    bare = [line.lstrip() for line in text.splitlines()]
-    longest = max((len(line) - len(line.lstrip("`")) for line in bare), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text.rstrip()}\n{fence}"
-
-
-def shortened(text: str, most: int = LONGEST_WHY) -> str:
-    """Beginning and end, where the words of a compiler say most."""
-    if len(text) <= most:
-        return text
-    return f"{text[: most // 2]}\n… ({len(text) - most} characters left out)\n{text[-(most // 2) :]}"
-
-
 def _argument(a: Argument) -> str:
     told = [
         f"strides [{', '.join(e.text for e in a.strides)}]" if a.strides else "",
@@ -168,18 +152,16 @@ def _launch(one: Launch) -> str:
     grid, block = (", ".join(e.text for e in axis) for axis in (one.grid, one.block))
     more = f", shared {one.shared.text} bytes" if one.shared else ""
     more += ", cooperative" if one.cooperative else ""
-    args = ", ".join(one.args)
-    return (
-        f"- launched today: `{one.entry}` with grid ({grid}) blocks, block ({block}) threads{more}; "
-        f"args {args}"
-    )
+    shape = f"grid ({grid}) blocks, block ({block}) threads{more}"
+    return f"- launched today: `{one.entry}` with {shape}; args {', '.join(one.args)}"
 
 
 def _workload(problem: Problem, device: Device, w: Workload) -> str:
     moved, pin = necessary_traffic(problem, w.as_dict()), memory_rate(device)
     least = f", which takes {moved / pin * 1e6:.3g} µs at the very least" if pin and moved else ""
+    sizes = ", ".join(f"{name} = {value}" for name, value in w.sizes)
     return (
-        f"- must be fast at `{w.name}`: {_sizes(w.as_dict())} (weight {w.weight:g}, {w.cache} cache); "
+        f"- must be fast at `{w.name}`: {sizes} (weight {w.weight:g}, {w.cache} cache); "
         f"{moved} bytes must move{least}{_today(problem, device, w)}"
     )
 
@@ -194,10 +176,6 @@ def _today(problem: Problem, device: Device, w: Workload) -> str:
             return ""
         told.append(f"{blocks} blocks of {threads} threads")
     return f"; today {', then '.join(told)}"
-
-
-def _sizes(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in sizes.items())
 
 
 def _accuracy(problem: Problem) -> list[str]:

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.core.budget import evaluations, exhausted_budget
+from tunesmith.core.budget import (
+    evaluations,
+    exhausted_budget,
+    is_concrete,
+    no_more_rounds,
+    spent,
+    tokens_used,
+)
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Winners, verified_choice
 from tunesmith.core.counted import counted
@@ -17,11 +24,9 @@ from tunesmith.core.errors import BadInput
 from tunesmith.core.named_values import named_values
 from tunesmith.core.problem import Problem
 from tunesmith.core.reporting import judged_by
-from tunesmith.core.spending import no_more_rounds, spent, tokens_used
+from tunesmith.core.rounds import RoundReport, round_reports
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
-from tunesmith.core.strategy import is_concrete
-from tunesmith.core.told import RoundReport, told
 
 FORMAT = 1  # counts changes of how a plan is written
 
@@ -298,7 +303,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     mean = None
     if gains:
         mean = geometric_mean([g.speedup for g in gains], [w.weight for w in problem.workloads])
-    rounds = told(problem, state, templates)
+    rounds = round_reports(problem, state, templates)
     refactoring, search = _attribution(choice, rounds, mean, is_concrete(state))
     outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
     outcomes += [state.baseline.outcome] if state.baseline else []

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 
+from tunesmith.core.budget import strategy_words
 from tunesmith.core.codec import encode
 from tunesmith.core.counted import counted
 from tunesmith.core.events import ExtraCase
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.named_values import named_values
 from tunesmith.core.plan import show_sizes
-from tunesmith.core.report import RULES, Report, config_text, general_text, interval_text
-from tunesmith.core.so_far import so_far_text
-from tunesmith.core.strategy import strategy_words
+from tunesmith.core.report import RULES, Report, config_text, general_text, interval_text, unfinished_text
+from tunesmith.core.rounds import RoundReport
 from tunesmith.core.survey import LABELS, SurveyReport
-from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.markdown import cell as _cell
 from tunesmith.deliver.markdown import sentence as _sentence
@@ -79,7 +78,7 @@ def report_markdown(report: Report, story: str = "") -> str:
         lines.append(f"The search began from what earlier runs found: {_cell(', '.join(report.priors))}.")
     if report.so_far is not None:
         where = f", in `{report.so_far.file}`" if report.so_far.file else ""
-        lines.append(f"So far: {_cell(so_far_text(report.so_far))}{where}.")
+        lines.append(f"So far: {_cell(unfinished_text(report.so_far))}{where}.")
     if report.known_first:
         known = counted(report.known_first, "configuration")
         lines.append(f"Up to {known} that did well there came first.")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Pick, Winners
 from tunesmith.core.device import Device
+from tunesmith.core.explain import explanations
 from tunesmith.core.history import score_at
-from tunesmith.core.mattered import explanations
 from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
@@ -47,14 +47,14 @@ class ByDiagnosis:
         dropped = [move for move in (base.moves if base else ()) if move not in moves]
         return Next(moves, _reason(added, dropped, base, list(found.values())))
 
-    def _told(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> planning.RoundOutcome:
+    def _told(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> planning.Round:
         """Moves that were asked for have had their turn, also where the author left them out."""
         moves, own = one.decision.moves, one.candidate
         last = one.drafts[-1].rejected if one.drafts else None
         if last is not None and last.same_as:  # nothing was gained, and nothing is wrong
-            return planning.RoundOutcome(moves, best_scores(tuple(tried)).get(last.same_as))
+            return planning.Round(moves, best_scores(tuple(tried)).get(last.same_as))
         if own is None or one.best is None:
-            return planning.RoundOutcome(moves, None)
+            return planning.Round(moves, None)
         rows = [t for t in tried if t.config.candidate == own.id and t.score is not None]
         general = max(rows, key=lambda t: t.score or 0.0).config
         picks = tuple(
@@ -69,7 +69,7 @@ class ByDiagnosis:
         looked = [p.diagnosis for p in state.profiled if p.config == general and p.diagnosis is not None]
         distances = [d.distance for d in looked if d.distance is not None]
         known = len(distances) == len(self.problem.workloads)
-        return planning.RoundOutcome(moves, one.best, idle, max(distances) if known else None)
+        return planning.Round(moves, one.best, idle, max(distances) if known else None)
 
 
 def _best_at(rows: Sequence[Tried], place: int) -> Config | None:
