@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 
 from tunesmith.core.comparing import ComparisonPlan, RunFacts, RunResult
@@ -153,12 +153,8 @@ def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Comp
     )
 
 
-def _speedups(runs: Iterable[RunResult]) -> list[float]:
-    return [run.speedup for run in runs if run.counts and run.speedup is not None]
-
-
 def _logs(runs: Iterable[RunResult]) -> list[float]:
-    return [math.log(speedup) for speedup in _speedups(runs)]
+    return [math.log(run.speedup) for run in runs if run.counts and run.speedup is not None]
 
 
 def _deviation(groups: Sequence[Sequence[float]]) -> float | None:
@@ -185,23 +181,12 @@ def _by_round(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, ...]:
 
 
 def _costs(facts: Sequence[RunFacts]) -> MeanCosts:
-    return MeanCosts(
-        runs=len(facts),
-        evaluations=_mean(f.evaluations for f in facts),
-        of_budget=_mean(f.of_budget for f in facts),
-        requests=_mean(f.requests for f in facts),
-        repairs=_mean(f.repairs for f in facts),
-        tokens=_known([f.tokens for f in facts]),
-        tokens_by_length=_mean(f.tokens_by_length for f in facts),
-        dollars=_known([f.dollars for f in facts]),
-        device_seconds=_mean(f.device_seconds for f in facts),
-        kernel_seconds=_known([f.kernel_seconds for f in facts]),
-        seconds=_mean(f.seconds for f in facts),
-    )
+    names = (field.name for field in fields(MeanCosts) if field.name != "runs")
+    return MeanCosts(len(facts), **{name: _known([getattr(f, name) for f in facts]) for name in names})
 
 
 def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult]) -> Pair | None:
-    one, other = _speedups(first), _speedups(second)
+    one, other = _logs(first), _logs(second)
     if not one or not other:
         return None
     names = first[0].planned.arm, second[0].planned.arm

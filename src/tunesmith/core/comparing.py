@@ -44,28 +44,18 @@ class Arm:
 
 
 _NO_SEARCH = "nothing is searched: each kernel that is written is one evaluation"
-ARMS = {
-    arm.name: arm
-    for arm in (
-        Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
-        Arm("rewrite", "rewrite", "a model plans and rewrites the kernel, from the best so far", _NO_SEARCH),
-        Arm(
-            "rewrite-linear",
-            "rewrite",
-            "a model rewrites the kernel, each time from the last one",
-            _NO_SEARCH,
-            linear=True,
-        ),
-        Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
-        Arm(
-            "expert",
-            "template",
-            "the built-in expert plans and writes templates, a searcher tunes them",
-            "no model is asked: no tokens, no money",
-            talks=False,
-        ),
-    )
-}
+_NO_MODEL = "no model is asked: no tokens, no money"
+_FROM_BEST = "a model plans and rewrites the kernel, from the best so far"
+_FROM_LAST = "a model rewrites the kernel, each time from the last one"
+_BY_EXPERT = "the built-in expert plans and writes templates, a searcher tunes them"
+_ARMS = (
+    Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
+    Arm("rewrite", "rewrite", _FROM_BEST, _NO_SEARCH),
+    Arm("rewrite-linear", "rewrite", _FROM_LAST, _NO_SEARCH, linear=True),
+    Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
+    Arm("expert", "template", _BY_EXPERT, _NO_MODEL, talks=False),
+)
+ARMS = {arm.name: arm for arm in _ARMS}
 
 
 @dataclass(frozen=True)
@@ -185,24 +175,10 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
     return tuple(found)
 
 
-_OPTIONS = {
-    "seed": "seed",
-    "model": "model",
-    "backend": "backend",
-    "device": "device",
-    "search": "search",
-    "prune": "pruning",
-    "steer": "steering",
-    "counters": "use of counters",
-}
-_LIMITS = {
-    "repeats": "repeat",
-    "evals": "evaluation",
-    "seconds": "second",
-    "rounds": "round",
-    "tokens": "token",
-    "dollars": "dollar",
-}
+_OPTIONS = {name: name for name in ("seed", "model", "backend", "device", "search")}
+_OPTIONS |= {"prune": "pruning", "steer": "steering", "counters": "use of counters"}
+_LIMITS = {name: name[:-1] for name in ("repeats", "seconds", "rounds", "tokens", "dollars")}
+_LIMITS["evals"] = "evaluation"
 
 
 def _option(value: object) -> str:
@@ -248,9 +224,7 @@ class RunFacts:
     originals: tuple[OriginalTime, ...]
     workloads: tuple[WorkloadGain, ...]
     rounds: tuple[float, ...]  # the best so far after each, by short measurements
-    refactoring: (
-        float | None
-    )  # speed-up of the winning template before it is searched, by a short measurement
+    refactoring: float | None  # speed-up of the winning template before it is searched
     search: float | None  # on top of that, up to the verified speed-up
     evaluations: int  # by searches and gates, what was wrong or turned away included
     of_budget: int  # of these, what the budget counts: what searches tried, or every concrete kernel
@@ -300,9 +274,8 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         WorkloadGain(p.workload, p.speedup.value, p.speedup.low, p.speedup.high, p.config is None)
         for p in choice.picks
     )
-    mean = None
-    if gains:
-        mean = geometric_mean([g.speedup for g in gains], [w.weight for w in problem.workloads])
+    weights = [w.weight for w in problem.workloads]
+    mean = geometric_mean([g.speedup for g in gains], weights) if gains else None
     rounds = round_reports(problem, state, templates)
     refactoring, search = _attribution(choice, rounds, mean, is_concrete(state))
     outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
@@ -341,13 +314,13 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
 
 
 def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
-    found: list[OriginalTime] = []
-    for workload in problem.workloads:
-        result = state.baseline.outcome.result(workload.name) if state.baseline else None
-        if result is not None and result.timing is not None:
-            sizes = named_values(workload.sizes)
-            found.append(OriginalTime(workload.name, sizes, result.timing.seconds))
-    return tuple(found)
+    outcome = state.baseline.outcome if state.baseline else None
+    timed = [(w, outcome.result(w.name) if outcome else None) for w in problem.workloads]
+    return tuple(
+        OriginalTime(w.name, named_values(w.sizes), result.timing.seconds)
+        for w, result in timed
+        if result is not None and result.timing is not None
+    )
 
 
 def _attribution(

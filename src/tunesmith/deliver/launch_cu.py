@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from itertools import islice, product
 
 from tunesmith.core.device import Device
@@ -19,7 +20,7 @@ from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.template import PLACEHOLDER, Variant, original
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
-from tunesmith.deliver.host_code import HOST, Host, declaration, identifier
+from tunesmith.deliver.host_code import Host, declaration, identifier
 
 NAME = "launch.cu"
 _RULE = f"// {'-' * 100}\n"
@@ -83,8 +84,11 @@ class _DispatchLine:
         return f"{self.unit.namespace}: {self.served.file}{config}" if self.unit else "left out, see launch()"
 
 
+Units = dict[tuple[str, object], _SourceUnit]  # by source and headers
+
+
 def launch_cu(problem: Problem, device: Device, dispatch: Sequence[DispatchCase]) -> str:
-    units: dict[tuple[str, object], _SourceUnit] = {}
+    units: Units = {}
     lines = [_line(problem, device, served, units) for served in _instances(problem, dispatch)]
     host = Host.of(problem, [line.variant for line in lines if line.unit])
     outer = f"{identifier(problem.name)}_tuned"
@@ -95,30 +99,25 @@ def launch_cu(problem: Problem, device: Device, dispatch: Sequence[DispatchCase]
         text += "\n" + _comment([f"The headers of {unit.namespace}, under its macros."]) + includes
     for unit in units.values():
         text += unit.written(outer, text.count("\n"))
-    text += f"\n{_RULE}// The dispatch, for the host.\nnamespace {outer} {{\n\n{HELPERS}\n{HOST}\n"
+    fixed = resources.files("tunesmith.deliver").joinpath("launch_host.cuh").read_text(encoding="utf-8")
+    text += f"\n{_RULE}// The dispatch, for the host.\nnamespace {outer} {{\n\n{HELPERS}\n{fixed}\n"
     text += f"{dispatching}\n}}  // namespace {outer}\n\n"
     wrapper = declaration(f"{identifier(problem.name)}_launch", host.parameters)
     return text + f'extern "C" {wrapper} {{\n    return {outer}::launch({host.passed});\n}}\n'
 
 
-def _line(
-    problem: Problem, device: Device, served: DispatchCase, units: dict[tuple[str, object], _SourceUnit]
-) -> _DispatchLine:
+def _line(problem: Problem, device: Device, served: DispatchCase, units: Units) -> _DispatchLine:
     variant = _bound(served.variant, device)
     line = _DispatchLine(served, variant, parse(0))
     if obstacle := _obstacle(problem, variant):
         return replace(line, why=obstacle)
     try:
         return replace(line, when=parse(served.when), unit=_unit(units, served, variant))
-    except ExprError as error:  # a condition joined from parts that were each short enough
+    except (ExprError, Unfit) as error:  # a condition may be joined from parts that were each short enough
         return replace(line, why=str(error))
-    except Unfit as unfit:
-        return replace(line, why=str(unfit))
 
 
-def _unit(
-    units: dict[tuple[str, object], _SourceUnit], served: DispatchCase, variant: Variant
-) -> _SourceUnit:
+def _unit(units: Units, served: DispatchCase, variant: Variant) -> _SourceUnit:
     """The unit of this text: one original may be launched in several ways."""
     key = (variant.source, variant.headers)
     if key not in units:
@@ -222,7 +221,9 @@ def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Dispatc
     arch = () if any("arch" in flag for flag in flags) else (f"-arch={capability}",)
     compiled = shlex.join(("nvcc", "-O3", *arch, *_for_nvcc(flags)))
     name = identifier(problem.name)
-    table = [f"  {_when(line.served)}  ->  {line.label}" for line in lines]
+    conditions = ["otherwise" if line.served.when == "1" else line.served.when for line in lines]
+    table = [f"  {when}  ->  {line.label}" for when, line in zip(conditions, lines, strict=True)]
+    workspace = "A workspace that the serving line does not need may be null." if host.workspaces else ""
     return [
         f"{problem.name}, tuned by Tunesmith on {device.name}: the original and every winner in one file.",
         "",
@@ -234,7 +235,7 @@ def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Dispatc
         *(f"  {parameter.type} {parameter.name}: {parameter.about}" for parameter in host.parameters),
         "",
         "It returns at once, with the error of the launch, or cudaErrorInvalidValue where nothing serves or",
-        f"an expression has no value. Arrays are in device memory. {_workspace(host)}",
+        f"an expression has no value. Arrays are in device memory. {workspace}",
         *_fixed(host, lines),
         "The first line that holds serves:",
         "",
@@ -268,14 +269,6 @@ def _for_nvcc(flags: Sequence[str]) -> list[str]:
     # What two words come to is said once; what the user repeats, such as -gencode, has its reasons.
     known = set(words)
     return [said for word, said in spelled if said and (said == word or said not in known)]
-
-
-def _when(served: DispatchCase) -> str:
-    return "otherwise" if served.when == "1" else served.when
-
-
-def _workspace(host: Host) -> str:
-    return "A workspace that the serving line does not need may be null." if host.workspaces else ""
 
 
 def _comment(lines: Sequence[str], indent: str = "") -> str:

@@ -76,16 +76,11 @@ def tuned_files(
     files: dict[str, bytes] = {}
     served: list[DispatchCase] = []
     names = _names(problem, template_of, choice, stem, suffix)
+    general = _for_all_sizes(template_of, choice)
     for pick in choice.picks:
         sizes = problem.workload(pick.workload).as_dict()
-        if (
-            pick.config is not None
-            and pick.config == choice.general
-            and not template_of(pick.config).bakes_sizes(pick.config)
-        ):
-            continue  # served by the general entry
-        if pick.config is None and choice.general is None:
-            continue  # served by the original at the end
+        if pick.config == choice.general and (pick.config is None or pick.config == general):
+            continue  # served by the general entry, or by the original at the end
         when = " and ".join(f"{name} == {value}" for name, value in sizes.items())
         if pick.config is None:
             served.append(DispatchCase(when, f"original{suffix}", original(problem, sizes)))
@@ -94,9 +89,9 @@ def tuned_files(
         name = names[(pick.config, variant.digest)]
         files[name] = variant.source.encode()
         served.append(DispatchCase(when, name, variant))
-    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
-        variant = template_of(choice.general).render(problem, choice.general)
-        name = names[(choice.general, variant.digest)]
+    if general is not None:
+        variant = template_of(general).render(problem, general)
+        name = names[(general, variant.digest)]
         files[name] = variant.source.encode()
         served.append(DispatchCase(_domain(problem.contract, variant, device), name, variant))
     files[f"original{suffix}"] = original(problem).source.encode()
@@ -114,21 +109,25 @@ def _names(
     problem: Problem, template_of: TemplateOf, choice: Winners, stem: str, suffix: str
 ) -> dict[tuple[Config, str], str]:
     names: dict[tuple[Config, str], str] = {}
-    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
-        variant = template_of(choice.general).render(problem, choice.general)
-        names[(choice.general, variant.digest)] = f"{stem}-general{suffix}"
+    if (general := _for_all_sizes(template_of, choice)) is not None:
+        names[(general, template_of(general).render(problem, general).digest)] = f"{stem}-general{suffix}"
     for pick in choice.picks:
         if pick.config is None:
             continue
-        variant = template_of(pick.config).render(
-            problem, pick.config, problem.workload(pick.workload).as_dict()
-        )
+        sizes = problem.workload(pick.workload).as_dict()
+        variant = template_of(pick.config).render(problem, pick.config, sizes)
         if (pick.config, variant.digest) not in names:
             name = f"{stem}-{plain_name(pick.workload)}"
             while f"{name}{suffix}" in names.values():  # a workload may be called "general"
                 name += "_"
             names[(pick.config, variant.digest)] = f"{name}{suffix}"
     return names
+
+
+def _for_all_sizes(template_of: TemplateOf, choice: Winners) -> Config | None:
+    """The general configuration, unless it has sizes built in."""
+    config = choice.general
+    return config if config is not None and not template_of(config).bakes_sizes(config) else None
 
 
 def _domain(contract: Contract, variant: Variant, device: Device) -> str:
