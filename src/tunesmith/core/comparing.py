@@ -177,8 +177,8 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
 
 _OPTIONS = {name: name for name in ("seed", "model", "backend", "device", "search")}
 _OPTIONS |= {"prune": "pruning", "steer": "steering", "counters": "use of counters"}
-_LIMITS = {name: name[:-1] for name in ("repeats", "seconds", "rounds", "tokens", "dollars")}
-_LIMITS["evals"] = "evaluation"
+_LIMITS = {"repeats": "repeat", "evals": "evaluation", "seconds": "second"}
+_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar"}
 
 
 def _option(value: object) -> str:
