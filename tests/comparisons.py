@@ -6,8 +6,8 @@ from typing import Any
 
 from tunesmith.core.comparing import (
     Allowance,
+    ComparisonPlan,
     OriginalTime,
-    Plan,
     Planned,
     PlannedProblem,
     RunFacts,
@@ -47,9 +47,9 @@ FACTS = RunFacts(
 )
 
 
-def plan(arms: str = "template,expert", problems: str = "p", repeats: int = 2, **more: Any) -> Plan:
+def plan(arms: str = "template,expert", problems: str = "p", repeats: int = 2, **more: Any) -> ComparisonPlan:
     known = tuple(PlannedProblem(name, name, f"digest of {name}", ()) for name in problems.split(","))
-    return Plan(known, tuple(arms.split(",")), repeats, 0, BUDGET, **more)
+    return ComparisonPlan(known, tuple(arms.split(",")), repeats, 0, BUDGET, **more)
 
 
 def facts(speedup: float | None = 2.0, **more: Any) -> RunFacts:
@@ -61,7 +61,7 @@ def facts(speedup: float | None = 2.0, **more: Any) -> RunFacts:
 
 
 def ran(
-    planned: Plan, speedups: dict[tuple[str, str], list[RunFacts | float | str]]
+    planned: ComparisonPlan, speedups: dict[tuple[str, str], list[RunFacts | float | str]]
 ) -> tuple[RunResult, ...]:
     """For each problem and arm its repeats: a speed-up, facts, or a status."""
     found: list[RunResult] = []

@@ -10,13 +10,12 @@ from tests.samples import started
 from tests.talkers import Said, Scripted, file
 from tests.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run
 from tunesmith.core.candidates import Templates
-from tunesmith.core.conversation import Conversation
 from tunesmith.core.dialogue import Request
 from tunesmith.core.events import Recorded, Replied, Settings, Unanswered
-from tunesmith.core.offers import Catalogue
 from tunesmith.core.outcome import Outcome, Status, Trial
+from tunesmith.core.ports import Catalogue
 from tunesmith.core.space import Config
-from tunesmith.core.talking import Talking
+from tunesmith.core.talking import Conversation, Talking
 from tunesmith.strategies import concrete_talking
 
 ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}

@@ -14,16 +14,15 @@ from tests.talkers import Said, plan
 from tests.test_loop import PROBLEM, FakeLab, delivered, events
 from tests.test_rounds import cost, survey
 from tests.test_talking import BETTER, GOOD, TalkingRun, a_run, model_of, said
-from tunesmith.agents.analyst import Analysed, ModelAnalyst
+from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
 from tunesmith.agents.planner import ModelPlanner
-from tunesmith.agents.tester import ModelTester
 from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import decode
 from tunesmith.core.dialogue import NoReply
 from tunesmith.core.events import Decided, Extended, ExtraCase, Settings, Stopped
 from tunesmith.core.reporting import build_report
+from tunesmith.core.rounds import round_reports
 from tunesmith.core.talking import Talking
-from tunesmith.core.told import told
 from tunesmith.deliver.report import report_markdown
 
 HEADING = "## What an analyst reads in these numbers: a model's words, nothing measured"
@@ -100,7 +99,9 @@ def test_an_analyst_is_heard_where_the_expert_plans(author: str) -> None:
     assert roles_of(run) == ["analyst", *filter(None, [author])], "nobody is asked what it means to stop"
     if author:
         assert f"{HEADING}\n\nBound: latency of loads" in said(run, 2)
-    assert [one.analysis.splitlines()[0] for one in told(PROBLEM, state)] == ["Bound: latency of loads"]
+    assert [one.analysis.splitlines()[0] for one in round_reports(PROBLEM, state)] == [
+        "Bound: latency of loads"
+    ]
     assert state.stopped == Stopped("every move has been tried")
 
 
@@ -115,7 +116,7 @@ def test_who_rewrites_reads_the_analyst_too() -> None:
     state = run.go()
     for number in (2, 3):
         assert f"{HEADING}\n\nBound: latency of loads" in run.said(number)
-    assert told(PROBLEM, state)[0].analysis.endswith("Advice: wider loads")
+    assert round_reports(PROBLEM, state)[0].analysis.endswith("Advice: wider loads")
 
 
 def test_no_line_of_an_analyst_passes_for_a_heading() -> None:

@@ -12,11 +12,10 @@ from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, start
 from tests.talkers import Scripted, plan
 from tests.test_loop import MemoryTexts
 from tunesmith import casting
-from tunesmith.agents.analyst import Analysed
+from tunesmith.agents.advisers import Analysed
 from tunesmith.agents.author import ModelAuthor
-from tunesmith.agents.planner import ModelPlanner
+from tunesmith.agents.planner import ModelPlanner, RewritePlanner
 from tunesmith.agents.prompting import own_prompt
-from tunesmith.agents.rewriting import KernelAuthor, RewritePlanner
 from tunesmith.agents.single import SinglePlanner, SingleWriter
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.core.candidates import Templates
@@ -165,7 +164,8 @@ def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
     )
     planner = talk.planner.planner if isinstance(talk.planner, Analysed) else talk.planner
     assert isinstance(planner, RewritePlanner)
-    assert isinstance(talk.writer, KernelAuthor)
+    assert isinstance(talk.writer, ModelAuthor)
+    assert talk.writer.concrete
     assert (talk.tester is not None, planner.analyst is not None) == (extra, extra)
     assert isinstance(talk.planner, Analysed) == extra
     assert "it has parameters" in (talk.writer.faults(a_template(PROBLEM, TEMPLATE)) or "")

@@ -30,12 +30,11 @@ from tunesmith.core.events import (
 )
 from tunesmith.core.focus import Condition, Focus
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
-from tunesmith.core.report import Failure, Report, WorkloadReport
-from tunesmith.core.so_far import SoFar
+from tunesmith.core.report import Failure, Report, UnfinishedBest, WorkloadReport
+from tunesmith.core.rounds import ChainEnd, RoundReport
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, apply
 from tunesmith.core.survey import Span, Spilling, SurveyReport
-from tunesmith.core.told import ChainEnd, RoundReport
 from tunesmith.display import (
     Progress,
     report_summary,
@@ -318,7 +317,7 @@ class TestReport:
         assert report_summary(half, "my run", GO_ON)[-1] == "resume it with   tunesmith resume 'my run'"
 
     def test_what_stands_so_far(self) -> None:
-        found = SoFar("2", "abc", "searched", "mailbox", 2.5, {"VEC": 4}, "template.cl")
+        found = UnfinishedBest("2", "abc", "searched", "mailbox", 2.5, {"VEC": 4}, "template.cl")
         half = replace(report(), finished=False, geometric_mean=None, tuned=(), so_far=found)
         lines = report_summary(half, "run", GO_ON)
         (line,) = [line for line in lines if line.startswith("so far  ")]

@@ -25,7 +25,7 @@ from tests.samples import KERNEL as SOURCE
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Admitted, Asked, Measured, Primed, Settings, Started
-from tunesmith.core.known import ROWS
+from tunesmith.core.library import ROWS
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.space import Config
 from tunesmith.earlier import USED, priors

@@ -11,7 +11,7 @@ import pytest
 
 from tests.samples import DEVICE, a_problem, a_template, baseline, built, started
 from tunesmith.core.candidates import Templates
-from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.choose import Winners, verified_choice
 from tunesmith.core.counted import counted
 from tunesmith.core.digest import digest_of
 from tunesmith.core.events import (
@@ -283,7 +283,7 @@ def events(run: Run, kind: type[Event]) -> list[Event]:
     return [record.event for record in run.journal.records if isinstance(record.event, kind)]
 
 
-def delivered(state: State) -> Choice:
+def delivered(state: State) -> Winners:
     return verified_choice(PROBLEM, state)
 
 

@@ -36,9 +36,8 @@ from tunesmith.core.events import (
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.outcome import Status
 from tunesmith.core.ports import SearchView
-from tunesmith.core.rounds import leader, rounds
+from tunesmith.core.rounds import leader, round_reports, rounds
 from tunesmith.core.space import Config
-from tunesmith.core.told import told
 from tunesmith.expert.planner import ExpertPlanner, InOrder
 from tunesmith.loop import REPAIRS
 from tunesmith.search.default import Default
@@ -107,7 +106,7 @@ def test_each_round_goes_on_from_the_best_so_far_and_the_best_of_all_wins(ahead:
     found = leader(PROBLEM, state)
     assert found is not None
     assert found.id == "3"
-    story = told(PROBLEM, state)
+    story = round_reports(PROBLEM, state)
     assert [one.kept for one in story] == [True, False, True]
     assert story[0].verdict == "kept: 2.80×, 1.00× before it"
     assert story[1].verdict.startswith("dropped: 1.10× is no gain over 2.80×")
@@ -253,7 +252,7 @@ def test_a_template_whose_default_fails_is_turned_away_and_the_run_goes_on(statu
     assert first.reason == f"at its default, VEC=1 UNROLL=1, it is {status} (workload small): so it is"
     assert [c.status for c in state.candidates] == ["rejected", "rejected", "searched"]
     assert author_of(run).tasks[-1].moves == ("hint",), "a loser is never the base"
-    assert told(PROBLEM, state)[0].verdict.startswith("turned away: at its default")
+    assert round_reports(PROBLEM, state)[0].verdict.startswith("turned away: at its default")
     assert state.stopped == Stopped("every move has been tried")
 
 
@@ -283,7 +282,7 @@ def test_an_author_that_declines_leaves_the_original() -> None:
     state = run.go()
     assert kinds_of(run) == ["Started", "Baseline", "Decided", "Declined", "Decided", "Stopped"]
     assert delivered(state).configs() == ()
-    (one,) = told(PROBLEM, state)
+    (one,) = round_reports(PROBLEM, state)
     assert one.verdict == "no template: no loop here carries a stride"
     assert one.moves == ("wide",)
 

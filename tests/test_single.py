@@ -11,7 +11,7 @@ import pytest
 from tests.kernel_runs import KernelRun, a_run, goes_on_after_any_event, kernel, stop, text
 from tests.talkers import Said, file
 from tests.test_loop import PROBLEM, delivered, events
-from tunesmith.agents.single import CONVERSATION, Stop, fitted, read_turn, words_around
+from tunesmith.agents.single import CONVERSATION, StopReply, fitted, read_turn, words_around
 from tunesmith.core.dialogue import Message, NoReply, Pending, Reply, tokens_of
 from tunesmith.core.errors import WaitingForModel
 from tunesmith.core.events import Declined, Drafted, Settings, Stopped
@@ -84,9 +84,7 @@ def test_what_the_lab_says() -> None:
     )
     assert "Result: kept: 2.00×, 1.00× before it" in second
     assert "So far the best that is right: kernel 1, 2.00×. This is round 2 of 5 at most." in second
-    assert last_words(run, 4).startswith(
-        "That cannot be used. In the words of whoever found out:\n\nthe reply"
-    )
+    assert last_words(run, 4).startswith("That cannot be used:\n\nthe reply")
     assert "it is wrong (workload small): so it is" in last_words(run, 5)
     assert "kept: 3.00×, 2.00× before it" in last_words(run, 6)
     assert "dropped: 1.50× is no gain over 3.00× before it" in last_words(run, 7)
@@ -188,10 +186,10 @@ def test_the_first_and_the_last_two_messages_are_never_cut() -> None:
 
 def test_a_file_or_the_word_stop() -> None:
     assert read_turn(Reply(kernel(1))) == text(1)
-    assert read_turn(Reply(stop("why not"))) == Stop("stop", "why not")
-    assert read_turn(Reply(f"```json\n{stop()}\n```")) == Stop("stop", "done")
+    assert read_turn(Reply(stop("why not"))) == StopReply("stop", "why not")
+    assert read_turn(Reply(f"```json\n{stop()}\n```")) == StopReply("stop", "done")
     assert read_turn(Reply(f"{kernel(1)}\nThen I shall say {stop()}")) == text(1), "a kernel is a kernel"
-    assert not isinstance(read_turn(Reply("stop")), (str, Stop))
+    assert not isinstance(read_turn(Reply("stop")), (str, StopReply))
     assert words_around(f"Wider.\n\n{kernel(1)}") == "Wider. Here it is. Good luck!"
     assert len(words_around("x" * 10_000)) < 500
 

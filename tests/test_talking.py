@@ -15,8 +15,8 @@ from tests.test_loop import PROBLEM, FakeLab, MemoryTexts, Run, delivered, event
 from tests.test_rounds import DEEP, WIDE, cost, failing, survey
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.agents.planner import ModelPlanner
+from tunesmith.core.budget import spent, spent_text
 from tunesmith.core.candidates import Templates
-from tunesmith.core.conversation import ATTEMPTS, Conversation
 from tunesmith.core.dialogue import NoReply, Pending, Reply, Usage
 from tunesmith.core.errors import WaitingForModel
 from tunesmith.core.events import (
@@ -31,11 +31,10 @@ from tunesmith.core.events import (
     Stopped,
     Unanswered,
 )
-from tunesmith.core.offers import Catalogue, Offer
-from tunesmith.core.so_far import so_far
-from tunesmith.core.spending import spent, spent_text
+from tunesmith.core.ports import Catalogue, Offer
+from tunesmith.core.reporting import best_unfinished
 from tunesmith.core.state import fold
-from tunesmith.core.talking import Talking
+from tunesmith.core.talking import ATTEMPTS, Conversation, Talking
 from tunesmith.core.template import Template
 from tunesmith.expert.planner import ExpertPlanner, InOrder
 
@@ -167,7 +166,7 @@ def test_what_a_model_is_told() -> None:
     assert "- wide: loads four at once Where: arrays out, x. Adds VEC = [1, 2, 4]." in first
     assert "not here: split, because a row has no end" in first
     assert "What to change: Read four at once: VEC." in second
-    assert "0 rounds done, 4 at most; 60 evaluations left for searches" in first
+    assert "0 rounds begun, 4 at most; 60 evaluations left for searches" in first
     assert "Round 1" in third
     assert "kept: 2.80×, 1.00× before it" in third
     assert "- small: 2.80× at best, about 3571428.57 µs, with template 1 at" in third
@@ -376,20 +375,20 @@ def test_what_stands_when_a_reply_is_missing() -> None:
     with pytest.raises(WaitingForModel):
         run.go()
     state = fold(run.journal.records)
-    found = so_far(PROBLEM, state)
+    found = best_unfinished(PROBLEM, state)
     assert found is not None
     assert (found.template, found.status, found.by) == ("1", "searched", "scripted")
     assert found.speedup == pytest.approx(2.8, abs=0.01)
     assert found.config is not None
     assert run.texts.get(found.digest) == a_draft(WIDE)
     ended = a_run({1: [plan("stop")]}).go()
-    assert so_far(PROBLEM, ended) is None
+    assert best_unfinished(PROBLEM, ended) is None
     early = [
         r
         for r in run.journal.records
         if r.number <= next(r.number for r in run.journal.records if isinstance(r.event, Drafted))
     ]
-    waiting = so_far(PROBLEM, fold(early))
+    waiting = best_unfinished(PROBLEM, fold(early))
     assert waiting is not None
     assert (waiting.status, waiting.speedup) == ("drafted", None)
 

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.cuda import evidence
 from tunesmith.comparison_runs import journal_facts
 from tunesmith.core.codec import Malformed, decode, encode
-from tunesmith.core.compared import Comparison
+from tunesmith.core.compared import ComparisonResult
 from tunesmith.core.comparing import RunFacts
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.state import State
@@ -50,17 +50,17 @@ def written(state: State) -> list[str]:
     return ["model" if c.drafted.author else "moves" for c in state.candidates if c.drafted is not None]
 
 
-def compared(path: Path) -> Comparison:
+def compared(path: Path) -> ComparisonResult:
     try:
         told = json.loads((path / DATA).read_text(encoding="utf-8"))["comparison"]
-        return decode(json.dumps(told).encode(), Comparison, "comparison")
+        return decode(json.dumps(told).encode(), ComparisonResult, "comparison")
     except (OSError, ValueError, KeyError, Malformed) as error:
         raise SystemExit(
             f"{path} is no folder of tunesmith compare: {DATA} cannot be read: {error}"
         ) from error
 
 
-def whole(path: Path) -> Comparison:
+def whole(path: Path) -> ComparisonResult:
     """A comparison of which all runs are over."""
     found = compared(path)
     if found.unfinished:
@@ -69,7 +69,7 @@ def whole(path: Path) -> Comparison:
     return found
 
 
-def beside(ours: Comparison, expert: Comparison) -> dict[str, list[float]]:
+def beside(ours: ComparisonResult, expert: ComparisonResult) -> dict[str, list[float]]:
     """Problem -> speed-ups of the expert's runs, which must have had the same problems and budget."""
     for part in ("problems", "budget"):
         if getattr(expert.plan, part) != getattr(ours.plan, part):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.choose import Winners, verified_choice
 from tunesmith.core.events import (
     Admitted,
     Asked,
@@ -48,7 +48,7 @@ class Run:
         return self.given
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> Winners:
         return verified_choice(self.problem, self.state)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.cuda import markdown as md
 from benchmarks.cuda.render_expert import at_floors
 from tunesmith.core.codec import decode
-from tunesmith.core.compared import Comparison
+from tunesmith.core.compared import ComparisonResult
 from tunesmith.deliver.comparison import comparison_sections, what_was_compared
 
 PLOTS = "benchmarks/strategies-"  # before their names, seen from the page
@@ -94,7 +94,7 @@ def strategies(all_: Mapping[str, Told | None]) -> list[str]:
     told = all_.get("agents")
     if told is None:
         return ["Not measured.", ""]
-    found = decode(json.dumps(told["comparison"]).encode(), Comparison, "comparison")
+    found = decode(json.dumps(told["comparison"]).encode(), ComparisonResult, "comparison")
     parts = comparison_sections(found, PLOTS)
     lines = [*what_was_compared(found), ""]
     for title in SHOWN:

@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunesmith import config as settings
-from tunesmith.core.conversation import Conversation
-from tunesmith.core.dialogue import Model, Role
+from tunesmith.core.budget import STRATEGIES
+from tunesmith.core.dialogue import LanguageModel, Role
 from tunesmith.core.errors import BadInput, bug_text
-from tunesmith.core.offers import Catalogue
-from tunesmith.core.strategy import STRATEGIES
-from tunesmith.core.talking import Talking
+from tunesmith.core.ports import Catalogue
+from tunesmith.core.talking import Conversation, Talking
 from tunesmith.roles import catalogue_of, roles, signature_fault
 from tunesmith.store import explained
 from tunesmith.strategies import concrete_talking, played, prompt_name, roles_of
 
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
-    from tunesmith.core.library import Kept
+    from tunesmith.core.library import LibraryTemplate
     from tunesmith.core.problem import Problem
     from tunesmith.core.state import State
     from tunesmith.models.names import Spec
@@ -42,7 +41,7 @@ class Cast:
     note: Callable[[str], None] = lambda _text: None
     pause: Callable[[float], None] = time.sleep
     strategy: str = "template"
-    kept: Kept | None = None  # a template of the library that the run begins from
+    kept: LibraryTemplate | None = None  # a template of the library that the run begins from
 
 
 def prompts_for(
@@ -130,10 +129,9 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -
 
     if cast.strategy != "template":
         return concrete_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue)
-    from tunesmith.agents.analyst import Analysed, ModelAnalyst
+    from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
     from tunesmith.agents.author import ModelAuthor
     from tunesmith.agents.planner import ModelPlanner
-    from tunesmith.agents.tester import ModelTester
 
     writer = None
     if "author" in who:
@@ -164,11 +162,11 @@ def record(folder: Path, state: State) -> None:
             keep(folder, state.started, state.dialogue)
 
 
-def _models(who: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, Model]:
+def _models(who: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, LanguageModel]:
     """One for each that is named, whatever roles it plays."""
     from tunesmith.models.recording import Player
 
-    made: dict[Spec, Model] = {}
+    made: dict[Spec, LanguageModel] = {}
     for spec in who.values():
         if spec in made:
             continue
@@ -186,7 +184,7 @@ def _model(
     wait: bool = True,
     note: Callable[[str], None] = lambda _text: None,
     seconds: float = 600.0,
-) -> Model:
+) -> LanguageModel:
     from tunesmith.models.hosted import KEYS, Hosted
     from tunesmith.models.mailbox import Mailbox
     from tunesmith.models.recording import Player

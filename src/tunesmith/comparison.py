@@ -15,14 +15,14 @@ from tunesmith import casting, machine, registry
 from tunesmith.comparison_runs import PROMPTS, Troubles, Work, model_of
 from tunesmith.config import RunConfig
 from tunesmith.core import comparing
+from tunesmith.core.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.codec import Malformed, decode, encode
-from tunesmith.core.compared import Comparison
-from tunesmith.core.comparing import ARMS, Allowance, Plan, PlannedProblem
+from tunesmith.core.compared import ComparisonResult
+from tunesmith.core.comparing import ARMS, Allowance, ComparisonPlan, PlannedProblem
 from tunesmith.core.comparison_words import limits
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.ports import Listener
-from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
 from tunesmith.starting import versions
@@ -36,7 +36,7 @@ USUAL = "template,rewrite,single,expert"  # arms
 
 @dataclass(frozen=True)
 class Compared:
-    comparison: Comparison
+    comparison: ComparisonResult
     folder: Path
     go_on: str  # what to type
     troubles: Troubles  # what keeps runs from going on, or made them fail
@@ -150,10 +150,10 @@ def _plan(
     repeats: int,
     prompts: tuple[tuple[str, str], ...],
     config: RunConfig,
-) -> Plan:
+) -> ComparisonPlan:
     evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
     rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
-    return Plan(
+    return ComparisonPlan(
         problems,
         arms,
         repeats,
@@ -202,12 +202,12 @@ def _create(out: Path | None, config: RunConfig) -> RunFolder:
     return RunFolder.create(out, config.wait)
 
 
-def _read_plan(folder: RunFolder) -> Plan:
+def _read_plan(folder: RunFolder) -> ComparisonPlan:
     where = folder.path / PLAN
     with explained("read the plan", where):
         data = where.read_bytes()
     try:
-        plan = decode(data, Plan, "plan of a comparison")
+        plan = decode(data, ComparisonPlan, "plan of a comparison")
     except Malformed as error:
         raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED_PLAN) from error
     unknown = [arm for arm in plan.arms if arm not in ARMS]

@@ -9,8 +9,8 @@ from pathlib import Path
 from tunesmith import casting, runs
 from tunesmith.config import RunConfig, debugging
 from tunesmith.core import comparing
-from tunesmith.core.compared import Comparison, compare
-from tunesmith.core.comparing import ARMS, Plan, Planned, RunFacts, RunResult
+from tunesmith.core.compared import ComparisonResult, compare
+from tunesmith.core.comparing import ARMS, ComparisonPlan, Planned, RunFacts, RunResult
 from tunesmith.core.counted import counted
 from tunesmith.core.errors import (
     BadInput,
@@ -51,13 +51,13 @@ def model_of(arm: str, model: str) -> str:
 @dataclass
 class Work:
     folder: RunFolder
-    plan: Plan
+    plan: ComparisonPlan
     config: RunConfig
     listener: Listener
     results: dict[Planned, RunResult] = field(default_factory=dict)
     errors: dict[Planned, TunesmithError] = field(default_factory=dict)
 
-    def run(self) -> tuple[Comparison, Troubles]:
+    def run(self) -> tuple[ComparisonResult, Troubles]:
         """Every run as far as it goes; where replies come by files and are waited for, again and again."""
         every = comparing.schedule(self.plan)
         self.listener.note(f"looking at {counted(len(every), 'run')}")
@@ -197,7 +197,7 @@ class Work:
             time.sleep(POLL)
         return []
 
-    def _tell(self) -> Comparison:
+    def _tell(self) -> ComparisonResult:
         found = compare(self.plan, tuple(self.results.values()))
         self.folder.replace_folder(PLOTS, comparison_plots(found))
         self.folder.write(MARKDOWN, comparison_markdown(found).encode())

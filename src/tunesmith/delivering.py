@@ -7,9 +7,8 @@ from dataclasses import replace
 from tunesmith.core.candidates import Templates, draft_name
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import Report
-from tunesmith.core.reporting import build_report, delivered_templates
-from tunesmith.core.so_far import SoFar, so_far, so_far_name
+from tunesmith.core.report import Report, UnfinishedBest
+from tunesmith.core.reporting import best_unfinished, build_report, delivered_templates, unfinished_name
 from tunesmith.core.state import State, fold
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
@@ -55,17 +54,17 @@ def with_place(folder: RunFolder, problem: Problem, built: Report) -> Report:
     found = built.so_far
     if found is None:
         return built
-    name = _so_far_name(problem, found)
+    name = _unfinished_name(problem, found)
     file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
     return replace(built, so_far=replace(found, file=file))
 
 
-def keep_so_far(folder: RunFolder, problem: Problem, state: State) -> None:
+def keep_unfinished(folder: RunFolder, problem: Problem, state: State) -> None:
     """The best template, as a file of its own: a run that stops may stay so."""
-    if (found := so_far(problem, state)) is not None:
-        folder.write(_so_far_name(problem, found), folder.get(found.digest))
+    if (found := best_unfinished(problem, state)) is not None:
+        folder.write(_unfinished_name(problem, found), folder.get(found.digest))
 
 
-def _so_far_name(problem: Problem, found: SoFar) -> str:
+def _unfinished_name(problem: Problem, found: UnfinishedBest) -> str:
     """That of the file which a finished run delivers; of a draft, which no gate has seen, its own."""
-    return draft_name(problem, found.template) if found.status == "drafted" else so_far_name(problem)
+    return draft_name(problem, found.template) if found.status == "drafted" else unfinished_name(problem)

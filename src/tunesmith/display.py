@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from tunesmith.core.budget import beside_budget
+from tunesmith.core.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.core.counted import counted
 from tunesmith.core.events import (
     Admitted,
@@ -36,14 +36,19 @@ from tunesmith.core.events import (
     Verified,
 )
 from tunesmith.core.gate import rule_text
-from tunesmith.core.report import RULES, Failure, Report, config_text, general_text, interval_text
+from tunesmith.core.report import (
+    RULES,
+    Failure,
+    Report,
+    config_text,
+    general_text,
+    interval_text,
+    unfinished_text,
+)
 from tunesmith.core.reporting import best_so_far
-from tunesmith.core.so_far import so_far_text
-from tunesmith.core.spending import spent_text
+from tunesmith.core.rounds import RoundReport
 from tunesmith.core.state import State
-from tunesmith.core.strategy import is_concrete, noun
 from tunesmith.core.survey import LABELS, SurveyReport, planned
-from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import cut, plain
 
 LONGEST_LINE = 300  # characters of what others say
@@ -343,7 +348,7 @@ def _standing(report: Report, folder: str) -> list[str]:
     """What an unfinished run has, and where."""
     if report.so_far is None:
         return []
-    lines = [f"so far           {so_far_text(report.so_far)}"]
+    lines = [f"so far           {unfinished_text(report.so_far)}"]
     if report.so_far.file:
         lines.append(f"{report.noun + ' so far':<16} {shlex.quote(f'{folder}/{report.so_far.file}')}")
     return lines

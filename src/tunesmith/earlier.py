@@ -13,7 +13,7 @@ from tunesmith.core.candidates import rows_for
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.events import Primed
-from tunesmith.core.known import best_of, rows_of, thinned
+from tunesmith.core.library import best_of, rows_of, thinned
 from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores

@@ -13,14 +13,13 @@ from tunesmith.core.codec import decode
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.core.events import Started
-from tunesmith.core.library import Kept
-from tunesmith.core.ports import Listener
+from tunesmith.core.library import LibraryTemplate
+from tunesmith.core.ports import Listener, write_down
 from tunesmith.core.problem import Problem
 from tunesmith.core.report import Report
 from tunesmith.core.reporting import build_report
 from tunesmith.core.state import State, fold
 from tunesmith.core.talking import Talking
-from tunesmith.core.write_down import write_down
 from tunesmith.machine import Here
 from tunesmith.problems import KEPT, PROMPT, reload, spec_of, templates_of
 from tunesmith.store import FileJournal, RunFolder
@@ -62,7 +61,7 @@ def execute(folder: RunFolder, config: RunConfig, listener: Listener, here: Here
 def _standing(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Finished:
     """Of a run that goes no further here: the report as it is, and the best template as a file."""
     state = fold(folder.journal().read())
-    delivering.keep_so_far(folder, reload(folder, state.started)[0], state)
+    delivering.keep_unfinished(folder, reload(folder, state.started)[0], state)
     return Finished(delivering.as_it_stands(folder), folder.path, folder.go_on, why)
 
 
@@ -103,7 +102,7 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener, here: Here 
         if place.missing:
             hint = f"go on where there is one: {folder.go_on}"
             state = run.survey(state)
-            delivering.keep_so_far(folder, problem, state)
+            delivering.keep_unfinished(folder, problem, state)
             surveyed = delivering.with_place(folder, problem, build_report(problem, state))
             return Finished(surveyed, folder.path, folder.go_on, DeviceMissing(place.missing, hint=hint))
         state = run.search(state)
@@ -134,7 +133,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         config.reply_seconds,
         listener.say,
         strategy=settings.strategy,
-        kept=decode(kept[0], Kept) if kept else None,
+        kept=decode(kept[0], LibraryTemplate) if kept else None,
     )
 
 

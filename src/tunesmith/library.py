@@ -16,7 +16,7 @@ from tunesmith.core.errors import BadInput, TunesmithError, bug_text
 from tunesmith.core.library import (
     FORMAT,
     NAME,
-    Entry,
+    LibraryEntry,
     entries_of,
     kernel_digest,
     matches,
@@ -43,10 +43,10 @@ class Library:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def entries(self, note: Note = lambda _text: None, kernel: str = "") -> list[Entry]:
+    def entries(self, note: Note = lambda _text: None, kernel: str = "") -> list[LibraryEntry]:
         """All that can be read, by name; of the others it is said why. With a kernel's digest only those that
         have it somewhere in their text: nothing else is read further."""
-        found: list[Entry] = []
+        found: list[LibraryEntry] = []
         for path in sorted(self.folder.glob(f"*{SUFFIX}")):
             name = path.name.removesuffix(SUFFIX)
             try:
@@ -57,7 +57,7 @@ class Library:
                 note(f"passed over in the library: {error}")
         return found
 
-    def get(self, name: str) -> Entry:
+    def get(self, name: str) -> LibraryEntry:
         return self._entry(name, self._data(name))
 
     def _data(self, name: str) -> bytes:
@@ -73,10 +73,10 @@ class Library:
         except OSError as error:
             raise BadInput(f"cannot be read: {error.strerror or error}", where=str(path)) from error
 
-    def _entry(self, name: str, data: bytes) -> Entry:
+    def _entry(self, name: str, data: bytes) -> LibraryEntry:
         path = self._file(name)
         try:
-            entry = decode(data, Entry, "library entry")
+            entry = decode(data, LibraryEntry, "library entry")
         except Malformed as error:
             hint = f"remove it: tunesmith library remove {name}"
             raise BadInput(f"cannot be read: {error}", where=str(path), hint=hint) from error
@@ -91,7 +91,7 @@ class Library:
     def __contains__(self, name: str) -> bool:
         return bool(NAME.fullmatch(name)) and self._file(name).is_file()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LibraryEntry) -> None:
         """Together with what is known here already, also when several runs end at once."""
         with self._alone():
             others = self.entries()
@@ -110,7 +110,7 @@ class Library:
         finally:
             os.close(descriptor)
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: LibraryEntry) -> None:
         """Whole or not at all, whoever else writes."""
         target = self._file(entry.name)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ class Library:
         with explained("remove it", self._file(name), instead="another library"):
             self._file(name).unlink()
 
-    def matching(self, problem: Problem, note: Note = lambda _text: None) -> list[Entry]:
+    def matching(self, problem: Problem, note: Note = lambda _text: None) -> list[LibraryEntry]:
         """Templates of this very kernel, the best first."""
         found = self.entries(note, kernel_digest(problem))
         return ranked([entry for entry in found if matches(entry, problem)], problem)
@@ -158,7 +158,7 @@ def keep_winners(
 
 def to_begin_from(
     problem: Problem, template: Template | None, config: RunConfig, note: Note
-) -> Sequence[Entry]:
+) -> Sequence[LibraryEntry]:
     """Templates of the library that a run may begin from; where there is none, or it may not, why."""
     if template is not None:
         hint = "leave out --template or --from-library"
@@ -179,7 +179,7 @@ def to_begin_from(
     return alone
 
 
-def export(entry: Entry, out: Path) -> list[Path]:
+def export(entry: LibraryEntry, out: Path) -> list[Path]:
     """The template as a file, and its own headers beside it; never over anything that is there."""
     files = {out: entry.template} | {out.parent / name: text for name, text in _headers(entry)}
     there = [str(path) for path in files if os.path.lexists(path)]
@@ -192,7 +192,7 @@ def export(entry: Entry, out: Path) -> list[Path]:
     return list(files)
 
 
-def _headers(entry: Entry) -> Sequence[tuple[str, str]]:
+def _headers(entry: LibraryEntry) -> Sequence[tuple[str, str]]:
     for name, _ in entry.headers:
         parts = PurePosixPath(name)
         if parts.is_absolute() or ".." in parts.parts:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.core import choose, gate
-from tunesmith.core.budget import exhausted_budget, exhausted_share
+from tunesmith.core.budget import exhausted_budget, exhausted_share, noun
 from tunesmith.core.candidates import Templates
-from tunesmith.core.drafting import asked_to_write, of_this_round
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import (
     Admitted,
@@ -28,7 +27,7 @@ from tunesmith.core.events import (
 from tunesmith.core.files.template_file import guarded
 from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
-from tunesmith.core.ports import Journal, Lab, Listener, Searcher
+from tunesmith.core.ports import Journal, Lab, Listener, Searcher, write_down
 from tunesmith.core.problem import Problem
 from tunesmith.core.pruning import prune
 from tunesmith.core.racing import heat
@@ -38,10 +37,8 @@ from tunesmith.core.state import Candidate, State, fold
 from tunesmith.core.steering import Steerable
 from tunesmith.core.steering_rounds import of_search, to_look_at
 from tunesmith.core.steering_steps import ToProfile, next_step
-from tunesmith.core.strategy import noun
-from tunesmith.core.talking import Talking
+from tunesmith.core.talking import Talking, asked_to_write, of_this_round
 from tunesmith.core.template import Template
-from tunesmith.core.write_down import write_down
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it

@@ -18,7 +18,7 @@ from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Primed
-from tunesmith.core.library import Entry, kernel_digest, signature_of
+from tunesmith.core.library import LibraryEntry, kernel_digest, signature_of
 from tunesmith.core.ports import Listener
 from tunesmith.core.problem import Problem
 from tunesmith.core.reporting import delivered_templates
@@ -227,7 +227,7 @@ def _of_file(path: Path, wanted: _Wanted) -> Again:
     return Again(Subject(problem, files, template, origin=f"template {path.name}"), priors)
 
 
-def _of_entry(entry: Entry, wanted: _Wanted) -> Again:
+def _of_entry(entry: LibraryEntry, wanted: _Wanted) -> Again:
     texts = dict(entry.files)
     if wanted.problem is None and PROBLEM_FILE not in texts:
         hint = f"name it: tunesmith retune {entry.name} --problem PROBLEM"

@@ -10,8 +10,7 @@ from tunesmith.core.errors import bug_text
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
-    from tunesmith.core.offers import Catalogue
-    from tunesmith.core.ports import Author, MoveAuthor, Planner
+    from tunesmith.core.ports import Author, Catalogue, MoveAuthor, Planner
     from tunesmith.core.problem import Problem
     from tunesmith.core.template import Template
 
@@ -69,7 +68,7 @@ def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     """The moves as a model is offered them."""
     if problem.kernel.language == "fake":
-        from tunesmith.core.offers import Catalogue, Offer
+        from tunesmith.core.ports import Catalogue, Offer
 
         available, refused = move_author(problem).available(problem, device)
         return Catalogue(SIMULATED, tuple(map(Offer, available)), refused)

@@ -10,19 +10,18 @@ from pathlib import Path
 
 from tunesmith import __version__, casting, machine, registry, roles, strategies
 from tunesmith.config import RunConfig
+from tunesmith.core.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Role
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Primed, Settings, Started
-from tunesmith.core.library import Entry, Kept, ranked
-from tunesmith.core.ports import Listener
+from tunesmith.core.library import LibraryEntry, LibraryTemplate, ranked
+from tunesmith.core.ports import Listener, write_down
 from tunesmith.core.problem import Problem
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State, apply
-from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.template import Template
-from tunesmith.core.write_down import write_down
 from tunesmith.going_on import Finished, execute
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import BESIDE, KEPT, PROMPT, RECORDING, TEMPLATE, Files, keep
@@ -51,7 +50,7 @@ class Subject:
     template: Template | None = None  # None: still to be written
     beside: Mapping[str, Template] = field(default_factory=dict)  # given too, by the names they go by
     origin: str = ""  # what it searches again
-    kept: Sequence[Entry] = ()  # of the library: it begins from the one that suits the device
+    kept: Sequence[LibraryEntry] = ()  # of the library: it begins from the one that suits the device
 
 
 def nothing_known(_device: Device) -> tuple[Primed, ...]:
@@ -91,7 +90,7 @@ def begin(
         stored = keep(folder, problem, subject.files, template)
         stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         stored |= {f"{BESIDE}{own}": folder.put(t.source.encode()) for own, t in subject.beside.items()}
-        stored |= {f"{KEPT}{entry.name}": folder.put(encode(Kept.of(entry))) for entry in kept}
+        stored |= {f"{KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept}
         if spec.startswith("replay:"):
             stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
         started = Started(

@@ -13,11 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tunesmith.core.aside import set_aside, taken_in
 from tunesmith.core.codec import Malformed, decode_record, encode_record
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Event, Recorded
+from tunesmith.core.events import Event, Recorded, with_long_texts, without_long_texts
 from tunesmith.whole_files import write_whole
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
@@ -270,7 +269,7 @@ class FileJournal:
         record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
-            kept = set_aside(event, self._texts.put) if self._texts is not None else event
+            kept = without_long_texts(event, self._texts.put) if self._texts is not None else event
             data = encode_record(Recorded(record.number, record.at, kept)) + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -300,7 +299,7 @@ class FileJournal:
                     hint="restore the folder from a copy, or start a new run",
                 ) from error
             if self._texts is not None:
-                record = Recorded(record.number, record.at, taken_in(record.event, self._texts.get))
+                record = Recorded(record.number, record.at, with_long_texts(record.event, self._texts.get))
             yield record
 
     def _open_after_last_whole_line(self) -> int:

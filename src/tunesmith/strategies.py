@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from tunesmith.core.budget import STRATEGIES
 from tunesmith.core.dialogue import ROLES, SINGLE, Role
 from tunesmith.core.errors import BadInput
-from tunesmith.core.strategy import STRATEGIES
 from tunesmith.core.talking import Talking
 from tunesmith.roles import signature_fault
 
 if TYPE_CHECKING:
     from tunesmith.config import RunConfig
     from tunesmith.core.candidates import Templates
-    from tunesmith.core.conversation import Conversation
     from tunesmith.core.events import Strategy
-    from tunesmith.core.offers import Catalogue
-    from tunesmith.core.ports import Planner
+    from tunesmith.core.ports import Catalogue, Planner
     from tunesmith.core.problem import Problem
+    from tunesmith.core.talking import Conversation
     from tunesmith.core.template import Template
     from tunesmith.models.names import Spec
 
@@ -127,10 +126,10 @@ def concrete_talking(
     catalogue: Callable[[], Catalogue],
 ) -> Talking:
     """Who talks where kernels are concrete: the roles of `rewrite`, or one model in all of them."""
-    from tunesmith.agents.analyst import Analysed
-    from tunesmith.agents.rewriting import KernelAnalyst, KernelAuthor, RewritePlanner
+    from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
+    from tunesmith.agents.author import ModelAuthor
+    from tunesmith.agents.planner import RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
-    from tunesmith.agents.tester import ModelTester
     from tunesmith.expert.silent import Silent
 
     def signature(template: Template) -> str | None:
@@ -141,9 +140,9 @@ def concrete_talking(
     if strategy == "single":
         alone = SingleWriter(problem, templates, catalogue, prompts[SINGLE], names[SINGLE], signature)
         return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
-    analyst = KernelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
+    analyst = ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
     tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
     planner: Planner = RewritePlanner(problem, templates, catalogue, prompts["planner"], analyst)
     planner = Analysed(analyst, planner) if analyst is not None else planner
-    author = KernelAuthor(problem, templates, catalogue, prompts["author"], names["author"], signature)
+    author = ModelAuthor(problem, templates, catalogue, prompts["author"], names["author"], signature, True)
     return Talking(problem, templates, planner, moves, author, tester, conversation)

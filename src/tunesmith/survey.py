@@ -13,13 +13,12 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.digest import seed_of
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Admitted, Event, Settings, Surveyed
-from tunesmith.core.ports import Journal, Listener, Searcher, SearchView
+from tunesmith.core.ports import Journal, Listener, Searcher, SearchView, write_down
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State, fold
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
-from tunesmith.core.write_down import write_down
 
 
 class Surveyor(Protocol):

@@ -7,18 +7,18 @@ from pathlib import PurePath
 from rich.table import Table
 from rich.text import Text
 
-from tunesmith.core.compared import Comparison
+from tunesmith.core.compared import ComparisonResult
 from tunesmith.core.comparison_words import interval_text, spread_text
 from tunesmith.core.counted import counted
 from tunesmith.core.device import Device
-from tunesmith.core.library import Entry
+from tunesmith.core.library import LibraryEntry
 from tunesmith.core.named_values import named_values
 from tunesmith.core.untrusted import plain
 
 SHOWN = 4  # workloads, on a line
 
 
-def comparison_table(found: Comparison) -> Table:
+def comparison_table(found: ComparisonResult) -> Table:
     table = Table()
     for name in ("problem", "arm", "spread", "interval of the mean"):
         table.add_column(name, no_wrap=True)
@@ -64,7 +64,7 @@ def devices_table(devices: list[Device]) -> Table:
     return table
 
 
-def library_table(entries: list[Entry]) -> Table:
+def library_table(entries: list[LibraryEntry]) -> Table:
     table = Table()
     for name in ("name", "language", "device", "speed-up", "workloads", "date", "from"):
         table.add_column(name, justify="right" if name == "speed-up" else "left")
@@ -76,7 +76,7 @@ def library_table(entries: list[Entry]) -> Table:
     return table
 
 
-def library_lines(entry: Entry) -> list[str]:
+def library_lines(entry: LibraryEntry) -> list[str]:
     compiled = f", built with {entry.compiler}" if entry.compiler else ""
     by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
     lines = [

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tunesmith.agents.analyst import MOST_ADVICE, MOST_EVIDENCE, analysis_text
-from tunesmith.agents.asking import of_role
-from tunesmith.agents.prompting import Part, own_prompt
+from tunesmith.agents.advisers import MOST_ADVICE, MOST_EVIDENCE, analysis_text
+from tunesmith.agents.prompting import PromptPart, of_role, own_prompt
 from tunesmith.agents.replies import ANALYSIS
 from tunesmith.core.dialogue import Exchange, Message, Reply, Request
 
@@ -28,7 +27,7 @@ def test_numbers_that_nobody_gave_are_left_out() -> None:
 
 def test_numbers_of_the_prompt_and_of_the_example_are_nobodys_measurement() -> None:
     """A model that repeats the example has measured nothing."""
-    asked = of_role("analyst", own_prompt("analyst"), [Part("Measured", "12.5 µs")], "json", ANALYSIS)
+    asked = of_role("analyst", own_prompt("analyst"), [PromptPart("Measured", "12.5 µs")], "json", ANALYSIS)
     text = analysis_text(Exchange(asked.request(1), 1, 0, Reply(ANALYSIS)))
     echoed = json.loads(ANALYSIS)["evidence"]
     assert not any(line in text for line in echoed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.samples import a_problem
-from tunesmith.agents.examples import example_file, example_kernel
 from tunesmith.agents.parsing import read_file
+from tunesmith.agents.prompting import example_file
 from tunesmith.core.dialogue import Reply
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.vetting import vet
@@ -14,7 +14,7 @@ from tunesmith.core.vetting import vet
 
 @pytest.mark.parametrize("language", ["opencl", "cuda", "hip"])
 def test_the_example_is_read_as_a_reply(language: str) -> None:
-    text = read_file(Reply(example_file(language)))
+    text = read_file(Reply(example_file(language, concrete=False)))
     assert isinstance(text, str)
     template = parse_template(text.replace("(n,", "(rows,"), path="t.cl", problem=a_problem())
     assert [p.name for p in template.space.params] == ["BLOCK", "ITEMS"]
@@ -23,7 +23,7 @@ def test_the_example_is_read_as_a_reply(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["opencl", "cuda", "hip"])
 def test_the_example_of_a_kernel_has_no_parameters(language: str) -> None:
-    text = read_file(Reply(example_kernel(language)))
+    text = read_file(Reply(example_file(language, concrete=True)))
     assert isinstance(text, str)
     template = parse_template(text.replace("(n,", "(rows,"), path="t.cl", problem=a_problem())
     assert template.is_concrete

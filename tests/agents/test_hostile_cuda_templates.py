@@ -9,7 +9,7 @@ from tests.test_loop import MemoryTexts
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.core.candidates import Templates
-from tunesmith.core.offers import Catalogue
+from tunesmith.core.ports import Catalogue
 from tunesmith.problems import load_problem
 from tunesmith.roles import signature_fault
 

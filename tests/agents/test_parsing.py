@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.agents import rewriting
-from tunesmith.agents.parsing import SPENT, Fault, read_file, read_json
-from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, Plan, cases_example, plan_example
+from tunesmith.agents.parsing import SPENT, Unusable, read_file, read_json
+from tunesmith.agents.replies import (
+    ANALYSIS,
+    Analysis,
+    Cases,
+    PlanReply,
+    RewriteReply,
+    cases_example,
+    plan_example,
+)
 from tunesmith.core.dialogue import LONGEST, Reply
 
 TEMPLATE = "// /// tunesmith\n// [params]\n// A = [1]\n// ///\n__global__ void k() {}\n"
@@ -53,14 +60,14 @@ def test_a_single_block_without_a_header_is_left_to_the_template_reader() -> Non
 )
 def test_what_is_no_file_is_said(reply: Reply, said: str) -> None:
     found = read_file(reply)
-    assert isinstance(found, Fault)
+    assert isinstance(found, Unusable)
     assert said in found.reason
 
 
 @pytest.mark.parametrize("around", ["{}", "Sure:\n{}\nDone.", "```json\n{}\n```", "~~~\n{}\n~~~"])
 def test_an_object_is_found(around: str) -> None:
-    found = read_json(Reply(around.replace("{}", plan_example(["vector", "lanes"], writes=False))), Plan)
-    assert isinstance(found, Plan)
+    found = read_json(Reply(around.replace("{}", plan_example(["vector", "lanes"], writes=False))), PlanReply)
+    assert isinstance(found, PlanReply)
     assert found.decision == "refactor"
     assert found.moves == ("vector", "lanes")
 
@@ -70,8 +77,8 @@ def test_our_own_examples_are_understood() -> None:
     assert isinstance(cases, Cases)
     assert cases.cases[0].sizes == {"rows": 3, "d": 40}
     assert isinstance(read_json(Reply(ANALYSIS), Analysis), Analysis)
-    plan = read_json(Reply(plan_example(["vector"], writes=True)), Plan)
-    assert isinstance(plan, Plan)
+    plan = read_json(Reply(plan_example(["vector"], writes=True)), PlanReply)
+    assert isinstance(plan, PlanReply)
     assert (plan.moves, bool(plan.what)) == ((), True), "an author reads words, and nobody reads both"
 
 
@@ -91,17 +98,17 @@ def test_our_own_examples_are_understood() -> None:
     ],
 )
 def test_what_is_no_plan_is_said(text: str, said: str) -> None:
-    found = read_json(Reply(text), Plan)
-    assert isinstance(found, Fault)
+    found = read_json(Reply(text), PlanReply)
+    assert isinstance(found, Unusable)
     assert said in found.reason
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "known"),
     [
-        ('{"decision": "refactr", "why": "x"}', Plan, "refactor, search, stop"),
-        ('{"decision": "a` - at `$.why`", "why": "x"}', Plan, "refactor, search, stop"),
-        ('{"decision": "refactor", "why": "x"}', rewriting.Plan, "rewrite, stop"),
+        ('{"decision": "refactr", "why": "x"}', PlanReply, "refactor, search, stop"),
+        ('{"decision": "a` - at `$.why`", "why": "x"}', PlanReply, "refactor, search, stop"),
+        ('{"decision": "refactor", "why": "x"}', RewriteReply, "rewrite, stop"),
         (
             '{"cases": [{"sizes": {}, "why": "x"}, {"sizes": {}, "why": "x", "values": "gauss"}]}',
             Cases,
@@ -111,15 +118,15 @@ def test_what_is_no_plan_is_said(text: str, said: str) -> None:
 )
 def test_words_that_are_known_are_listed(text: str, kind: type, known: str) -> None:
     found = read_json(Reply(text), kind)
-    assert isinstance(found, Fault)
+    assert isinstance(found, Unusable)
     assert found.reason.endswith(f"`; known are {known}")
 
 
 def test_a_plan_that_never_began_is_told_so() -> None:
-    assert read_json(Reply("", is_cut=True), Plan) == Fault(SPENT)
+    assert read_json(Reply("", is_cut=True), PlanReply) == Unusable(SPENT)
 
 
 def test_sizes_are_numbers() -> None:
     found = read_json(Reply('{"cases": [{"sizes": {"d": "all"}, "why": "x"}]}'), Cases)
-    assert isinstance(found, Fault)
+    assert isinstance(found, Unusable)
     assert "$.cases[0].sizes" in found.reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.core.changes import LONGEST_LINE, MOST_COMPARED, MOST_LINES, changes
+from tunesmith.core.rounds import LONGEST_LINE, MOST_COMPARED, MOST_LINES, changes
 
 
 def test_what_changed() -> None:

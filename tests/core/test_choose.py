@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.samples import a_problem, config, finalist, outcome, state_of, verified
 from tunesmith.core import choose
-from tunesmith.core.choose import Choice, Pick
+from tunesmith.core.choose import Pick, Winners
 from tunesmith.core.events import Verified
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.space import Config
@@ -23,7 +23,7 @@ A, B, C, D = config(32), config(64), config(128), config(256)
 WRONG, INFEASIBLE, CRASHED = Status.WRONG, Status.INFEASIBLE, Status.CRASHED
 
 
-def served(choice: Choice) -> dict[str, Config | None]:
+def served(choice: Winners) -> dict[str, Config | None]:
     return {pick.workload: pick.config for pick in choice.picks}
 
 
@@ -55,7 +55,7 @@ def after(*race: Outcome | Verified, original: dict[str, float] | None = None) -
 # -- the choice ---------------------------------------------------------------------------------------
 
 
-def chosen(*events: Outcome | Verified) -> Choice:
+def chosen(*events: Outcome | Verified) -> Winners:
     return choose.choose(PROBLEM, after(*events))
 
 
@@ -75,7 +75,7 @@ def test_the_general_one_is_chosen_by_weight() -> None:
 
 
 def test_a_workload_gets_its_own_only_for_a_clear_gain() -> None:
-    def with_small(speedup: float) -> Choice:
+    def with_small(speedup: float) -> Winners:
         own = finalist(1, B, {"small": speedup, "wide": 0.5})
         return chosen(finalist(0, A, {"small": 2.0, "wide": 2.0}), own)
 
@@ -93,7 +93,7 @@ def test_a_speed_up_is_claimed_above_one_per_cent(speedup: float, claimed: bool)
 
 def test_a_noisy_speed_up_is_not_claimed() -> None:
     choice = chosen(finalist(0, A, {"small": 1.2, "wide": 1.2}, noise=0.4))
-    assert choice == Choice(
+    assert choice == Winners(
         None, (Pick("small", None, Interval(1, 1, 1)), Pick("wide", None, Interval(1, 1, 1)))
     )
     assert served(chosen(finalist(0, A, {"small": 1.2, "wide": 1.2}, noise=0.02))) == {"small": A, "wide": A}
@@ -233,7 +233,7 @@ def test_a_proven_one_is_proven_again_where_it_steps_in_for_another() -> None:
     assert result.timing is not None
 
 
-def verified_choice(*events: Outcome | Verified) -> Choice:
+def verified_choice(*events: Outcome | Verified) -> Winners:
     return choose.verified_choice(PROBLEM, after(*events))
 
 

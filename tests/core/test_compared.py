@@ -7,19 +7,19 @@ import math
 import pytest
 
 from tests.comparisons import facts, plan, ran
-from tunesmith.core.compared import Cell, Comparison, compare
+from tunesmith.core.compared import ComparisonCell, ComparisonResult, compare
 from tunesmith.core.comparison_words import limits
 from tunesmith.core.stats import mean_interval
 from tunesmith.display import table_text
 from tunesmith.tables import comparison_table
 
 
-def cell(found: Comparison, arm: str, problem: str = "") -> Cell:
+def cell(found: ComparisonResult, arm: str, problem: str = "") -> ComparisonCell:
     every = found.overall if not problem else found.cells
     return next(c for c in every if c.arm == arm and c.problem == problem)
 
 
-def said(found: Comparison, words: str) -> str:
+def said(found: ComparisonResult, words: str) -> str:
     return next((text for text in limits(found) if words in text), "")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.talkers import Said, Scripted
-from tunesmith.core.conversation import ATTEMPTS, FEW, LONGEST_PAUSE, Conversation
 from tunesmith.core.dialogue import Exchange, Message, NoReply, Reply, Request
 from tunesmith.core.errors import BadInput, WaitingForModel
 from tunesmith.core.events import Replied, Unanswered
+from tunesmith.core.talking import ATTEMPTS, FEW, LONGEST_PAUSE, Conversation
 
 REQUEST = Request(1, "author", (Message("user", "Write."),), "file")
 

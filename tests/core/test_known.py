@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.samples import a_problem, config, finalist, outcome, state_of, verified
 from tunesmith.core.events import Admitted, Stopped
-from tunesmith.core.known import FIRST, best_of, rows_of, thinned
+from tunesmith.core.library import FIRST, best_of, rows_of, thinned
 from tunesmith.core.outcome import Status
 from tunesmith.core.space import Config
 

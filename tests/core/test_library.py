@@ -28,8 +28,8 @@ from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.library import (
     NAME,
-    Entry,
-    Kept,
+    LibraryEntry,
+    LibraryTemplate,
     entries_of,
     kernel_digest,
     matches,
@@ -71,13 +71,13 @@ def won(*more: object) -> State:
     )
 
 
-def entries(state: State | None = None, problem: Problem = OWN) -> list[Entry]:
+def entries(state: State | None = None, problem: Problem = OWN) -> list[LibraryEntry]:
     templates = Templates(problem, DEVICE, a_template(problem), NoTexts())
     files = {"problem.toml": "x", "kernel.cl": KERNEL}
     return entries_of(problem, state or won(), templates, files, "2026-11-15T10:00:00+00:00", "runs/scale-1")
 
 
-def an_entry(**changes: object) -> Entry:
+def an_entry(**changes: object) -> LibraryEntry:
     return replace(entries()[0], **changes)  # type: ignore[arg-type]
 
 
@@ -92,7 +92,7 @@ def test_a_winner_is_kept_with_what_it_gave_and_what_is_known_of_it() -> None:
     ]
     assert entry.best[0] == config(32)
     assert dict(entry.rows)[config(64)] == pytest.approx(0.0)
-    assert decode(encode(entry), Entry) == entry
+    assert decode(encode(entry), LibraryEntry) == entry
 
 
 def test_nothing_is_kept_of_a_run_that_found_nothing_or_has_not_ended() -> None:
@@ -174,7 +174,7 @@ def test_a_short_search_does_not_cost_what_a_long_one_has_found() -> None:
 
 
 def test_a_kept_template_can_do_without_values_that_are_wrong_here() -> None:
-    kept = Kept.of(an_entry())
+    kept = LibraryTemplate.of(an_entry())
     assert kept.without(()) == TEMPLATE
     template = parse_template(kept.without([("VEC", 4)]), path="template.cl", problem=OWN)
     rules = [c for c in template.space.constraints if "VEC == 4" in c.expr.text]

@@ -7,8 +7,7 @@ import pytest
 from tests.samples import a_problem, a_template, built, config, finalist, outcome, state_of, verified
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.events import Event, Pruned, Stopped, Verified
-from tunesmith.core.explain import Explanation, ValueEffect
-from tunesmith.core.mattered import explanations, history_of
+from tunesmith.core.explain import Explanation, ValueEffect, explanations, history_of
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.state import State
 

@@ -8,14 +8,14 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.comparisons import facts, plan, ran
-from tunesmith.core.compared import Comparison, compare
+from tunesmith.core.compared import ComparisonResult, compare
 from tunesmith.core.comparing import RunFacts
 from tunesmith.deliver.comparison import comparison_json, comparison_markdown, comparison_plots
 
 HOSTILE = "<img src=x> | [click](http://x) `rm` \x1b[31m & **bold**"
 
 
-def two_by_two() -> Comparison:
+def two_by_two() -> ComparisonResult:
     planned = plan("template,expert", "p,q", repeats=2, model="mailbox")
     talked = facts(3.0, requests=7, tokens=None, dollars=None, tokens_by_length=900, repairs=2)
     runs: dict[tuple[str, str], list[RunFacts | float | str]] = {

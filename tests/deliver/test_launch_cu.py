@@ -28,7 +28,7 @@ from tests.deliver.cuda_kernels import (
     an_array,
 )
 from tests.samples import a_device
-from tunesmith.core.choose import Choice, Pick
+from tunesmith.core.choose import Pick, Winners
 from tunesmith.core.dtypes import TYPES
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
@@ -56,7 +56,7 @@ def launched(
     template = parse_template(text, path="template.cu", problem=problem)
     gain = Interval(2.0, 1.9, 2.1)
     picks = (Pick(problem.workloads[0].name, small, gain), Pick(problem.workloads[1].name, general, gain))
-    files = tuned_files(problem, lambda _config: template, a_device(**limits), Choice(general, picks))
+    files = tuned_files(problem, lambda _config: template, a_device(**limits), Winners(general, picks))
     return files["launch.cu"].decode(), files
 
 
@@ -304,7 +304,7 @@ def test_names_cannot_end_a_comment() -> None:
     problem = replace(a_problem(KERNEL, ARGUMENTS, LAUNCH), name="a\nint b; \\")
     template = parse_template(TEMPLATE, path="template.cu", problem=problem)
     device = replace(a_device(capability=90), name="GPU\r#error no \\ ")
-    text = tuned_files(problem, lambda _config: template, device, Choice(None, ()))["launch.cu"].decode()
+    text = tuned_files(problem, lambda _config: template, device, Winners(None, ()))["launch.cu"].decode()
     assert "\nint b" not in text
     assert "\n#error" not in text
     assert not any(line.startswith("//") and line.endswith("\\") for line in text.splitlines())
@@ -316,7 +316,7 @@ def test_only_cuda_gets_it_and_every_type_has_a_name() -> None:
     problem = a_problem(KERNEL, ARGUMENTS, LAUNCH)
     problem = replace(problem, kernel=replace(problem.kernel, language="hip"))
     template = parse_template(TEMPLATE, path="template.cu", problem=problem)
-    assert set(tuned_files(problem, lambda _config: template, a_device(), Choice(None, ()))) == {
+    assert set(tuned_files(problem, lambda _config: template, a_device(), Winners(None, ()))) == {
         "original.cu",
         "dispatch.json",
     }

@@ -27,8 +27,15 @@ from tunesmith.core.profile.facts import (
     WorkNeeded,
 )
 from tunesmith.core.profile.roofline import Ceiling
-from tunesmith.deliver.profile_page import WIDTH, ceilings_text, page_lines, work_text
-from tunesmith.deliver.quantities import bytes_text, scaled, seconds_text
+from tunesmith.deliver.profile_page import (
+    WIDTH,
+    bytes_text,
+    ceilings_text,
+    page_lines,
+    scaled,
+    seconds_text,
+    work_text,
+)
 from tunesmith.deliver.roofline_plot import roofline_svg, roofs_of
 
 CEILINGS = Ceilings(

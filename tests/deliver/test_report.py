@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, verified
+from tunesmith.core.budget import Spent
 from tunesmith.core.events import Extended, ExtraCase, Stopped
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.outcome import Status
 from tunesmith.core.report import BoundReport, Failure, Report, SteeringReport
 from tunesmith.core.reporting import build_report
-from tunesmith.core.spending import Spent
+from tunesmith.core.rounds import RoundReport
 from tunesmith.core.survey import Span, Spilling, SurveyReport
-from tunesmith.core.told import RoundReport
 from tunesmith.deliver.report import plot_files, report_json, report_markdown
 
 PROBLEM = a_problem()

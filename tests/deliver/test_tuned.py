@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import DEVICE, KERNEL, TEMPLATE, WORKLOADS, a_device, a_problem, a_template, config
-from tunesmith.core.choose import Choice, Pick
+from tunesmith.core.choose import Pick, Winners
 from tunesmith.core.expr import parse
 from tunesmith.core.problem import Contract, Problem, SizeRule
 from tunesmith.core.space import Config, Constraint
@@ -26,13 +26,13 @@ BAKED = TEMPLATE.replace("// [launch]", '// [defines]\n// D = "d if VEC == 4 els
 )
 
 
-def choice(general: Config | None, /, **picks: Config | None) -> Choice:
+def choice(general: Config | None, /, **picks: Config | None) -> Winners:
     gain = Interval(2.0, 1.9, 2.1)
-    return Choice(general, tuple(Pick(name, config, gain) for name, config in picks.items()))
+    return Winners(general, tuple(Pick(name, config, gain) for name, config in picks.items()))
 
 
 def delivered(
-    chosen: Choice, problem: Problem = PROBLEM, template: Template | None = None, **limits: Any
+    chosen: Winners, problem: Problem = PROBLEM, template: Template | None = None, **limits: Any
 ) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
     own = template or a_template(problem)
     files = tuned_files(problem, lambda _config: own, a_device(**limits), chosen)

@@ -16,7 +16,7 @@ from benchmarks.cuda.evidence import ROOT
 from benchmarks.cuda.render_agents import SHOWN
 from tests.end_to_end.replaying import course, events_of, figures, replayed, talking, told_again, unpacked
 from tunesmith.core.codec import decode
-from tunesmith.core.compared import Comparison
+from tunesmith.core.compared import ComparisonResult
 from tunesmith.core.dialogue import Reply
 from tunesmith.core.errors import TunesmithError
 from tunesmith.core.events import Replied, Requested
@@ -52,7 +52,7 @@ def test_the_figures_follow_from_what_was_recorded(kept: Path) -> None:
 
 def test_the_page_of_results_says_the_same(kept: Path) -> None:
     data = json.dumps(figures(kept / "compared")["comparison"]).encode()
-    sections = comparison_sections(decode(data, Comparison), "benchmarks/strategies-")
+    sections = comparison_sections(decode(data, ComparisonResult), "benchmarks/strategies-")
     page = (ROOT / "docs" / "results.md").read_text().splitlines()
     for title in SHOWN:
         told = [line for line in sections[title] if line]

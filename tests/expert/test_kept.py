@@ -7,14 +7,14 @@ from dataclasses import replace
 from tests.samples import DEVICE, TEMPLATE, a_problem, config, outcome, state_of
 from tunesmith.core.device import Device
 from tunesmith.core.events import Admitted, Decided, Declined, Searched, Settings
-from tunesmith.core.library import Kept
+from tunesmith.core.library import LibraryTemplate
 from tunesmith.core.ports import Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 from tunesmith.expert.kept import KeptAuthor, KeptFirst
 from tunesmith.expert.planner import GivenTemplate
 
-KEPT = Kept("scale-1", TEMPLATE, "template.cl", ("lanes",), "2.00× on a device, 2026-11-15")
+KEPT = LibraryTemplate("scale-1", TEMPLATE, "template.cl", ("lanes",), "2.00× on a device, 2026-11-15")
 OTHERS = Decided("finish", "it is their turn")
 
 

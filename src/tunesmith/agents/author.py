@@ -1,4 +1,4 @@
-"""A model as author: what it is told, and the file it sends as a draft. The gate does the rest."""
+"""A model as author: what it is told, and the template or kernel it sends as a draft. The gate judges it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tunesmith.agents import material, measured
-from tunesmith.agents.analyst import analysis_part
-from tunesmith.agents.asking import again, of_role
-from tunesmith.agents.examples import example_file
-from tunesmith.agents.parsing import Fault, read_file
-from tunesmith.agents.prompting import Part
-from tunesmith.core.budget import share_of
+from tunesmith.agents.advisers import analysis_part
+from tunesmith.agents.parsing import read_file, read_kernel
+from tunesmith.agents.prompting import NoAnswer, PromptPart, again, example_file, of_role, settled, shortened
+from tunesmith.core.budget import noun, share_of
 from tunesmith.core.candidates import Templates
 from tunesmith.core.counted import counted
-from tunesmith.core.dialogue import Question, Reply
-from tunesmith.core.drafting import of_this_round
+from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Decided
-from tunesmith.core.offers import Catalogue
-from tunesmith.core.ports import Declined, Written
+from tunesmith.core.ports import Catalogue, Declined, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader
-from tunesmith.core.state import State
+from tunesmith.core.state import Candidate, State
+from tunesmith.core.talking import of_this_round
 from tunesmith.core.template import Template
 from tunesmith.core.vetting import vet, vet_flags
 
 SignatureFaults = Callable[[Template], str | None]
+NO_PARAMETERS = "it has no parameters, so nothing could be searched: declare at least one under [params]"
 
 
 @dataclass(frozen=True)
@@ -38,69 +36,50 @@ class ModelAuthor:
     prompt: str
     name: str  # of the model
     signature: SignatureFaults
+    concrete: bool = False  # whether it writes kernels without parameters
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question:
-        turn = state.this_turn("author")
-        said = [e for e in turn if e.drafts == state.drafts]
-        if not said:
-            return self._first(state, decision)
-        last = said[-1]
-        if last.reply is None:
-            return Declined(f"the author did not answer: {last.failed}")
-        text = self._read(last.reply)
-        if isinstance(text, str):
-            return Written(text, decision.moves, author=self.name)
-        if sum(e.reply is not None for e in turn) > state.settings.repairs:
-            return Declined(f"the author's reply cannot be used: {text.reason}")
-        return again(turn[0].request, last.reply, text.reason)
+        found = settled(
+            "author",
+            state.this_turn("author"),
+            state.settings.repairs,
+            read_kernel if self.concrete else read_file,
+            lambda: self._first(state, decision),
+            state.drafts,
+        )
+        if isinstance(found, NoAnswer):
+            return Declined(str(found))
+        return Written(found, decision.moves, author=self.name) if isinstance(found, str) else found
 
     def faults(self, template: Template) -> str | None:
-        if template.is_concrete:
-            return "it has no parameters, so nothing could be searched: declare at least one under [params]"
-        return self._unsafe(template)
-
-    def _unsafe(self, template: Template) -> str | None:
-        """Why it may not be built, or callers could not call it."""
-        kernel = self.problem.kernel
-        found = vet(template.source, kernel.text, kernel.language)
-        return found or vet_flags(template.flags, kernel.language) or self.signature(template)
+        return faults_of(self.problem, template, self.signature, self.concrete)
 
     def _first(self, state: State, decision: Decided) -> Question:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""
         turn, before = state.this_turn("author"), of_this_round(state)
         rejected = before[-1].rejected if before else None
         if turn and rejected is not None and turn[-1].reply is not None:
-            return again(turn[0].request, turn[-1].reply, material.shortened(rejected.reason, 6000))
-        return of_role(
-            "author",
-            self.prompt,
-            self._parts(state, decision),
-            "file",
-            self._example(),
-        )
+            return again(turn[0].request, turn[-1].reply, shortened(rejected.reason, 6000))
+        example = example_file(self.problem.kernel.language, self.concrete)
+        return of_role("author", self.prompt, self._parts(state, decision), "file", example)
 
-    def _read(self, reply: Reply) -> str | Fault:
-        return read_file(reply)
-
-    def _example(self) -> str:
-        return example_file(self.problem.kernel.language)
-
-    def _parts(self, state: State, decision: Decided) -> list[Part]:
+    def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
         best = leader(self.problem, state)
-        from_best = f"The best so far is template {best.id}." if best and base is not best else ""
+        other = best is not None and best is not base
+        plan = [
+            self._plan(decision),
+            goes_on(base) if self.concrete else "",
+            f"The best that is right so far is {noun(state.settings)} {best.id}." if best and other else "",
+            "" if self.concrete else _room(state),
+        ]
         return [
-            *material.kernel_parts(self.problem),
-            material.problem_part(self.problem, state.device),
-            material.reading_part(self.catalogue()),
-            material.device_part(state.device, state),
-            material.tested_part(self.problem, state),
-            measured.times_part(self.problem, state),
-            measured.diagnosis_part(self.problem, state),
+            *measured.task_parts(self.problem, state, self.catalogue()),
             analysis_part(decision.analysis),
-            *([measured.base_part(self.templates, base)] if base is not None else []),
-            *measured.history_parts(self.problem, state)[:-1],
-            Part("The plan", "\n".join(filter(None, [self._plan(decision), from_best, _room(state)]))),
+            material.tested_part(self.problem, state),
+            *([measured.base_part(self.problem, state, self.templates, base)] if base is not None else []),
+            *measured.round_parts(self.problem, state),
+            PromptPart("The plan", "\n".join(filter(None, plan))),
         ]
 
     def _plan(self, decision: Decided) -> str:
@@ -111,6 +90,27 @@ class ModelAuthor:
             lines.append("With these choices; names, values and places are a program's proposal:")
             lines += [material.offer_line(self.catalogue().offer(name)) for name in decision.moves]
         return "\n".join(lines)
+
+
+def faults_of(problem: Problem, template: Template, signature: SignatureFaults, concrete: bool) -> str | None:
+    """Why what a model wrote may not be built, or callers could not call it."""
+    if template.is_concrete and not concrete:
+        return NO_PARAMETERS
+    if concrete and not template.is_concrete:
+        names = ", ".join(param.name for param in template.space.params)
+        return (
+            f"it has parameters ({names}), and nobody searches here: choose one value of each, write them "
+            "into the code, and leave out [params] and [default]"
+        )
+    kernel = problem.kernel
+    found = vet(template.source, kernel.text, kernel.language)
+    return found or vet_flags(template.flags, kernel.language) or signature(template)
+
+
+def goes_on(base: Candidate | None) -> str:
+    if base is None:
+        return "Go on from the kernel as it is."
+    return f"Go on from kernel {base.id}" + (", which is broken." if base.rejected else ".")
 
 
 def _room(state: State) -> str:

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
-from tunesmith.agents.prompting import Part
+from tunesmith.agents.prompting import PromptPart, fenced
 from tunesmith.core.checks.cases import full_cases
 from tunesmith.core.device import Device
 from tunesmith.core.expr import Undefined
-from tunesmith.core.offers import Catalogue, Offer
 from tunesmith.core.plan import necessary_traffic, show_sizes
+from tunesmith.core.ports import Catalogue, Offer
 from tunesmith.core.problem import Argument, Launch, Problem, Workload
 from tunesmith.core.state import State
 from tunesmith.core.template import original
 
-LONGEST_WHY = 1500  # characters of a compiler's or oracle's words
 LISTED = 24  # sizes that are tested anyway
 _LANGUAGES = {"cuda": "cuda, C++17 unless flags say otherwise", "opencl": "opencl, OpenCL C"}
 
 
-def kernel_parts(problem: Problem) -> list[Part]:
+def kernel_parts(problem: Problem) -> list[PromptPart]:
     """The source, which is never cut, and the user's own headers."""
     kernel = problem.kernel
     return [
-        Part(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
-        *(Part(f"Its header {name}", fenced(text), 2, "left out: no room") for name, text in kernel.headers),
+        PromptPart(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
+        *(
+            PromptPart(f"Its header {name}", fenced(text), 2, "left out: no room")
+            for name, text in kernel.headers
+        ),
     ]
 
 
-def problem_part(problem: Problem, device: Device) -> Part:
+def problem_part(problem: Problem, device: Device) -> PromptPart:
     kernel = problem.kernel
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     built = " ".join(filter(None, [*kernel.flags, defined]))
@@ -44,10 +45,10 @@ def problem_part(problem: Problem, device: Device) -> Part:
         "- cold: no cache has seen the data; warm: they may hold it",
         *_accuracy(problem),
     ]
-    return Part("The problem", "\n".join(lines))
+    return PromptPart("The problem", "\n".join(lines))
 
 
-def device_part(device: Device, state: State) -> Part:
+def device_part(device: Device, state: State) -> PromptPart:
     """Limits under the names that a template's expressions may use, with their units."""
     own = device.limits
     lines = [
@@ -82,7 +83,7 @@ def device_part(device: Device, state: State) -> Part:
         lines.append(f"- measured ceilings: no kernel takes less than {', '.join(floors)}")
     if state.compiler:
         lines.append(f"- compiler: {state.compiler}")
-    return Part("The device", "\n".join(lines))
+    return PromptPart("The device", "\n".join(lines))
 
 
 def _floors(state: State) -> list[str]:
@@ -97,7 +98,7 @@ def memory_rate(device: Device) -> float | None:
     return None if device.is_host else device.limits.pin_bandwidth
 
 
-def tested_part(problem: Problem, state: State) -> Part:
+def tested_part(problem: Problem, state: State) -> PromptPart:
     """Where a kernel is tried: as the original is, for the whole contract, and what a tester has added."""
     cases = full_cases(problem, original(problem), state.device, state.settings.seed)
     sizes = dict.fromkeys(show_sizes(dict(case.sizes)) for case in cases)
@@ -106,18 +107,18 @@ def tested_part(problem: Problem, state: State) -> Part:
     extra = state.extended.cases if state.extended is not None else ()
     added = [f"{show_sizes(dict(case.sizes))} ({case.distribution})" for case in extra]
     lines = [f"Sizes: {shown}.", f"Values: {kinds}."] + ([f"And: {'; '.join(added)}."] if added else [])
-    return Part("Tested anyway", "\n".join(lines), 1, f"Values: {kinds}.")
+    return PromptPart("Tested anyway", "\n".join(lines), 1, f"Values: {kinds}.")
 
 
-def reading_part(moves: Catalogue) -> Part:
-    return Part("How a program reads the kernel", "\n".join(moves.reading), 1)
+def reading_part(moves: Catalogue) -> PromptPart:
+    return PromptPart("How a program reads the kernel", "\n".join(moves.reading), 1)
 
 
-def moves_part(moves: Catalogue) -> Part:
+def moves_part(moves: Catalogue) -> PromptPart:
     lines = [offer_line(offer) for offer in moves.offers]
     lines += [f"- not here: {name}, because {why}" for name, why in moves.refused]
     short = f"Available: {', '.join(moves.available) or 'none'}"
-    return Part("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+    return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
 
 
 def offer_line(offer: Offer) -> str:
@@ -129,20 +130,6 @@ def offer_line(offer: Offer) -> str:
         f"A remedy of: {', '.join(offer.remedies)}." if offer.remedies else "",
     ]
     return f"- {offer.name}: {' '.join(filter(None, parts))}"
-
-
-def fenced(text: str) -> str:
-    bare = [line.lstrip() for line in text.splitlines()]
-    longest = max((len(line) - len(line.lstrip("`")) for line in bare), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text.rstrip()}\n{fence}"
-
-
-def shortened(text: str, most: int = LONGEST_WHY) -> str:
-    """Beginning and end, where the words of a compiler say most."""
-    if len(text) <= most:
-        return text
-    return f"{text[: most // 2]}\n… ({len(text) - most} characters left out)\n{text[-(most // 2) :]}"
 
 
 def _argument(a: Argument) -> str:
@@ -165,18 +152,16 @@ def _launch(one: Launch) -> str:
     grid, block = (", ".join(e.text for e in axis) for axis in (one.grid, one.block))
     more = f", shared {one.shared.text} bytes" if one.shared else ""
     more += ", cooperative" if one.cooperative else ""
-    args = ", ".join(one.args)
-    return (
-        f"- launched today: `{one.entry}` with grid ({grid}) blocks, block ({block}) threads{more}; "
-        f"args {args}"
-    )
+    shape = f"grid ({grid}) blocks, block ({block}) threads{more}"
+    return f"- launched today: `{one.entry}` with {shape}; args {', '.join(one.args)}"
 
 
 def _workload(problem: Problem, device: Device, w: Workload) -> str:
     moved, pin = necessary_traffic(problem, w.as_dict()), memory_rate(device)
     least = f", which takes {moved / pin * 1e6:.3g} µs at the very least" if pin and moved else ""
+    sizes = ", ".join(f"{name} = {value}" for name, value in w.sizes)
     return (
-        f"- must be fast at `{w.name}`: {_sizes(w.as_dict())} (weight {w.weight:g}, {w.cache} cache); "
+        f"- must be fast at `{w.name}`: {sizes} (weight {w.weight:g}, {w.cache} cache); "
         f"{moved} bytes must move{least}{_today(problem, device, w)}"
     )
 
@@ -191,10 +176,6 @@ def _today(problem: Problem, device: Device, w: Workload) -> str:
             return ""
         told.append(f"{blocks} blocks of {threads} threads")
     return f"; today {', then '.join(told)}"
-
-
-def _sizes(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in sizes.items())
 
 
 def _accuracy(problem: Problem) -> list[str]:

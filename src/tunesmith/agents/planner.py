@@ -1,4 +1,5 @@
-"""A model as planner: what it is told, and its plan as a decision. Whatever it says, the lab decides."""
+"""A model as planner, of templates or of concrete kernels: what it is told, and its plan as a decision.
+Whatever it says, the lab decides."""
 
 from __future__ import annotations
 
@@ -6,22 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tunesmith.agents import material, measured
-from tunesmith.agents.analyst import ModelAnalyst, analysis_part
-from tunesmith.agents.asking import again, of_role
-from tunesmith.agents.parsing import Fault, read_json
-from tunesmith.agents.prompting import Part
-from tunesmith.agents.replies import Plan, plan_example
-from tunesmith.core.budget import evals_left, share_of
+from tunesmith.agents.advisers import ModelAnalyst, analysis_part
+from tunesmith.agents.author import goes_on
+from tunesmith.agents.parsing import Unusable, read_json
+from tunesmith.agents.prompting import NoAnswer, PromptPart, of_role, settled
+from tunesmith.agents.replies import REWRITE, PlanReply, RewriteReply, plan_example
+from tunesmith.core.budget import share_of
 from tunesmith.core.candidates import Templates
-from tunesmith.core.counted import counted
-from tunesmith.core.dialogue import Question
+from tunesmith.core.dialogue import Question, Reply
 from tunesmith.core.events import Decided
-from tunesmith.core.offers import Catalogue
-from tunesmith.core.ports import Planner
+from tunesmith.core.ports import Catalogue, Planner
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader
-from tunesmith.core.spending import rounds_begun
 from tunesmith.core.state import Candidate, State
+
+OWN_CHOICE = "There is no plan for this round: choose yourself what pays most, by the numbers."
+NO_ROOM = "its text is left out: there is no room"
 
 
 @dataclass(frozen=True)
@@ -39,47 +40,44 @@ class ModelPlanner:
     def decide(self, state: State) -> Decided | Question:
         if any(c.status == "admitted" for c in state.candidates):
             return self.expert.decide(state)
-        said = state.this_turn("planner")
-        if not said:
+
+        def first() -> Question:
             example = plan_example(self.catalogue().available, self.writes)
             return of_role("planner", self.prompt, self._parts(state), "json", example)
-        last = said[-1]
-        if last.reply is None:
-            return self._by_expert(state, f"the planner did not answer ({last.failed})")
-        plan = read_json(last.reply, Plan)
-        found = plan if isinstance(plan, Fault) else self._decision(plan, state)
-        if not isinstance(found, Fault):
-            return found
-        if len(said) > state.settings.repairs:
-            return self._by_expert(state, f"the planner's reply cannot be used ({found.reason})")
-        return again(said[0].request, last.reply, found.reason)
 
-    def _by_expert(self, state: State, why: str) -> Decided | Question:
+        def read(reply: Reply) -> Decided | Unusable:
+            plan = read_json(reply, PlanReply)
+            return plan if isinstance(plan, Unusable) else self._decision(plan, state)
+
+        found = settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
+        return self._by_expert(state, found) if isinstance(found, NoAnswer) else found
+
+    def _by_expert(self, state: State, why: NoAnswer) -> Decided | Question:
         """A plan of the expert's is one of moves, which it can apply by itself."""
         found = self.expert.decide(state)
         if isinstance(found, Question):
             return found
-        by_moves = found.decision == "refactor"
-        return replace(found, reason=f"{why}; the expert plans: {found.reason}", by_moves=by_moves)
+        reason = f"{why.what} ({why.why}); the expert plans: {found.reason}"
+        return replace(found, reason=reason, by_moves=found.decision == "refactor")
 
-    def _decision(self, plan: Plan, state: State) -> Decided | Fault:
+    def _decision(self, plan: PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
             return Decided("finish", plan.why)
         base = self._base(plan, state)
-        if isinstance(base, Fault):
+        if isinstance(base, Unusable):
             return base
         if plan.decision == "search":
             return _search(plan, base, state)
         if plan.moves:
             return self._moves(plan, base)
         if not self.writes:
-            return Fault("nobody here writes by words: name moves, out of those that are available")
+            return Unusable("nobody here writes by words: name moves, out of those that are available")
         if not plan.what.strip():
-            return Fault("`what` is empty: say what the author is to change, or name moves")
+            return Unusable("`what` is empty: say what the author is to change, or name moves")
         own = base.id if base else ""
         return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
 
-    def _base(self, plan: Plan, state: State) -> Candidate | Fault | None:
+    def _base(self, plan: PlanReply, state: State) -> Candidate | Unusable | None:
         """None: the original. What was turned away is nobody's base."""
         if plan.base in ("", "best"):
             return leader(self.problem, state)
@@ -89,64 +87,117 @@ class ModelPlanner:
         if plan.base in sound:
             return sound[plan.base]
         known = ", ".join(["original", *sound])
-        return Fault(f"`base` is {plan.base!r}; what can be gone on from is: {known}, or empty for the best")
+        return Unusable(f"`base` is {plan.base!r}; it can be: {known}, or empty for the best")
 
-    def _moves(self, plan: Plan, base: Candidate | None) -> Decided | Fault:
+    def _moves(self, plan: PlanReply, base: Candidate | None) -> Decided | Unusable:
         moves = self.catalogue()
         if unknown := [name for name in plan.moves if name not in moves.available]:
             why = dict(moves.refused).get(unknown[0])
             reason = f"does not apply here: {why}" if why else "is no move"
-            return Fault(f"{unknown[0]!r} {reason}; available are: {', '.join(moves.available) or 'none'}")
+            known = ", ".join(moves.available) or "none"
+            return Unusable(f"{unknown[0]!r} {reason}; available are: {known}")
         # Moves start from the original: a base has some of them, or is a model's, which has none.
-        all_moves = tuple(dict.fromkeys((*(base.moves if base else ()), *plan.moves)))
-        by_moves = base is None or bool(base.moves)
-        own = base.id if base is not None and by_moves else ""
-        return Decided(
-            "refactor", plan.why, all_moves, own, what=plan.what, expected=plan.expected_gain, by_moves=True
-        )
+        chosen = tuple(dict.fromkeys((*(base.moves if base else ()), *plan.moves)))
+        own = base.id if base is not None and base.moves else ""
+        gain = plan.expected_gain
+        return Decided("refactor", plan.why, chosen, own, what=plan.what, expected=gain, by_moves=True)
 
-    def _parts(self, state: State) -> list[Part]:
+    def _parts(self, state: State) -> list[PromptPart]:
         best = leader(self.problem, state)
         who = (
             "An author is there for plans in words, a program for moves."
             if self.writes
             else "Only moves are possible: nobody writes by words."
         )
+        turn = f"{measured.left_words(state)}. {who} What comes next?"
         return [
-            *material.kernel_parts(self.problem),
-            material.problem_part(self.problem, state.device),
-            material.reading_part(self.catalogue()),
-            material.device_part(state.device, state),
-            measured.times_part(self.problem, state),
-            measured.diagnosis_part(self.problem, state),
-            *([analysis_part(self.analyst.words(state))] if self.analyst is not None else []),
-            *([_text(self.templates, best)] if best is not None else []),
+            *measured.task_parts(self.problem, state, self.catalogue()),
+            *_advice(self.analyst, state),
+            *_text(self.problem, state, self.templates, best, ", the best so far"),
             measured.candidates_part(self.problem, state),
-            *measured.history_parts(self.problem, state),
+            *measured.round_parts(self.problem, state),
             material.moves_part(self.catalogue()),
-            Part("Your turn", f"{_left(state)}. {who} What comes next?"),
+            PromptPart("Your turn", turn),
         ]
 
 
-def _text(templates: Templates, best: Candidate) -> Part:
-    part = measured.base_part(templates, best)
-    return Part(
-        f"Template {best.id}, the best so far", part.text, 1, "its text is left out: there is no room"
-    )
+@dataclass(frozen=True)
+class RewritePlanner:
+    """Of concrete kernels, which nobody searches. Rounds go on from the best kernel that is right or, linear,
+    from the last that was written. A round for which the model has no plan is the author's own; if that is
+    silent too, the run ends."""
+
+    problem: Problem
+    templates: Templates
+    catalogue: Callable[[], Catalogue]  # for what the expert reads in the kernel
+    prompt: str
+    analyst: ModelAnalyst | None = None  # whose words it is told; `Analysed` asks for them
+
+    def decide(self, state: State) -> Decided | Question:
+        if (measure := to_measure(state)) is not None:
+            return measure
+        base = measured.base_of(self.problem, state)
+        own = base.id if base else ""
+
+        def first() -> Question:
+            return of_role("planner", self.prompt, self._parts(state, base), "json", REWRITE)
+
+        def read(reply: Reply) -> Decided | Unusable:
+            plan = read_json(reply, RewriteReply)
+            if isinstance(plan, Unusable):
+                return plan
+            if plan.decision == "stop":
+                return Decided("finish", plan.why)
+            if not plan.what.strip():
+                return Unusable("`what` is empty: say what the author is to change")
+            return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
+
+        found = settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
+        if not isinstance(found, NoAnswer):
+            return found
+        last = next((e for e in reversed(state.dialogue) if e.request.role == "author"), None)
+        if found.is_silent and last is not None and last.reply is None:
+            return Decided("finish", f"neither planner nor author answers: {found.why}")
+        reason = f"{found.what} ({found.why}); the author chooses"
+        return Decided("refactor", reason, (), own, what=OWN_CHOICE)
+
+    def _parts(self, state: State, base: Candidate | None) -> list[PromptPart]:
+        return [
+            *measured.task_parts(self.problem, state, self.catalogue()),
+            *_advice(self.analyst, state),
+            *_text(self.problem, state, self.templates, base),
+            *([measured.candidates_part(self.problem, state)] if state.candidates else []),
+            *measured.round_parts(self.problem, state),
+            PromptPart("Your turn", f"{measured.left_words(state)}. {goes_on(base)} What comes next?"),
+        ]
 
 
-def _left(state: State) -> str:
-    """Of the budgets that a plan has to fit in."""
-    most, evals = state.settings.rounds, evals_left(state)
-    rounds = f"{counted(rounds_begun(state), 'round')} done"
-    rounds += f", {most} at most" if most is not None else ""
-    return rounds if evals is None else f"{rounds}; {counted(evals, 'evaluation')} left for searches"
+def to_measure(state: State) -> Decided | None:
+    """A kernel that the gate let in is measured before anything else is decided."""
+    waiting = [c for c in state.candidates if c.status == "admitted"]
+    return Decided("search", f"kernel {waiting[-1].id} is right", (), waiting[-1].id) if waiting else None
 
 
-def _search(plan: Plan, base: Candidate | None, state: State) -> Decided | Fault:
+def _advice(analyst: ModelAnalyst | None, state: State) -> list[PromptPart]:
+    return [analysis_part(analyst.words(state))] if analyst is not None else []
+
+
+def _text(
+    problem: Problem, state: State, templates: Templates, base: Candidate | None, called: str = ""
+) -> list[PromptPart]:
+    """What is gone on from, as far as there is room; `called` says what else it is."""
+    if base is None:
+        return []
+    part = measured.base_part(problem, state, templates, base)
+    heading = f"{part.heading.split(',')[0]}{called}" if called else part.heading
+    return [PromptPart(heading, part.text, 1, NO_ROOM)]
+
+
+def _search(plan: PlanReply, base: Candidate | None, state: State) -> Decided | Unusable:
     if base is None or base.searched is None:
-        return Fault("there is no template to search further: refactor or stop")
+        return Unusable("there is no template to search further: refactor or stop")
     if not base.searched.cut:
-        return Fault(f"the search of template {base.id} has ended: {base.searched.reason}; refactor or stop")
+        why = f"the search of template {base.id} has ended: {base.searched.reason}"
+        return Unusable(f"{why}; refactor or stop")
     evals, seconds = share_of(state)
     return Decided("search", plan.why, base.moves, base.id, evals, seconds)

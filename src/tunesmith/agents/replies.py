@@ -1,4 +1,4 @@
-"""The shapes of what planner, tester and analyst reply. Unknown fields are refused, lengths are bounded."""
+"""The shapes of what models reply in JSON. Unknown fields are refused, lengths are bounded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Word = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
 Distribution = Literal["normal", "uniform", "positive", "wide", "integers", "spikes", "zeros", "ones"]
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlanReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to do next. `base` names the candidate to start from; empty is the best correct one so far."""
 
     decision: Literal["refactor", "search", "stop"]
@@ -23,7 +23,21 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected_gain: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] | None = None
 
 
-class ExtraCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RewriteReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to change next in a concrete kernel, in words."""
+
+    decision: Literal["rewrite", "stop"]
+    why: Sentence
+    what: Annotated[str, msgspec.Meta(max_length=8000)] = ""
+    expected_gain: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] | None = None
+
+
+class StopReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    decision: Literal["stop"]
+    why: Annotated[str, msgspec.Meta(max_length=4000)] = "nothing worth its price is left"
+
+
+class CaseReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sizes: dict[Word, Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]]
     why: Sentence
     values: Distribution = "normal"
@@ -32,7 +46,7 @@ class ExtraCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Cases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Further cases inside the contract; they add to what is tested anyway."""
 
-    cases: Annotated[tuple[ExtraCase, ...], msgspec.Meta(max_length=16)]
+    cases: Annotated[tuple[CaseReply, ...], msgspec.Meta(max_length=16)]
 
 
 class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +60,10 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 ANALYSIS = (
     '{"bound": "latency of global loads", "evidence": ["DRAM at 0.21 of its rate", "memory stalls 0.88"], '
     '"advice": ["more loads in flight per thread"]}'
+)
+REWRITE = (
+    '{"decision": "rewrite", "why": "loads of 2 bytes keep memory at 21 % of its rate", "what": "Read and '
+    'write eight halves at once, 128 threads per block; keep the sum in registers.", "expected_gain": 1.8}'
 )
 _REFACTOR = '{"decision": "refactor", "why": "loads of 2 bytes keep memory at 21 % of its rate", '
 _IN_WORDS = (

@@ -8,33 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
 
-import msgspec
-
-from tunesmith.agents import kernels
-from tunesmith.agents.asking import QUOTED, WANTED, shape_part
-from tunesmith.agents.examples import example_kernel
-from tunesmith.agents.material import fenced, shortened
-from tunesmith.agents.parsing import MARK, Fault, read_json, without_files
-from tunesmith.agents.prompting import Part, messages
-from tunesmith.agents.prompting import material as joined
-from tunesmith.agents.rewriting import to_measure
+from tunesmith.agents import measured, prompting
+from tunesmith.agents.author import SignatureFaults, faults_of
+from tunesmith.agents.material import tested_part
+from tunesmith.agents.parsing import MARK, Unusable, read_json, read_kernel, without_files
+from tunesmith.agents.planner import to_measure
+from tunesmith.agents.prompting import QUOTED, NoAnswer, PromptPart, fenced, shortened
+from tunesmith.agents.replies import StopReply
+from tunesmith.core.budget import last_written, rounds_begun
 from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
-from tunesmith.core.drafting import of_this_round
 from tunesmith.core.events import Decided
-from tunesmith.core.offers import Catalogue
-from tunesmith.core.ports import Declined, Written
+from tunesmith.core.ports import Catalogue, Declined, Written
 from tunesmith.core.problem import Problem
-from tunesmith.core.rounds import leader
-from tunesmith.core.spending import rounds_begun
+from tunesmith.core.rounds import leader, round_reports
 from tunesmith.core.state import Candidate, State
 from tunesmith.core.steering_rounds import in_view
-from tunesmith.core.strategy import last_written
+from tunesmith.core.talking import of_this_round
 from tunesmith.core.template import Template
-from tunesmith.core.told import told
-from tunesmith.core.vetting import vet, vet_flags
 
 CONVERSATION = 40_000  # tokens that a request may have, if shortening old turns can reach it
 OLD_WORDS = 600  # characters that are left of an old turn
@@ -42,18 +34,13 @@ NOTED = 400  # of the words around a kernel, for the report
 _LEFT_OUT = "(the file that was here is left out)"
 
 
-class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    decision: Literal["stop"]
-    why: Annotated[str, msgspec.Meta(max_length=4000)] = "nothing worth its price is left"
-
-
-def read_turn(reply: Reply) -> str | Stop | Fault:
+def read_turn(reply: Reply) -> str | StopReply | Unusable:
     """A whole kernel, or the word that there will be no other."""
     if MARK not in reply.text:
-        stop = read_json(reply, Stop)
-        if isinstance(stop, Stop):
+        stop = read_json(reply, StopReply)
+        if isinstance(stop, StopReply):
             return stop
-    return kernels.read_kernel(reply)
+    return read_kernel(reply)
 
 
 @dataclass(frozen=True)
@@ -69,7 +56,7 @@ class SinglePlanner:
         if last is not None and last.reply is None:
             return Decided("finish", f"the model did not answer: {last.failed}")
         said = read_turn(last.reply) if last is not None and last.reply is not None else None
-        if isinstance(said, Stop):
+        if isinstance(said, StopReply):
             return Decided("finish", said.why)
         best = leader(self.problem, state)
         why = "the conversation begins" if last is None else "the conversation goes on"
@@ -85,64 +72,67 @@ class SingleWriter:
     catalogue: Callable[[], Catalogue]  # for what the expert reads in the kernel
     prompt: str
     name: str  # of the model
-    signature: Callable[[Template], str | None]
+    signature: SignatureFaults
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question:
         turn = state.this_turn(SINGLE)
-        said = [e for e in turn if e.drafts == state.drafts]
-        if not said:
-            return self._next(state, bool(turn))
-        last = said[-1]
-        if last.reply is None:
-            return Declined(f"the model did not answer: {last.failed}")
-        found = read_turn(last.reply)
-        if isinstance(found, Stop):
+        found: str | StopReply | Question | NoAnswer = prompting.settled(
+            "model",
+            turn,
+            state.settings.repairs,
+            read_turn,
+            lambda: self._next(state, bool(turn)),
+            state.drafts,
+            lambda why: self._go_on(state, prompting.refusal(why, "turn")),
+        )
+        if isinstance(found, Question):
+            return found
+        if isinstance(found, NoAnswer):
+            return Declined(str(found))
+        if isinstance(found, StopReply):
             return Declined(f"the model stops: {found.why}")
-        if isinstance(found, str):
-            noted = words_around(last.reply.text)
-            return Written(found, decision.moves, notes=(noted,) if noted else (), author=self.name)
-        if sum(e.reply is not None for e in turn) > state.settings.repairs:
-            return Declined(f"the model's reply cannot be used: {found.reason}")
-        return self._go_on(state, _unusable(found.reason))
+        assert turn[-1].reply is not None, "what was read was said"
+        noted = words_around(turn[-1].reply.text)
+        return Written(found, decision.moves, notes=(noted,) if noted else (), author=self.name)
 
     def faults(self, template: Template) -> str | None:
-        kernel = self.problem.kernel
-        found = vet(template.source, kernel.text, kernel.language)
-        found = found or vet_flags(template.flags, kernel.language)
-        return kernels.has_parameters(template) or found or self.signature(template)
+        return faults_of(self.problem, template, self.signature, concrete=True)
 
     def _next(self, state: State, is_repair: bool) -> Question:
-        """The first message, what the lab says of the last kernel, or why it has to be mended."""
+        """The first message, what the lab says of the last kernel, or why it has to be corrected."""
         before = of_this_round(state)
         rejected = before[-1].rejected if before else None
         if is_repair and rejected is not None:
-            return self._go_on(state, _unusable(shortened(rejected.reason, kernels.LONGEST_REASON)))
+            why = shortened(rejected.reason, measured.LONGEST_REASON)
+            return self._go_on(state, prompting.refusal(why, "turn"))
         if last_said(state) is None:
-            return self._question(messages(self.prompt, self._first(state)))
-        return self._go_on(state, joined(self._news(state)))
+            return self._question(prompting.messages(self.prompt, self._first(state)))
+        return self._go_on(state, prompting.material(self._news(state)))
 
-    def _first(self, state: State) -> list[Part]:
+    def _first(self, state: State) -> list[PromptPart]:
         """Everything a planner and an author would be told."""
         return [
-            *kernels.told_parts(self.problem, state, self.catalogue()),
-            kernels.tested_part(self.problem, state),
-            Part("Your turn", _turn_words(state)),
-            shape_part(self._example()),
+            *measured.task_parts(self.problem, state, self.catalogue()),
+            tested_part(self.problem, state),
+            PromptPart("Your turn", _turn_words(state)),
+            prompting.shape_part(self._example()),
         ]
 
-    def _news(self, state: State) -> list[Part]:
+    def _news(self, state: State) -> list[PromptPart]:
         """What came of the round before this one."""
-        last = told(self.problem, state)[-2]
+        last = round_reports(self.problem, state)[-2]
         own = last.drafts[-1].template if last.drafts else ""
-        lines = [f"Result: {shortened(last.verdict, kernels.LONGEST_REASON)}"]
+        lines = [f"Result: {shortened(last.verdict, measured.LONGEST_REASON)}"]
         if own and last.speedup is not None:
-            lines = [f"Kernel {own} is right.", *kernels.measured_lines(self.problem, state, own), *lines]
+            lines = [f"Kernel {own} is right.", *measured.measured_lines(self.problem, state, own), *lines]
         seen = in_view(self.problem, state)
         is_seen = seen is not None and seen.candidate == own
         return [
-            Part(f"The laboratory on {f'kernel {own}' if own else 'your reply'}", "\n".join(lines)),
-            *([kernels.diagnosis_part(self.problem, state)] if is_seen else []),
-            Part("Your turn", f"So far {kernels.best_line(self.problem, state)}. {_turn_words(state)}"),
+            PromptPart(f"The laboratory on {f'kernel {own}' if own else 'your reply'}", "\n".join(lines)),
+            *([measured.diagnosis_part(self.problem, state)] if is_seen else []),
+            PromptPart(
+                "Your turn", f"So far {measured.best_line(self.problem, state)}. {_turn_words(state)}"
+            ),
         ]
 
     def _go_on(self, state: State, words: str) -> Question:
@@ -172,7 +162,7 @@ class SingleWriter:
         return Question(SINGLE, said, "turn", self._example())
 
     def _example(self) -> str:
-        return example_kernel(self.problem.kernel.language)
+        return prompting.example_file(self.problem.kernel.language, concrete=True)
 
 
 def last_said(state: State) -> Exchange | None:
@@ -196,10 +186,6 @@ def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message
 
 def _shows(said: Sequence[Message], text: str) -> bool:
     return any(text.strip() in message.text for message in said)
-
-
-def _unusable(words: str) -> str:
-    return f"That cannot be used. In the words of whoever found out:\n\n{words}\n\n{WANTED['turn']}"
 
 
 def _turn_words(state: State) -> str:

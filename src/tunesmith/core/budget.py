@@ -1,12 +1,152 @@
-"""What a run may still spend: of the whole budget, and of the share that a search was given."""
+"""What a run may spend and has spent, by its strategy: evaluations, seconds, rounds, and what models cost."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import get_args
+
 from tunesmith.core.counted import counted
-from tunesmith.core.events import Settings
-from tunesmith.core.spending import rounds_begun
-from tunesmith.core.state import State
-from tunesmith.core.strategy import is_concrete
+from tunesmith.core.dialogue import Exchange, tokens_of
+from tunesmith.core.events import Settings, Strategy
+from tunesmith.core.state import Candidate, State
+
+# Unless the user says otherwise. Rounds: where each is one concrete kernel, and in comparisons.
+KERNEL_ROUNDS = 5
+SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of them together
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+LEAST_SHARE = 40  # evaluations of a search, if the budget has them
+SMALL = 4 * LEAST_SHARE  # a smaller budget gives each search less, where the number of rounds is limited,
+SMALLEST = 10  # but at least this many
+_WHO = {"rewrite": "models plan and write kernels", "single": "one conversation plans and writes kernels"}
+
+
+# -- the strategy -------------------------------------------------------------------------------------------
+
+
+def strategy_words(strategy: str) -> str:
+    """How kernels came about that are no templates, and to what their gain is due."""
+    return (
+        f"Strategy {strategy}: {_WHO.get(strategy, 'kernels are written')}. Each stands as it was written: "
+        "refactoring gave all of the gain, nobody searched."
+    )
+
+
+def is_concrete(state: State) -> bool:
+    """Whether whole kernels are written, without parameters: then nobody searches."""
+    return state.started is not None and state.settings.strategy != "template"
+
+
+def is_chain(state: State) -> bool:
+    """Whether what was written last is what is looked at next, be it better or not."""
+    return is_concrete(state) and (state.settings.linear or state.settings.strategy == "single")
+
+
+def noun(settings: Settings) -> str:
+    """What is written in the rounds of a run."""
+    return "template" if settings.strategy == "template" else "kernel"
+
+
+def last_written(state: State) -> Candidate | None:
+    """The end of the chain, right or not; None: nothing has been written."""
+    return next((c for c in reversed(state.candidates) if c.drafted is not None), None)
+
+
+def last_right(state: State) -> Candidate | None:
+    """The last of the chain that the gate let in."""
+    return next((c for c in reversed(state.candidates) if c.admitted is not None and c.drafted), None)
+
+
+# -- what models cost ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spent:
+    """None: not every reply came with the number."""
+
+    requests: int
+    replies: int
+    sent: int | None
+    received: int | None
+    dollars: float | None
+
+    @property
+    def tokens(self) -> int | None:
+        return None if self.sent is None or self.received is None else self.sent + self.received
+
+
+def spent(state: State) -> Spent:
+    used = [e.reply.usage for e in state.dialogue if e.reply is not None]
+
+    def total(counts: list[int | None]) -> int | None:
+        known = [count for count in counts if count is not None]
+        return sum(known) if used and len(known) == len(used) else None
+
+    dollars = [usage.dollars for usage in used if usage.dollars is not None]
+    return Spent(
+        requests=len(state.dialogue),
+        replies=len(used),
+        sent=total([usage.sent for usage in used]),
+        received=total([usage.received for usage in used]),
+        dollars=sum(dollars) if used and len(dollars) == len(used) else None,
+    )
+
+
+def tokens_used(state: State) -> int:
+    """As reported; where nobody reports, by length."""
+    return sum(map(_tokens, state.dialogue))
+
+
+def _tokens(exchange: Exchange) -> int:
+    if exchange.reply is None:
+        return 0
+    usage = exchange.reply.usage
+    sent = usage.sent
+    if sent is None:
+        sent = sum(tokens_of(message.text) for message in exchange.request.messages)
+    return sent + (tokens_of(exchange.reply.text) if usage.received is None else usage.received)
+
+
+def rounds_begun(state: State) -> int:
+    return sum(d.decision == "refactor" for d in state.decided)
+
+
+def no_more_rounds(state: State, asks_models: bool = True) -> str | None:
+    """Why no further round is begun; searches that were decided on still run."""
+    rounds = state.settings.rounds
+    if rounds is not None and rounds_begun(state) >= rounds:
+        return f"the budget of {counted(rounds, 'round')} is used up"
+    return no_more_requests(state) if asks_models else None
+
+
+def no_more_requests(state: State) -> str | None:
+    tokens, dollars = state.settings.tokens, state.settings.dollars
+    if tokens is not None and tokens_used(state) >= tokens:
+        return f"the budget of {counted(tokens, 'token')} is used up"
+    if dollars is not None:
+        cost = spent(state)
+        if cost.replies and cost.dollars is None:
+            return f"what the model costs is unknown, so the budget of ${dollars:g} cannot be kept"
+        if (cost.dollars or 0.0) >= dollars:
+            return f"the budget of ${dollars:g} is used up"
+    return None
+
+
+def spent_text(state: State) -> str:
+    """For a line of progress or a report; empty where no model was asked."""
+    if not state.dialogue:
+        return ""
+    cost, limits = spent(state), state.settings
+    tokens = "unknown" if cost.tokens is None else str(cost.tokens)
+    if limits.tokens is not None:  # where nobody reports, the estimate that the budget goes by
+        used = f"about {tokens_used(state)}" if cost.tokens is None else tokens
+        tokens = f"{used} of {limits.tokens}"
+    dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.2f}"
+    of = "" if limits.dollars is None else f" of ${limits.dollars:g}"
+    rounds = f"round {rounds_begun(state)}" + (f" of {limits.rounds}" if limits.rounds is not None else "")
+    return f"{rounds}, {counted(cost.requests, 'request')}, {tokens} tokens, cost {dollars}{of}"
+
+
+# -- evaluations and seconds --------------------------------------------------------------------------------
 
 
 def evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:
@@ -45,14 +185,9 @@ def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
     return evals, seconds
 
 
-LEAST_SHARE = 40  # evaluations of a search, if the budget has them
-SMALL = 4 * LEAST_SHARE  # budgets below it are shared out further, among the rounds that were promised,
-SMALLEST = 10  # down to so many: what the gate has tried by then is extra
-
-
 def share_of(state: State) -> tuple[int | None, float | None]:
-    """Evaluations and seconds for a search: half of what is left, as the next round may be the better one;
-    after the last round that was promised nothing would be left to spend it on."""
+    """Evaluations and seconds for a search: half of what is left, because the next round may be the better
+    one. The last round takes all that is left."""
     settings, evals, seconds = state.settings, None, None
     is_last = settings.rounds is not None and rounds_begun(state) >= settings.rounds
     if settings.evals is not None:
@@ -66,7 +201,8 @@ def share_of(state: State) -> tuple[int | None, float | None]:
 
 
 def _least_share(settings: Settings) -> int:
-    """What halving leaves for the last of the rounds, where a small budget is for a number of them."""
+    """40 evaluations. A small budget with a limited number of rounds is halved round by round instead: what
+    that leaves for the last round, but at least 10."""
     if settings.rounds is None or settings.evals is None or settings.evals >= SMALL:
         return LEAST_SHARE
     return max(SMALLEST, min(LEAST_SHARE, settings.evals >> max(0, settings.rounds - 1)))

@@ -29,7 +29,7 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Winners:
     general: Config | None
     picks: tuple[Pick, ...]
 
@@ -39,7 +39,7 @@ class Choice:
         return tuple(dict.fromkeys(config for config in picked if config is not None))
 
 
-def choose(problem: Problem, state: State) -> Choice:
+def choose(problem: Problem, state: State) -> Winners:
     """The winners by the alternating measurements, without those that failed verification."""
     barred = failed_verification(state)
     field = {config: results for config, results in merged(state).items() if config not in barred}
@@ -53,7 +53,7 @@ def choose(problem: Problem, state: State) -> Choice:
     general = max(ranked, key=lambda config: ranked[config]) if ranked else None
     picks = [_pick(state, w.name, field, general) for w in problem.workloads]
     gains = general is not None and any(_claim(state, result) for result in field[general].values())
-    return Choice(general if gains else None, tuple(picks))
+    return Winners(general if gains else None, tuple(picks))
 
 
 def _pick(state: State, workload: str, field: Finalists, general: Config | None) -> Pick:
@@ -67,7 +67,7 @@ def _pick(state: State, workload: str, field: Finalists, general: Config | None)
     return Pick(workload, best, speedup) if best and speedup else _stays(workload)
 
 
-def verified_choice(problem: Problem, state: State) -> Choice:
+def verified_choice(problem: Problem, state: State) -> Winners:
     """The same winners with the speed-ups of the verification; the original stays where they do not hold."""
     choice = choose(problem, state)
     picks = []
@@ -75,7 +75,7 @@ def verified_choice(problem: Problem, state: State) -> Choice:
         speedup = _claim(state, timing_of(state, pick.config, pick.workload))
         picks.append(Pick(pick.workload, pick.config, speedup) if speedup else _stays(pick.workload))
     gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
-    return Choice(choice.general if gains else None, tuple(picks))
+    return Winners(choice.general if gains else None, tuple(picks))
 
 
 def unverified(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:

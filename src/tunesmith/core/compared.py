@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 
-from tunesmith.core.comparing import Plan, RunFacts, RunResult
+from tunesmith.core.comparing import ComparisonPlan, RunFacts, RunResult
 from tunesmith.core.stats import chance_apart, geometric_mean, mean_interval
 
 FREEDOM = 3  # degrees of it: with fewer a standard deviation is itself a dice roll, and the range is told
@@ -19,7 +19,7 @@ ENOUGH = 5  # repeats of a problem from which on an interval is given
 
 
 @dataclass(frozen=True)
-class Costs:
+class MeanCosts:
     """Of one run, in the mean. None: it is not known of every run."""
 
     runs: int
@@ -36,7 +36,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """One arm at one problem, or over all."""
 
     problem: str  # its folder; empty: all that count
@@ -53,7 +53,7 @@ class Cell:
     refactoring: float | None  # geometric means over the runs that won
     search: float | None
     attributed: int  # such runs
-    costs: Costs | None
+    costs: MeanCosts | None
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    plan: Plan
+class ComparisonResult:
+    plan: ComparisonPlan
     runs: tuple[RunResult, ...]
-    cells: tuple[Cell, ...]  # problem by problem, arms in their order
-    overall: tuple[Cell, ...]
+    cells: tuple[ComparisonCell, ...]  # problem by problem, arms in their order
+    overall: tuple[ComparisonCell, ...]
     common: tuple[str, ...]  # problems at which every arm has a run that counts: those of `overall`
     pairs: tuple[Pair, ...]
     contrasts: tuple[Contrast, ...] = ()  # at the problems of `common`
@@ -99,7 +99,7 @@ class Comparison:
         ]
 
 
-def compare(plan: Plan, runs: Sequence[RunResult]) -> Comparison:
+def compare(plan: ComparisonPlan, runs: Sequence[RunResult]) -> ComparisonResult:
     problems = [p.folder for p in plan.problems]
     by_place = {
         (problem, arm): [r for r in runs if r.planned.problem == problem and r.planned.arm == arm]
@@ -120,10 +120,12 @@ def compare(plan: Plan, runs: Sequence[RunResult]) -> Comparison:
         for one, other in combinations(plan.arms, 2)
         if common
     ]
-    return Comparison(plan, tuple(runs), tuple(cells), tuple(overall), common, tuple(pairs), tuple(contrasts))
+    return ComparisonResult(
+        plan, tuple(runs), tuple(cells), tuple(overall), common, tuple(pairs), tuple(contrasts)
+    )
 
 
-def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Cell:
+def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> ComparisonCell:
     """`groups`: the runs of each problem."""
     planned = [run for group in groups for run in group]
     counted = [run for run in planned if run.counts]
@@ -132,7 +134,7 @@ def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Cell
     facts = [run.facts for run in counted if run.facts is not None]
     won = [f for f in facts if f.refactoring is not None and f.search is not None]
     interval = mean_interval(logs) if logs and min(map(len, logs)) >= ENOUGH else None
-    return Cell(
+    return ComparisonCell(
         problem=problem,
         arm=arm,
         counted=len(counted),
@@ -151,12 +153,8 @@ def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Cell
     )
 
 
-def _speedups(runs: Iterable[RunResult]) -> list[float]:
-    return [run.speedup for run in runs if run.counts and run.speedup is not None]
-
-
 def _logs(runs: Iterable[RunResult]) -> list[float]:
-    return [math.log(speedup) for speedup in _speedups(runs)]
+    return [math.log(run.speedup) for run in runs if run.counts and run.speedup is not None]
 
 
 def _deviation(groups: Sequence[Sequence[float]]) -> float | None:
@@ -182,24 +180,13 @@ def _by_round(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, ...]:
     )
 
 
-def _costs(facts: Sequence[RunFacts]) -> Costs:
-    return Costs(
-        runs=len(facts),
-        evaluations=_mean(f.evaluations for f in facts),
-        of_budget=_mean(f.of_budget for f in facts),
-        requests=_mean(f.requests for f in facts),
-        repairs=_mean(f.repairs for f in facts),
-        tokens=_known([f.tokens for f in facts]),
-        tokens_by_length=_mean(f.tokens_by_length for f in facts),
-        dollars=_known([f.dollars for f in facts]),
-        device_seconds=_mean(f.device_seconds for f in facts),
-        kernel_seconds=_known([f.kernel_seconds for f in facts]),
-        seconds=_mean(f.seconds for f in facts),
-    )
+def _costs(facts: Sequence[RunFacts]) -> MeanCosts:
+    names = (field.name for field in fields(MeanCosts) if field.name != "runs")
+    return MeanCosts(len(facts), **{name: _known([getattr(f, name) for f in facts]) for name in names})
 
 
 def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult]) -> Pair | None:
-    one, other = _speedups(first), _speedups(second)
+    one, other = _logs(first), _logs(second)
     if not one or not other:
         return None
     names = first[0].planned.arm, second[0].planned.arm

@@ -8,20 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.core.budget import evaluations, exhausted_budget
+from tunesmith.core.budget import (
+    evaluations,
+    exhausted_budget,
+    is_concrete,
+    no_more_rounds,
+    spent,
+    tokens_used,
+)
 from tunesmith.core.candidates import Templates
-from tunesmith.core.choose import Choice, verified_choice
+from tunesmith.core.choose import Winners, verified_choice
 from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import SINGLE
 from tunesmith.core.errors import BadInput
 from tunesmith.core.named_values import named_values
 from tunesmith.core.problem import Problem
 from tunesmith.core.reporting import judged_by
-from tunesmith.core.spending import no_more_rounds, spent, tokens_used
+from tunesmith.core.rounds import RoundReport, round_reports
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
-from tunesmith.core.strategy import is_concrete
-from tunesmith.core.told import RoundReport, told
 
 FORMAT = 1  # counts changes of how a plan is written
 
@@ -39,28 +44,18 @@ class Arm:
 
 
 _NO_SEARCH = "nothing is searched: each kernel that is written is one evaluation"
-ARMS = {
-    arm.name: arm
-    for arm in (
-        Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
-        Arm("rewrite", "rewrite", "a model plans and rewrites the kernel, from the best so far", _NO_SEARCH),
-        Arm(
-            "rewrite-linear",
-            "rewrite",
-            "a model rewrites the kernel, each time from the last one",
-            _NO_SEARCH,
-            linear=True,
-        ),
-        Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
-        Arm(
-            "expert",
-            "template",
-            "the built-in expert plans and writes templates, a searcher tunes them",
-            "no model is asked: no tokens, no money",
-            talks=False,
-        ),
-    )
-}
+_NO_MODEL = "no model is asked: no tokens, no money"
+_FROM_BEST = "a model plans and rewrites the kernel, from the best so far"
+_FROM_LAST = "a model rewrites the kernel, each time from the last one"
+_BY_EXPERT = "the built-in expert plans and writes templates, a searcher tunes them"
+_ARMS = (
+    Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
+    Arm("rewrite", "rewrite", _FROM_BEST, _NO_SEARCH),
+    Arm("rewrite-linear", "rewrite", _FROM_LAST, _NO_SEARCH, linear=True),
+    Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
+    Arm("expert", "template", _BY_EXPERT, _NO_MODEL, talks=False),
+)
+ARMS = {arm.name: arm for arm in _ARMS}
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,7 @@ class PlannedProblem:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """A comparison as it was begun; never changed."""
 
     problems: tuple[PlannedProblem, ...]
@@ -146,7 +141,7 @@ def folder_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def schedule(plan: Plan) -> tuple[Planned, ...]:
+def schedule(plan: ComparisonPlan) -> tuple[Planned, ...]:
     """Repeat by repeat, so that drift hits all arms alike, and another arm first each time."""
     count = len(plan.arms)
     return tuple(
@@ -157,7 +152,7 @@ def schedule(plan: Plan) -> tuple[Planned, ...]:
     )
 
 
-def differences(plan: Plan, wanted: Plan) -> tuple[str, ...]:
+def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]:
     """In which respects a plan is not the one that is wanted, in words: what it has, what is asked for."""
     found: list[str] = []
     if [p.digest for p in plan.problems] != [p.digest for p in wanted.problems]:
@@ -180,24 +175,10 @@ def differences(plan: Plan, wanted: Plan) -> tuple[str, ...]:
     return tuple(found)
 
 
-_OPTIONS = {
-    "seed": "seed",
-    "model": "model",
-    "backend": "backend",
-    "device": "device",
-    "search": "search",
-    "prune": "pruning",
-    "steer": "steering",
-    "counters": "use of counters",
-}
-_LIMITS = {
-    "repeats": "repeat",
-    "evals": "evaluation",
-    "seconds": "second",
-    "rounds": "round",
-    "tokens": "token",
-    "dollars": "dollar",
-}
+_OPTIONS = {name: name for name in ("seed", "model", "backend", "device", "search")}
+_OPTIONS |= {"prune": "pruning", "steer": "steering", "counters": "use of counters"}
+_LIMITS = {"repeats": "repeat", "evals": "evaluation", "seconds": "second"}
+_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar"}
 
 
 def _option(value: object) -> str:
@@ -243,9 +224,7 @@ class RunFacts:
     originals: tuple[OriginalTime, ...]
     workloads: tuple[WorkloadGain, ...]
     rounds: tuple[float, ...]  # the best so far after each, by short measurements
-    refactoring: (
-        float | None
-    )  # speed-up of the winning template before it is searched, by a short measurement
+    refactoring: float | None  # speed-up of the winning template before it is searched
     search: float | None  # on top of that, up to the verified speed-up
     evaluations: int  # by searches and gates, what was wrong or turned away included
     of_budget: int  # of these, what the budget counts: what searches tried, or every concrete kernel
@@ -290,15 +269,14 @@ class RunResult:
 
 def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     assert state.started is not None, "the run has not begun"
-    choice = verified_choice(problem, state) if state.stopped is not None else Choice(None, ())
+    choice = verified_choice(problem, state) if state.stopped is not None else Winners(None, ())
     gains = tuple(
         WorkloadGain(p.workload, p.speedup.value, p.speedup.low, p.speedup.high, p.config is None)
         for p in choice.picks
     )
-    mean = None
-    if gains:
-        mean = geometric_mean([g.speedup for g in gains], [w.weight for w in problem.workloads])
-    rounds = told(problem, state, templates)
+    weights = [w.weight for w in problem.workloads]
+    mean = geometric_mean([g.speedup for g in gains], weights) if gains else None
+    rounds = round_reports(problem, state, templates)
     refactoring, search = _attribution(choice, rounds, mean, is_concrete(state))
     outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
     outcomes += [state.baseline.outcome] if state.baseline else []
@@ -336,17 +314,17 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
 
 
 def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
-    found: list[OriginalTime] = []
-    for workload in problem.workloads:
-        result = state.baseline.outcome.result(workload.name) if state.baseline else None
-        if result is not None and result.timing is not None:
-            sizes = named_values(workload.sizes)
-            found.append(OriginalTime(workload.name, sizes, result.timing.seconds))
-    return tuple(found)
+    outcome = state.baseline.outcome if state.baseline else None
+    timed = [(w, outcome.result(w.name) if outcome else None) for w in problem.workloads]
+    return tuple(
+        OriginalTime(w.name, named_values(w.sizes), result.timing.seconds)
+        for w, result in timed
+        if result is not None and result.timing is not None
+    )
 
 
 def _attribution(
-    choice: Choice, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
+    choice: Winners, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
 ) -> tuple[float | None, float | None]:
     """Of the general winner, else of the first: what its template gave as it was written, and the rest."""
     if not choice.configs() or verified is None:

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tunesmith.core.compared import ENOUGH, Cell, Comparison, Contrast, Pair
+from tunesmith.core.compared import ENOUGH, ComparisonCell, ComparisonResult, Contrast, Pair
 from tunesmith.core.comparing import ARMS
+from tunesmith.core.counted import counted
 
 FAR = 1.25  # ratio of short measurements to the verified speed-up, from which on it is told
 CHANCE = 0.05  # a separation that chance brings more often than this shows little
 
 
-def limits(found: Comparison) -> tuple[str, ...]:
+def limits(found: ComparisonResult) -> tuple[str, ...]:
     """Most important first."""
-    return (
-        *_finished(found),
-        _scope(found),
-        _repeats(found),
-        *_pairs(found),
-        *_disagreements(found),
-        *_failures(found),
-        *_early(found),
-        *_unanswered(found),
-        *_expense(found),
-        *_places(found),
+    parts = (
+        _finished,
+        _scope,
+        _repeats,
+        _pairs,
+        _disagreements,
+        _failures,
+        _early,
+        _unanswered,
+        _expense,
+        _places,
     )
+    return tuple(sentence for part in parts for sentence in part(found))
 
 
-def devices(found: Comparison) -> tuple[str, ...]:
+def devices(found: ComparisonResult) -> tuple[str, ...]:
     """In words: name, driver and compiler."""
     every = dict.fromkeys((f.device, f.driver, f.compiler) for r in found.runs if (f := r.facts))
     return tuple(
@@ -42,7 +44,7 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _finished(found: Comparison) -> tuple[str, ...]:
+def _finished(found: ComparisonResult) -> tuple[str, ...]:
     if not found.unfinished:
         return ()
     kinds = Counter(run.status for run in found.unfinished)
@@ -53,45 +55,44 @@ def _finished(found: Comparison) -> tuple[str, ...]:
     )
 
 
-def _scope(found: Comparison) -> str:
+def _scope(found: ComparisonResult) -> tuple[str, ...]:
     names = [p.folder for p in found.plan.problems]
-    what = f"{len(names)} problem{'' if len(names) == 1 else 's'} ({listed(names)})"
+    what = f"{counted(len(names), 'problem')} ({listed(names)})"
     by = ", and with the model named above" if any(ARMS[a].talks for a in found.plan.arms) else ""
     return (
         f"The figures are about {what} at their workloads, on the device named above{by}. They say nothing "
-        "about other kernels, sizes, devices or models."
+        "about other kernels, sizes, devices or models.",
     )
 
 
-def _repeats(found: Comparison) -> str:
+def _repeats(found: ComparisonResult) -> tuple[str, ...]:
     count = found.plan.repeats
     if count == 1:
         return (
             "Each arm ran once at each problem. How much a result varies from run to run is not known, so "
-            "any difference between arms may be chance."
+            "any difference between arms may be chance.",
         )
     if count < ENOUGH:
         return (
             f"Each arm has {count} repeats at each problem: too few for an interval of the mean, which would "
-            f"take {ENOUGH}. The worst of {count} runs is not the worst there can be."
+            f"take {ENOUGH}. The worst of {count} runs is not the worst there can be.",
         )
     return (
         f"Each arm has {count} repeats at each problem. Intervals are for the mean of log speed-ups over "
         "such repeats, by Student's distribution; they do not cover what all repeats have in common, such as "
-        "this device and this day."
+        "this device and this day.",
     )
 
 
-def _pairs(found: Comparison) -> tuple[str, ...]:
+def _pairs(found: ComparisonResult) -> tuple[str, ...]:
     if found.plan.repeats == 1:
         return ()
     by_arms: dict[tuple[str, str], list[Pair]] = {}
     for pair in found.pairs:
         by_arms.setdefault((pair.first, pair.second), []).append(pair)
     over = {(c.first, c.second): c for c in found.contrasts}
-    where = (
-        "over all problems" if len(found.common) == len(found.plan.problems) else f"at {listed(found.common)}"
-    )
+    everywhere = len(found.common) == len(found.plan.problems)
+    where = "over all problems" if everywhere else f"at {listed(found.common)}"
     lines = [_of_two(*arms, pairs, over.get(arms), where) for arms, pairs in by_arms.items()]
     apart = [pair for pair in found.pairs if pair.ahead]
     if apart and len(found.pairs) > 1:
@@ -138,48 +139,41 @@ def percent(chance: float) -> str:
     return f"{100 * chance:.0f} %" if chance >= 0.1 else f"{100 * chance:.2g} %"
 
 
-def _disagreements(found: Comparison) -> tuple[str, ...]:
-    told: list[str] = []
-    for cell in found.cells:
-        if cell.mean is None or not cell.rounds:
-            continue
-        last = cell.rounds[-1]
-        if max(last / cell.mean, cell.mean / last) > FAR:
-            told.append(f"{cell.arm} at {cell.problem} ({last:.2f}× and {cell.mean:.2f}×)")
-    if not told:
-        return ()
-    return (
-        f"Short measurements of the search and the verification differ much for {listed(told)}. The verified "
-        "figures count: the best of many short looks is a lucky one, the more so on a busy machine.",
+def _disagreements(found: ComparisonResult) -> tuple[str, ...]:
+    known = [(c, c.rounds[-1], c.mean) for c in found.cells if c.mean is not None and c.rounds]
+    apart = [
+        f"{cell.arm} at {cell.problem} ({last:.2f}× and {mean:.2f}×)"
+        for cell, last, mean in known
+        if max(last / mean, mean / last) > FAR
+    ]
+    text = (
+        f"Short measurements of the search and the verification differ much for {listed(apart)}. The "
+        "verified figures count: the best of many short looks is a lucky one, the more so on a busy machine."
+    )
+    return (text,) if apart else ()
+
+
+def _failures(found: ComparisonResult) -> tuple[str, ...]:
+    every = ((arm, found.of(arm)) for arm in found.plan.arms)
+    failed = ((arm, sum(run.status == "failed" for run in runs), len(runs)) for arm, runs in every)
+    return tuple(
+        f"{arm}: {count} of {of} runs failed and count as 1.00×, for reasons given below."
+        for arm, count, of in failed
+        if count
     )
 
 
-def _failures(found: Comparison) -> tuple[str, ...]:
-    lines: list[str] = []
+def _early(found: ComparisonResult) -> tuple[str, ...]:
+    arms: list[str] = []
     for arm in found.plan.arms:
         runs = found.of(arm)
-        failed = [run for run in runs if run.status == "failed"]
-        if failed:
-            where = f"{len(failed)} of {len(runs)} runs"
-            lines.append(f"{arm}: {where} failed and count as 1.00×, for reasons given below.")
-    return tuple(lines)
+        if early := sum(r.status == "finished" and r.facts is not None and r.facts.early for r in runs):
+            arms.append(f"{arm} in {early} of {len(runs)} runs")
+    text = f"Stopped before any budget was used up: {listed(arms)}. It was not the budget that ended these."
+    return (text,) if arms else ()
 
 
-def _early(found: Comparison) -> tuple[str, ...]:
-    told: list[str] = []
-    for arm in found.plan.arms:
-        runs = found.of(arm)
-        early = sum(r.status == "finished" and r.facts is not None and r.facts.early for r in runs)
-        if early:
-            told.append(f"{arm} in {early} of {len(runs)} runs")
-    if not told:
-        return ()
-    return (
-        f"Stopped before any budget was used up: {listed(told)}. It was not the budget that ended these.",
-    )
-
-
-def _unanswered(found: Comparison) -> tuple[str, ...]:
+def _unanswered(found: ComparisonResult) -> tuple[str, ...]:
     lines: list[str] = []
     for arm in found.plan.arms:
         counts = [run.facts.unanswered for run in found.of(arm) if run.facts is not None]
@@ -192,7 +186,7 @@ def _unanswered(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _expense(found: Comparison) -> tuple[str, ...]:
+def _expense(found: ComparisonResult) -> tuple[str, ...]:
     costs = {cell.arm: cell.costs for cell in found.overall if cell.costs is not None}
     lines: list[str] = []
     if len(costs) > 1:
@@ -212,7 +206,7 @@ def _expense(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _places(found: Comparison) -> tuple[str, ...]:
+def _places(found: ComparisonResult) -> tuple[str, ...]:
     lines: list[str] = []
     facts = [run.facts for run in found.runs if run.facts is not None]
     if len(devices(found)) > 1:
@@ -224,7 +218,7 @@ def _places(found: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def spread_text(cell: Cell) -> str:
+def spread_text(cell: ComparisonCell) -> str:
     if cell.least is None or cell.most is None or cell.counted < 2:
         return "one run" if cell.counted == 1 else ""
     reach = f"{cell.least:.2f} to {cell.most:.2f}" if cell.problem else ""  # of one thing
@@ -232,7 +226,7 @@ def spread_text(cell: Cell) -> str:
     return ", ".join(filter(None, [reach, deviation])) or "too few repeats"
 
 
-def interval_text(cell: Cell) -> str:
+def interval_text(cell: ComparisonCell) -> str:
     if cell.interval is None:
         return "" if not cell.counted else "no run differs" if cell.deviation == 1.0 else "too few repeats"
     return f"{cell.interval[0]:.2f} to {cell.interval[1]:.2f}"

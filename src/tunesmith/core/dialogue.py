@@ -112,7 +112,7 @@ class NoReply:
     wait: float | None = None  # seconds the other side asked us to wait
 
 
-class Model(Protocol):
+class LanguageModel(Protocol):
     @property
     def name(self) -> str: ...
 

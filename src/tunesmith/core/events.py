@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from tunesmith.core.device import Device, Resources
@@ -327,3 +328,32 @@ class Recorded:
     number: int
     at: float
     event: Event
+
+
+LONG = (
+    4096  # characters of a model's text; a longer one stands in a file of its own, the journal has its digest
+)
+
+
+def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
+    """The event as a journal holds it. `put` has the text on disk when it returns its digest."""
+    match event:
+        case Requested(request):
+            said = (
+                m if len(m.text) <= LONG else replace(m, text="", kept=put(m.text)) for m in request.messages
+            )
+            return Requested(replace(request, messages=tuple(said)))
+        case Replied(number, reply) if len(reply.text) > LONG:
+            return Replied(number, replace(reply, text="", kept=put(reply.text)))
+    return event
+
+
+def with_long_texts(event: Event, get: Callable[[str], str]) -> Event:
+    """The event with its texts; one that has them, as in journals of earlier versions, as it is."""
+    match event:
+        case Requested(request):
+            said = (replace(m, text=get(m.kept), kept="") if m.kept else m for m in request.messages)
+            return Requested(replace(request, messages=tuple(said)))
+        case Replied(number, reply) if reply.kept:
+            return Replied(number, replace(reply, text=get(reply.kept), kept=""))
+    return event

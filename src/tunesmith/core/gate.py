@@ -63,7 +63,7 @@ def examine(
 ) -> Checks | Faulty | Passed:
     """`outcomes` are those of the draft so far; `may_mend`: whether its author can be asked for another."""
     tried = {o.trial.config: o for o in outcomes if o.trial.config is not None}
-    field = _Field(params, configs, default)
+    field = _FeasibleRows(params, configs, default)
     start = field.start
     if start not in tried:
         return Checks((start,))
@@ -139,7 +139,7 @@ def _listed(blamed: Sequence[tuple[Combination, Outcome]]) -> str:
     return "; ".join(f"{name} is {_words(why)}" for name, why in found if why is not None)
 
 
-class _Field:
+class _FeasibleRows:
     """The feasible configurations as rows of positions: all of them, or many drawn once and for all."""
 
     def __init__(self, params: Sequence[Param], configs: ConfigSet, default: Config) -> None:

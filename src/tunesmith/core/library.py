@@ -8,21 +8,27 @@ The signature is what a caller sees: with another type or argument it is another
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.core.candidates import Templates
+from tunesmith.core.candidates import Row, Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
 from tunesmith.core.files.template_file import guarded
 from tunesmith.core.files.template_source import without_comments
-from tunesmith.core.known import FIRST, best_of, rows_of, thinned
-from tunesmith.core.ports import KEPT_MARK
+from tunesmith.core.history import score_at
+from tunesmith.core.ports import KEPT_MARK, Tried
 from tunesmith.core.problem import Argument, Problem
+from tunesmith.core.racing import sound_scores
 from tunesmith.core.reporting import delivered_templates
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
+
+FIRST = 8  # configurations of a run that are tried first elsewhere
+RUNNERS_UP = 3  # of these, the best in general by short measurements
+ROWS = 400  # of one run: its best half, and of the rest every so many
+
 
 FORMAT = 1  # counts changes of what an entry means
 KEPT_ROWS = 200
@@ -31,7 +37,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedWorkload:
     """What an entry's template gave at one workload, by the verification."""
 
     workload: str
@@ -43,7 +49,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LibraryEntry:
     name: str
     format: int
     kernel: str  # digest of its text
@@ -59,7 +65,7 @@ class Entry:
     moves: tuple[str, ...]
     author: str  # the model that wrote it; empty: the expert, or the user
     speedup: float  # weighted geometric mean over what it served
-    served: tuple[Served, ...]
+    served: tuple[ServedWorkload, ...]
     best: tuple[Config, ...]  # to be tried first elsewhere
     rows: tuple[tuple[Config, float | None], ...]  # log speed-ups
     files: tuple[tuple[str, str], ...]  # the problem's, so that it can be searched again without them
@@ -86,7 +92,7 @@ class Summary:
     origin: str
 
 
-def summary(entry: Entry) -> Summary:
+def summary(entry: LibraryEntry) -> Summary:
     return Summary(
         entry.name,
         entry.problem,
@@ -101,7 +107,7 @@ def summary(entry: Entry) -> Summary:
 
 
 @dataclass(frozen=True)
-class Kept:
+class LibraryTemplate:
     """A template that a run begins from, whoever plans the rest."""
 
     name: str
@@ -111,8 +117,8 @@ class Kept:
     about: str
 
     @staticmethod
-    def of(entry: Entry) -> Kept:
-        return Kept(entry.name, entry.template, entry.path, entry.moves, entry.about)
+    def of(entry: LibraryEntry) -> LibraryTemplate:
+        return LibraryTemplate(entry.name, entry.template, entry.path, entry.moves, entry.about)
 
     @property
     def mark(self) -> str:
@@ -138,23 +144,23 @@ def signature_of(problem: Problem) -> str:
     return f"{problem.kernel.language} {problem.kernel.entry}({arguments}) over {sizes}"
 
 
-def matches(entry: Entry, problem: Problem) -> bool:
+def matches(entry: LibraryEntry, problem: Problem) -> bool:
     return entry.kernel == kernel_digest(problem) and entry.signature == signature_of(problem)
 
 
-def ranked(entries: Sequence[Entry], problem: Problem, device: str = "") -> list[Entry]:
+def ranked(entries: Sequence[LibraryEntry], problem: Problem, device: str = "") -> list[LibraryEntry]:
     """Those of the same device first, then by how many of the problem's sizes they know, then by what they
     gave: speed-ups at other sizes say little."""
     wanted = {w.sizes for w in problem.workloads}
 
-    def place(entry: Entry) -> tuple[bool, int, float, str]:
+    def place(entry: LibraryEntry) -> tuple[bool, int, float, str]:
         known = sum(served.sizes in wanted for served in entry.served)
         return entry.device != device, -known, -entry.speedup, entry.name
 
     return sorted(entries, key=place)
 
 
-def with_past(entry: Entry, others: Sequence[Entry]) -> Entry:
+def with_past(entry: LibraryEntry, others: Sequence[LibraryEntry]) -> LibraryEntry:
     """Who wrote a template, and with which moves, is known where it was written; a run that only searched it
     again does not know."""
     known = [e for e in others if e.template == entry.template and (e.moves or e.author)]
@@ -163,7 +169,7 @@ def with_past(entry: Entry, others: Sequence[Entry]) -> Entry:
     return replace(entry, moves=known[0].moves, author=known[0].author)
 
 
-def united(entry: Entry, old: Entry) -> Entry:
+def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
     """An entry in place of one of the same name: a short search must not cost what a long one has found. What
     gave more stands first and is told of, unless driver or compiler have changed since; of a configuration
     that both know, the newer score counts."""
@@ -180,16 +186,18 @@ def united(entry: Entry, old: Entry) -> Entry:
 
 def entries_of(
     problem: Problem, state: State, templates: Templates, files: Mapping[str, str], date: str, origin: str
-) -> list[Entry]:
+) -> list[LibraryEntry]:
     """One for each template that won anywhere; none where the original stays."""
     if state.stopped is None:
         return []
     choice = verified_choice(problem, state)
     names = delivered_templates(problem, state, choice)
-    found: list[Entry] = []
+    found: list[LibraryEntry] = []
     for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
         served = tuple(
-            Served(w.name, w.sizes, w.weight, p.speedup.value, (p.speedup.low, p.speedup.high), nameless)
+            ServedWorkload(
+                w.name, w.sizes, w.weight, p.speedup.value, (p.speedup.low, p.speedup.high), nameless
+            )
             for w, p in zip(problem.workloads, choice.picks, strict=True)
             if p.config is not None and p.config.candidate == candidate
             for nameless in [replace(p.config, candidate="")]
@@ -200,7 +208,7 @@ def entries_of(
         template = templates.of(own)
         if template.is_concrete:
             continue  # a kernel that has nothing to be searched again
-        entry = Entry(
+        entry = LibraryEntry(
             name="",
             format=FORMAT,
             kernel=kernel_digest(problem),
@@ -227,7 +235,7 @@ def entries_of(
     return found
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: LibraryEntry) -> str:
     """The same template of the same kernel at the same sizes on the same device has one name."""
     sizes = repr([(s.workload, s.sizes) for s in entry.served])
     key = digest_of(entry.kernel, entry.signature, entry.device, entry.template, sizes)
@@ -242,3 +250,41 @@ def _normal(text: str) -> str:
 def _argument(argument: Argument) -> str:
     shape = f"[{', '.join(e.text for e in argument.shape)}]" if argument.shape else ""
     return f"{argument.name}: {argument.role} {argument.type}{shape}"
+
+
+def rows_of(problem: Problem, state: State, candidate: str) -> list[Row]:
+    """Every configuration that was tried, as that of a template without a name, and its log speed-up."""
+    tried = sound_scores(problem, state)
+    return [(_nameless(t.config), t.score) for t in tried if t.config.candidate == candidate]
+
+
+def best_of(problem: Problem, state: State, candidate: str) -> tuple[Config, ...]:
+    """What was delivered, the general one first; the best of each workload; the next in general."""
+    tried = [t for t in sound_scores(problem, state) if t.config.candidate == candidate]
+    delivered = verified_choice(problem, state).configs() if state.stopped else ()
+    general = _ranked(tried, [t.score for t in tried])
+    found = [config for config in delivered if config.candidate == candidate]
+    found += general[:1]
+    for place in range(len(problem.workloads)):
+        found += _ranked(tried, [score_at(t, place) for t in tried])[:1]
+    found += general[1:RUNNERS_UP]
+    return tuple(dict.fromkeys(_nameless(config) for config in found))[:FIRST]
+
+
+def thinned(rows: Sequence[Row], most: int = ROWS) -> Iterator[Row]:
+    if len(rows) <= most:
+        yield from rows
+        return
+    ranked = sorted(rows, key=lambda row: (row[1] is None, -(row[1] or 0.0)))
+    yield from ranked[: most // 2]
+    rest = ranked[most // 2 :]
+    yield from rest[:: -(-len(rest) // (most // 2))]
+
+
+def _ranked(tried: Sequence[Tried], scores: Sequence[float | None]) -> list[Config]:
+    right = [(score, t.config) for t, score in zip(tried, scores, strict=True) if score is not None]
+    return [config for _, config in sorted(right, key=lambda pair: -pair[0])]
+
+
+def _nameless(config: Config) -> Config:
+    return replace(config, candidate="")

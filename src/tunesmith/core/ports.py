@@ -14,7 +14,7 @@ from tunesmith.core.focus import Focus, Region, Side, region
 from tunesmith.core.outcome import Outcome, Timing, Trial
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config, ConfigSet, Space
-from tunesmith.core.state import State
+from tunesmith.core.state import State, apply
 from tunesmith.core.template import Template
 
 
@@ -190,7 +190,7 @@ class Tester(Protocol):
     def cases(self, state: State) -> Extended | Question: ...
 
 
-class Writer(Protocol):
+class ModelWriter(Protocol):
     """Writes what was decided by asking a model. It looks at the state, where the replies are."""
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question: ...
@@ -238,3 +238,37 @@ class Listener(Protocol):
 
     def say(self, text: str) -> None:
         """Worth a line of its own."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A move that applies to a kernel. What is not known is left empty."""
+
+    name: str
+    about: str = ""  # what it does
+    place: str = ""  # where: arrays, loops with their lines, sizes
+    parameters: tuple[str, ...] = ()  # that it adds, as a template declares them
+    remedies: tuple[str, ...] = ()  # of a diagnosis, that it can be
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    reading: tuple[str, ...] = ()  # what the expert makes of the kernel, in words with line numbers
+    offers: tuple[Offer, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        return tuple(offer.name for offer in self.offers)
+
+    def offer(self, name: str) -> Offer:
+        """One that does not apply is its name and nothing more."""
+        return next((offer for offer in self.offers if offer.name == name), Offer(name))
+
+
+def write_down(event: Event, state: State, journal: Journal, listener: Listener) -> State:
+    """The state with it. It is in the journal before anybody acts on it."""
+    record = journal.append(event)
+    state = apply(state, record)
+    listener.event(record, state)
+    return state

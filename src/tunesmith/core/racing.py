@@ -35,7 +35,7 @@ SOUND = (Status.OK, Status.INFEASIBLE)  # where a configuration may not run, nob
 
 
 @dataclass
-class Entry:
+class Finalist:
     """A finalist, and the workloads it is timed at."""
 
     outcome: Outcome  # its short measurement
@@ -62,7 +62,7 @@ def _both(first: Result, second: Result) -> Result:
     return replace(second, timing=Timing(a.samples + b.samples, a.paired + b.paired, discarded=b.discarded))
 
 
-def entries(problem: Problem, state: State, count: int) -> dict[Config, Entry]:
+def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
     """The `count` best in general, then the best of each workload; none that nobody would bet on.
 
     One that fails its long look, there or anywhere, gives its place to the next in line, as long as the
@@ -81,7 +81,7 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Entry]:
         if o.trial.config not in failed and (o.trial.config in raced or not is_over)
     ]
     margin = MARGIN + DEVIATIONS * noise(state)
-    chosen: dict[Config, Entry] = {}
+    chosen: dict[Config, Finalist] = {}
     everywhere = [
         (o, found)
         for o, found in field
@@ -138,9 +138,9 @@ def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     return tuple(checked)
 
 
-def _enter(chosen: dict[Config, Entry], outcome: Outcome) -> Entry:
+def _enter(chosen: dict[Config, Finalist], outcome: Outcome) -> Finalist:
     assert outcome.trial.config is not None, "the original is not in the race"
-    return chosen.setdefault(outcome.trial.config, Entry(outcome))
+    return chosen.setdefault(outcome.trial.config, Finalist(outcome))
 
 
 def _best(scored: Iterable[tuple[float, Outcome]], margin: float) -> list[Outcome]:
@@ -169,7 +169,7 @@ def heat(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]]
 
 
 def _again(
-    problem: Problem, state: State, entered: dict[Config, Entry], known: dict[Config, dict[str, Result]]
+    problem: Problem, state: State, entered: dict[Config, Finalist], known: dict[Config, dict[str, Result]]
 ) -> dict[Config, set[str]]:
     """Those whose places are open, the leader with them."""
     seed = state.started.settings.seed if state.started else 0

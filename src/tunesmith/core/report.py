@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tunesmith.core.budget import Spent
 from tunesmith.core.events import Extended
 from tunesmith.core.explain import Explanation
 from tunesmith.core.history import History
 from tunesmith.core.named_values import named_values
-from tunesmith.core.so_far import SoFar
-from tunesmith.core.spending import Spent
+from tunesmith.core.rounds import ChainEnd, RoundReport
 from tunesmith.core.survey import SurveyReport
-from tunesmith.core.told import ChainEnd, RoundReport
 
 # What people call the rules of `pruning`.
 RULES = {
@@ -79,6 +78,20 @@ class SteeringReport:
 
 
 @dataclass(frozen=True)
+class UnfinishedBest:
+    """What an unfinished run has to show: its best template, by short measurements. Nothing is verified."""
+
+    template: str  # its number
+    digest: str  # of its text, among the run's objects
+    status: str  # drafted: it waits for the gate; admitted: it is right; searched
+    by: str  # the model or the moves
+    speedup: float | None = None  # in the geometric mean; None: nothing was measured
+    config: dict[str, int] | None = None
+    file: str = ""  # where it is, in the run's folder
+    noun: str = "template"  # or kernel, where concrete ones are written
+
+
+@dataclass(frozen=True)
 class Report:
     problem: str
     backend: str
@@ -100,9 +113,7 @@ class Report:
     seed: int
     seconds: float
     tuned: tuple[str, ...] = ()
-    busy: float | None = (
-        None  # share of the search's evaluations that the device spent in kernels, if it says
-    )
+    busy: float | None = None  # share of the search's evaluations that was spent in kernels, if it is known
     compiler: str = ""  # name and version, where there is a choice
     survey: SurveyReport | None = None  # where the device is absent: what the builds tell
     built: int = 0  # configurations, those that were not measured included
@@ -122,7 +133,7 @@ class Report:
     added: Extended | None = None  # cases that a tester added
     origin: str = ""  # what was searched again: a run, a template
     known_first: int = 0  # configurations that earlier runs found good, tried before the search had its say
-    so_far: SoFar | None = None  # of a run that is not finished
+    so_far: UnfinishedBest | None = None  # of a run that is not finished
     strategy: str = "template"
     chain: ChainEnd | None = None  # linear: what the last kernel gave, whichever is delivered
     kernel: str = ""  # the original: its function and its file
@@ -160,3 +171,12 @@ def general_text(report: Report) -> str:
     if report.general_is_baked:
         return f"{found}, built for the workloads' sizes alone; the original serves all others"
     return found
+
+
+def unfinished_text(found: UnfinishedBest) -> str:
+    if found.status == "drafted":
+        return f"{found.noun} {found.template} by {found.by} is written; it is checked where the device is"
+    reached = f"{found.speedup:.2f}×" if found.speedup is not None else "nothing measured"
+    values = named_values(found.config or {})
+    at = f" at {values}" if values else ""
+    return f"{found.noun} {found.template} by {found.by}: {reached}{at}, by short measurements, not verified"

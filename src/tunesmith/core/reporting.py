@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tunesmith.core.budget import beside_budget
+from tunesmith.core.budget import beside_budget, is_concrete, noun, spent
 from tunesmith.core.candidates import TemplateOf, Templates, draft_name
-from tunesmith.core.choose import Choice, timing_of, verified_choice
+from tunesmith.core.choose import Winners, timing_of, verified_choice
 from tunesmith.core.events import Pruned
-from tunesmith.core.mattered import explanations, history_of
+from tunesmith.core.explain import explanations, history_of
+from tunesmith.core.history import ratio
 from tunesmith.core.outcome import Status
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
@@ -20,18 +21,16 @@ from tunesmith.core.report import (
     PrunedReport,
     Report,
     SteeringReport,
+    UnfinishedBest,
     WorkloadReport,
 )
-from tunesmith.core.rounds import best_scores
+from tunesmith.core.rounds import best_scores, chain_end, round_reports
 from tunesmith.core.scores import Yardstick
-from tunesmith.core.so_far import so_far
 from tunesmith.core.space import Config
-from tunesmith.core.spending import spent
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
-from tunesmith.core.strategy import is_concrete
+from tunesmith.core.steering_rounds import best_config
 from tunesmith.core.survey import survey_report
-from tunesmith.core.told import chain_end, told
 
 
 def build_report(
@@ -47,7 +46,7 @@ def build_report(
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
     measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched()))
     # Before the end there is nothing to claim, not even that the original stays.
-    choice = verified_choice(problem, state) if state.stopped else Choice(None, ())
+    choice = verified_choice(problem, state) if state.stopped else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     mean = None
     if workloads:
@@ -97,7 +96,7 @@ def build_report(
         explanations=explanations(problem, template_of, state, choice)
         if template_of and choice.picks and not is_concrete(state)
         else (),
-        rounds=told(problem, state, templates),
+        rounds=round_reports(problem, state, templates),
         templates={name: own for own, name in delivered_templates(problem, state, choice).items()}
         if state.stopped
         else {},
@@ -110,7 +109,7 @@ def build_report(
         added=state.extended,
         origin=started.origin,
         known_first=sum(len(primed.first) for primed in state.primed),
-        so_far=so_far(problem, state),
+        so_far=best_unfinished(problem, state),
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
@@ -119,7 +118,7 @@ def build_report(
     )
 
 
-def delivered_templates(problem: Problem, state: State, choice: Choice) -> dict[str, str]:
+def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict[str, str]:
     """The candidates whose templates the user takes home, and their files' names: those of the winners, the
     general one's first; without a winner the best that was searched."""
     won = dict.fromkeys(config.candidate for config in choice.configs())
@@ -135,6 +134,33 @@ def delivered_templates(problem: Problem, state: State, choice: Choice) -> dict[
     }
 
 
+def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
+    """The best that has passed the gate, else the draft that waits there; None where there is neither, or the
+    run has ended."""
+    own = [c for c in state.candidates if c.drafted is not None]
+    sound = [c for c in own if c.status in ("admitted", "searched")]
+    scored = best_scores(sound_scores(problem, state))
+    best = max(sound, key=lambda c: scored.get(c.id, float("-inf")), default=state.draft)
+    if best is None or best.drafted is None or state.stopped is not None:
+        return None
+    config = best_config(problem, state)
+    is_it = config is not None and config.candidate == best.id
+    return UnfinishedBest(
+        best.id,
+        best.template,
+        best.status,
+        best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
+        ratio(scored[best.id]) if best.id in scored else None,
+        config.as_dict() if config is not None and is_it else None,
+        noun=noun(state.settings),
+    )
+
+
+def unfinished_name(problem: Problem) -> str:
+    """The file that an unfinished run keeps it in: the one that the finished run delivers."""
+    return f"template{PurePosixPath(draft_name(problem, '')).suffix}"
+
+
 def _template(state: State, config: Config | None) -> str:
     """Whose it is, where that needs to be said."""
     several = sum(c.drafted is not None for c in state.candidates) > 1
@@ -142,7 +168,7 @@ def _template(state: State, config: Config | None) -> str:
     return config.candidate if several and config is not None else ""
 
 
-def _bounds(problem: Problem, state: State, choice: Choice) -> tuple[BoundReport, ...]:
+def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
     looked = {(p.config, p.workload): p for p in state.profiled}
     picked = {pick.workload: pick.config for pick in choice.picks}
     found: list[BoundReport] = []
@@ -173,7 +199,7 @@ def _busy(state: State) -> float | None:
     return busy / taken if 0 < busy <= taken else None
 
 
-def _workload(problem: Problem, state: State, choice: Choice, index: int) -> WorkloadReport:
+def _workload(problem: Problem, state: State, choice: Winners, index: int) -> WorkloadReport:
     workload, pick = problem.workloads[index], choice.picks[index]
     assert state.baseline is not None
     baseline = state.baseline.outcome.result(workload.name)

@@ -1,19 +1,31 @@
-"""A run as a story of rounds: what was tried, what it gave, and whether it was worth keeping."""
+"""A run as a story of rounds: what was tried, what it gave, whether it was worth keeping, and how a report
+says so."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import unified_diff
 
+from tunesmith.core.budget import last_written, noun
+from tunesmith.core.candidates import Templates
 from tunesmith.core.events import Decided
-from tunesmith.core.ports import Tried
+from tunesmith.core.gate import rule_text
+from tunesmith.core.history import ratio
+from tunesmith.core.ports import KEPT_MARK, Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.scores import noise
+from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
+
+MOST_LINES = 160
+LONGEST_LINE = 200
+MOST_COMPARED = 4000  # lines: beyond it a comparison takes too long
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundOutcome:
     """A refactoring and what came of it; scores are log speed-ups by the short measurements."""
 
     number: int  # from 1
@@ -45,7 +57,7 @@ class Round:
         return self.best is not None and self.best > self.before + self.noticed
 
 
-def rounds(problem: Problem, state: State) -> tuple[Round, ...]:
+def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
     scored = best_scores(sound_scores(problem, state))
     counts: dict[str, int] = {}
     for outcome in state.searched():
@@ -53,14 +65,14 @@ def rounds(problem: Problem, state: State) -> tuple[Round, ...]:
             counts[outcome.trial.config.candidate] = counts.get(outcome.trial.config.candidate, 0) + 1
     declined = dict(state.declined)
     noticed, so_far = noise(state), max(0.0, scored.get("", 0.0))
-    found: list[Round] = []
+    found: list[RoundOutcome] = []
     for place, decision in enumerate(state.decided):
         if decision.decision != "refactor":
             continue
         drafts = tuple(c for c in state.candidates if c.drafted is not None and c.round == place)
         best = max((scored[c.id] for c in drafts if c.id in scored), default=None)
         found.append(
-            Round(
+            RoundOutcome(
                 number=len(found) + 1,
                 decision=decision,
                 drafts=drafts,
@@ -90,3 +102,172 @@ def leader(problem: Problem, state: State) -> Candidate | None:
     scored = best_scores(sound_scores(problem, state))
     ahead = [c for c in state.candidates if scored.get(c.id, 0.0) > noise(state)]
     return max(ahead, key=lambda c: scored[c.id], default=None)
+
+
+# -- reports ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DraftReport:
+    template: str  # its number
+    status: str
+    why: str  # it was turned away, or its search ended
+    notes: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()  # values that the gate found wrong, and the template now excludes
+    feasible: int | None = None
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    number: int
+    reason: str  # why it was tried
+    moves: tuple[str, ...]  # those in its template, or asked for where there is none
+    base: str  # the template it goes on from; empty: the original
+    drafts: tuple[DraftReport, ...]
+    refused: dict[str, str]  # moves that do not apply, and why
+    evaluations: int
+    speedup: float | None  # of its best, by short measurements; None: none of it is right
+    best: float  # after it, of all rounds so far
+    kept: bool
+    verdict: str
+    what: str = ""  # the author was told to change
+    expected: float | None = None  # the speed-up that was hoped for
+    author: str = ""  # the model that wrote it; empty: the expert
+    default: float | None = None  # the template's speed-up before it was searched: what refactoring gave
+    changes: tuple[str, ...] = ()  # against the text it goes on from, as a diff
+    library: str = ""  # the library's name for its template
+    gain: float | None = None  # its best over the best before it; below 1: it lost
+    analysis: str = ""  # what a model as analyst said before it was planned; nobody measured that
+
+
+@dataclass(frozen=True)
+class ChainEnd:
+    """The last kernel of a chain, which need not be the best."""
+
+    kernel: str  # its number
+    speedup: float | None  # by short measurements; None: it is broken
+    why: str = ""  # it is broken
+
+    @property
+    def words(self) -> str:
+        gave = f"{self.speedup:.2f}×" if self.speedup is not None else f"nothing, it is broken: {self.why}"
+        return f"The last of the chain, kernel {self.kernel}, gave {gave}"
+
+
+def chain_end(problem: Problem, state: State) -> ChainEnd | None:
+    """What the published chain would have delivered; None: nothing is chained, or nothing was written."""
+    last = last_written(state)
+    if not state.settings.linear or last is None:
+        return None
+    scored = best_scores(sound_scores(problem, state))
+    if last.id in scored:
+        return ChainEnd(last.id, ratio(scored[last.id]))
+    return ChainEnd(last.id, None, last.rejected.reason if last.rejected else "it has not been measured")
+
+
+def round_reports(
+    problem: Problem, state: State, templates: Templates | None = None
+) -> tuple[RoundReport, ...]:
+    """Without templates nothing is said of their texts."""
+    word = noun(state.settings)
+    found = [(one, _round(one, word)) for one in rounds(problem, state)]
+    if templates is None:
+        return tuple(report for _, report in found)
+    scored = {t.config: t.score for t in sound_scores(problem, state)}
+    return tuple(_with_text(one, report, problem, state, templates, scored) for one, report in found)
+
+
+def _with_text(
+    one: RoundOutcome,
+    report: RoundReport,
+    problem: Problem,
+    state: State,
+    templates: Templates,
+    scored: Mapping[Config, float | None],
+) -> RoundReport:
+    """What changed, and how fast it is before anything is searched."""
+    last = one.drafts[-1] if one.drafts else None
+    if last is None:
+        return report
+    base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
+    before = templates.text(base) if base else problem.kernel.text
+    word = noun(state.settings)
+    name = f"{word} {base.id}" if base else problem.kernel.path
+    score = None
+    if one.candidate is not None:
+        score = scored.get(templates.of(one.candidate).default)
+    return replace(
+        report,
+        default=None if score is None else ratio(score),
+        changes=changes(before, templates.text(last), name, f"{word} {last.id}"),
+    )
+
+
+def _round(one: RoundOutcome, word: str) -> RoundReport:
+    last = one.drafts[-1] if one.drafts else None
+    refused = dict(last.drafted.refused) if last is not None and last.drafted is not None else {}
+    return RoundReport(
+        number=one.number,
+        reason=one.decision.reason,
+        moves=last.moves if last is not None else one.decision.moves,
+        base=one.decision.candidate,
+        drafts=tuple(_draft(draft) for draft in one.drafts),
+        refused=refused,
+        evaluations=one.tried,
+        speedup=None if one.best is None else ratio(one.best),
+        best=ratio(max(one.before, one.best or 0.0)),
+        kept=one.pays,
+        verdict=_verdict(one, word),
+        what=one.decision.what,
+        expected=one.decision.expected,
+        author=last.drafted.author if last is not None and last.drafted is not None else "",
+        library=next((m.removeprefix(KEPT_MARK) for m in one.decision.moves if m.startswith(KEPT_MARK)), ""),
+        gain=None if one.best is None else ratio(one.best - one.before),
+        analysis=one.decision.analysis,
+    )
+
+
+def _draft(draft: Candidate) -> DraftReport:
+    why = draft.rejected.reason if draft.rejected else draft.searched.reason if draft.searched else ""
+    rules = draft.admitted.rules if draft.admitted else ()
+    return DraftReport(
+        draft.id,
+        draft.status,
+        why,
+        draft.drafted.notes if draft.drafted else (),
+        tuple(rule_text(rule) for rule in rules),
+        draft.admitted.feasible if draft.admitted else None,
+    )
+
+
+def _verdict(one: RoundOutcome, word: str) -> str:
+    last = one.drafts[-1] if one.drafts else None
+    if one.declined:
+        return f"no {word}: {one.declined}"
+    if last is None:
+        return "not written yet"
+    if last.rejected is not None:
+        mine = {draft.id for draft in one.drafts}
+        found = [d.rejected for d in one.drafts if d.rejected is not None]
+        # An author that wrote the same again has added nothing to what was said before.
+        why = next((r for r in reversed(found) if r.same_as not in mine), last.rejected)
+        return f"dropped: {why.reason}" if why.same_as else f"turned away: {why.reason}"
+    if one.best is None:
+        return (
+            "not searched yet" if last.status == "drafted" else "dropped: none of its configurations is right"
+        )
+    before = f"{ratio(one.before):.2f}× before it"
+    if one.pays:
+        return f"kept: {ratio(one.best):.2f}×, {before}"
+    return f"dropped: {ratio(one.best):.2f}× is no gain over {before}"
+
+
+def changes(before: str, after: str, name_before: str, name_after: str) -> tuple[str, ...]:
+    """A unified diff; the last line says what is left out."""
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) + len(new) > MOST_COMPARED:
+        return (f"… {len(old)} lines before, {len(new)} after: too many to compare",)
+    found = list(unified_diff(old, new, name_before, name_after, lineterm="", n=2))
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in found[:MOST_LINES]]
+    left = len(found) - len(shown)
+    return (*shown, f"… {left} more lines") if left else tuple(shown)

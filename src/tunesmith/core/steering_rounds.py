@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tunesmith.core.budget import is_chain, last_right
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.steering_steps import ToProfile, missing
-from tunesmith.core.strategy import is_chain, last_right
 
 
 def of_search(state: State, candidate: str) -> State:

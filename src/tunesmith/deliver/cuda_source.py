@@ -56,7 +56,7 @@ _CARRIED = (*_OPENS, *_TURNS, *_INCLUDES, "endif", "define", "undef")
 
 
 @dataclass(frozen=True)
-class Section:
+class NamespacedSource:
     includes: str  # directives to stand above every namespace
     text: str  # what stands inside one
     macros: tuple[str, ...]  # whose former meaning must come back after it
@@ -93,7 +93,7 @@ class Unfit(Exception):
 
 def section(
     source: str, headers: tuple[tuple[str, str], ...], file: str, entries: Sequence[str] = ()
-) -> Section:
+) -> NamespacedSource:
     """`headers` are the user's own, as included -> text; `file` is what compilers shall call the source;
     `entries` will be named behind it.
 
@@ -109,7 +109,7 @@ def section(
         if own:
             raise Unfit(f"it names its own ::{min(own)} as global, which within a namespace it is not")
     changed = (d.name for d in directives if d.word in ("define", "undef"))
-    return Section(
+    return NamespacedSource(
         includes=_includes(directives),
         text=f'#line 1 "{plain_name(file)}"\n{_own_linkage(text)}',
         macros=tuple(dict.fromkeys(name for name in changed if name)),

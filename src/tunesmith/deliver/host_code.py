@@ -13,62 +13,6 @@ from tunesmith.core.expr.nodes import Num
 from tunesmith.core.problem import Argument, Launch, Problem, SizeRule
 from tunesmith.core.template import Variant
 
-HOST = """\
-// The value where it lies within these bounds.
-inline long long within(long long value, long long low, long long high, bool& undefined) {
-    return value < low || value > high ? no_value(undefined) : value;
-}
-
-struct Shape {
-    dim3 grid, block, cluster;
-    long long shared;
-    bool clustered, cooperative, pdl;
-};
-
-inline cudaError_t start(const void* kernel, const Shape& shape, void** args, cudaStream_t stream) {
-    cudaLaunchAttribute attributes[3] = {};
-    cudaLaunchConfig_t config = {};
-    config.gridDim = shape.grid;
-    config.blockDim = shape.block;
-    config.dynamicSmemBytes = static_cast<size_t>(shape.shared);
-    config.stream = stream;
-    config.attrs = attributes;
-    // Static and dynamic shared memory together may need the permission to pass 48 KiB. It belongs to the
-    // kernel, so nobody else may change it between here and the launch.
-    static std::mutex permission;
-    std::unique_lock<std::mutex> alone(permission, std::defer_lock);
-    if (shape.shared > 0) {
-        alone.lock();
-        const cudaError_t error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared));
-        if (error != cudaSuccess) return error;
-    }
-    if (shape.clustered) {
-        if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 8) {
-            const cudaError_t error =
-                cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-            if (error != cudaSuccess) return error;
-        }
-        cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-        attribute.id = cudaLaunchAttributeClusterDimension;
-        attribute.val.clusterDim.x = shape.cluster.x;
-        attribute.val.clusterDim.y = shape.cluster.y;
-        attribute.val.clusterDim.z = shape.cluster.z;
-    }
-    if (shape.cooperative) {
-        cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-        attribute.id = cudaLaunchAttributeCooperative;
-        attribute.val.cooperative = 1;
-    }
-    if (shape.pdl) {
-        cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
-    }
-    return cudaLaunchKernelExC(&config, kernel, args);
-}
-"""
-
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
 # Each type, and the header that has it.
@@ -93,7 +37,7 @@ C_TYPES: dict[str, tuple[str, str | None]] = {
 
 
 @dataclass(frozen=True)
-class Parameter:
+class HostParameter:
     type: str
     name: str
     about: str
@@ -104,10 +48,10 @@ class Host:
     """What `launch` takes, and how it is named; every name of the user's has a prefix, so that it can be
     neither a word of C++ nor a name of ours."""
 
-    arguments: tuple[Parameter, ...]
+    arguments: tuple[HostParameter, ...]
     pointers: Mapping[str, str]  # every array's name, and an alias's too -> the parameter
     rules: tuple[SizeRule, ...]
-    workspaces: tuple[Parameter, ...]
+    workspaces: tuple[HostParameter, ...]
     headers: tuple[str, ...]
     literals: tuple[Argument, ...] = ()
 
@@ -132,14 +76,10 @@ class Host:
         return {rule.name: _c_name(rule.name, "size") for rule in self.rules}
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        sizes = (Parameter("long long", self.sizes[rule.name], rule.describe()) for rule in self.rules)
-        return (
-            *self.arguments,
-            *sizes,
-            *self.workspaces,
-            Parameter("cudaStream_t", "stream", "0 for the default"),
-        )
+    def parameters(self) -> tuple[HostParameter, ...]:
+        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in self.rules)
+        stream = HostParameter("cudaStream_t", "stream", "0 for the default")
+        return (*self.arguments, *sizes, *self.workspaces, stream)
 
     @property
     def passed(self) -> str:
@@ -200,21 +140,16 @@ class Host:
 
     def shape(self, number: int, launch: Launch) -> str:
         def extents(exprs: tuple[Expr, ...]) -> str:
-            checked = (self.within(expr, 1, MOST) for expr in exprs)
-            return ", ".join(checked)
+            return f"dim3({', '.join(self.within(expr, 1, MOST) for expr in exprs)})"
 
-        lines = [
-            f"shape_{number}.grid = dim3({extents(launch.grid)});",
-            f"shape_{number}.block = dim3({extents(launch.block)});",
-        ]
+        fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
         if launch.shared is not None:
-            lines.append(f"shape_{number}.shared = {self.within(launch.shared, 0, MOST)};")
+            fields["shared"] = self.within(launch.shared, 0, MOST)
         if launch.cluster:
-            lines.append(f"shape_{number}.cluster = dim3({extents(launch.cluster)});")
-            lines.append(f"shape_{number}.clustered = true;")
-        lines += [f"shape_{number}.cooperative = true;"] if launch.cooperative else []
-        lines += [f"shape_{number}.pdl = true;"] if launch.pdl else []
-        return "".join(f"    {line}\n" for line in [f"Shape shape_{number} = {{}};", *lines])
+            fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
+        fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
+        lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
+        return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
 
     def within(self, expr: Expr, low: int, high: int) -> str:
         """Its value, which is undefined outside these bounds too."""
@@ -226,7 +161,7 @@ class Host:
         return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
 
 
-def declaration(name: str, parameters: Sequence[Parameter]) -> str:
+def declaration(name: str, parameters: Sequence[HostParameter]) -> str:
     return f"cudaError_t {name}({', '.join(f'{p.type} {p.name}' for p in parameters)})"
 
 
@@ -267,17 +202,17 @@ def _passed_as(argument: Argument) -> str:
     return "float" if element.kind == "float" and element.bytes < 4 else C_TYPES[argument.type][0]
 
 
-def _parameter(argument: Argument) -> Parameter:
+def _parameter(argument: Argument) -> HostParameter:
     name = _c_name(argument.name)
     if not argument.is_array:
-        return Parameter(_passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
-    return Parameter(_pointer(argument), name, _about(argument))
+        return HostParameter(_passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
+    return HostParameter(_pointer(argument), name, _about(argument))
 
 
-def _workspace(name: str, variants: Sequence[Variant]) -> Parameter:
+def _workspace(name: str, variants: Sequence[Variant]) -> HostParameter:
     found = {v.config: a for v in variants for a in v.arguments if a.name == name}
     about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
-    return Parameter(_pointer(next(iter(found.values()))), _c_name(name, "work"), about)
+    return HostParameter(_pointer(next(iter(found.values()))), _c_name(name, "work"), about)
 
 
 def _about(argument: Argument) -> str:

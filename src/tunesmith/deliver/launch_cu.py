@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from itertools import islice, product
 
 from tunesmith.core.device import Device
@@ -18,8 +19,8 @@ from tunesmith.core.expr.c_code import HELPERS
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.template import PLACEHOLDER, Variant, original
 from tunesmith.core.untrusted import plain
-from tunesmith.deliver.cuda_source import Section, Unfit, pop, push, section
-from tunesmith.deliver.host_code import HOST, Host, declaration, identifier
+from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
+from tunesmith.deliver.host_code import Host, declaration, identifier
 
 NAME = "launch.cu"
 _RULE = f"// {'-' * 100}\n"
@@ -33,7 +34,7 @@ MOST_INSTANCES = 64  # of an original whose entry names sizes
 
 
 @dataclass(frozen=True)
-class Served:
+class DispatchCase:
     """One line of the dispatch: under this condition this variant, which is in this file."""
 
     when: str
@@ -42,12 +43,12 @@ class Served:
 
 
 @dataclass
-class _CuUnit:
+class _SourceUnit:
     """One source in its namespace, with the entries that are launched from it."""
 
     namespace: str
     file: str
-    section: Section
+    section: NamespacedSource
     entries: dict[str, str] = field(default_factory=dict)  # as the launch names it -> our constant
 
     def address(self, entry: str) -> str:
@@ -68,13 +69,13 @@ class _CuUnit:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _DispatchLine:
     """A line of the dispatch as the file has it; without a unit it is left out, and `why` says so."""
 
-    served: Served
+    served: DispatchCase
     variant: Variant
     when: Expr
-    unit: _CuUnit | None = None
+    unit: _SourceUnit | None = None
     why: str = ""
 
     @property
@@ -83,8 +84,11 @@ class _Line:
         return f"{self.unit.namespace}: {self.served.file}{config}" if self.unit else "left out, see launch()"
 
 
-def launch_cu(problem: Problem, device: Device, dispatch: Sequence[Served]) -> str:
-    units: dict[tuple[str, object], _CuUnit] = {}
+Units = dict[tuple[str, object], _SourceUnit]  # by source and headers
+
+
+def launch_cu(problem: Problem, device: Device, dispatch: Sequence[DispatchCase]) -> str:
+    units: Units = {}
     lines = [_line(problem, device, served, units) for served in _instances(problem, dispatch)]
     host = Host.of(problem, [line.variant for line in lines if line.unit])
     outer = f"{identifier(problem.name)}_tuned"
@@ -95,28 +99,25 @@ def launch_cu(problem: Problem, device: Device, dispatch: Sequence[Served]) -> s
         text += "\n" + _comment([f"The headers of {unit.namespace}, under its macros."]) + includes
     for unit in units.values():
         text += unit.written(outer, text.count("\n"))
-    text += f"\n{_RULE}// The dispatch, for the host.\nnamespace {outer} {{\n\n{HELPERS}\n{HOST}\n"
+    fixed = resources.files("tunesmith.deliver").joinpath("launch_host.cuh").read_text(encoding="utf-8")
+    text += f"\n{_RULE}// The dispatch, for the host.\nnamespace {outer} {{\n\n{HELPERS}\n{fixed}\n"
     text += f"{dispatching}\n}}  // namespace {outer}\n\n"
     wrapper = declaration(f"{identifier(problem.name)}_launch", host.parameters)
     return text + f'extern "C" {wrapper} {{\n    return {outer}::launch({host.passed});\n}}\n'
 
 
-def _line(
-    problem: Problem, device: Device, served: Served, units: dict[tuple[str, object], _CuUnit]
-) -> _Line:
+def _line(problem: Problem, device: Device, served: DispatchCase, units: Units) -> _DispatchLine:
     variant = _bound(served.variant, device)
-    line = _Line(served, variant, parse(0))
+    line = _DispatchLine(served, variant, parse(0))
     if obstacle := _obstacle(problem, variant):
         return replace(line, why=obstacle)
     try:
         return replace(line, when=parse(served.when), unit=_unit(units, served, variant))
-    except ExprError as error:  # a condition joined from parts that were each short enough
+    except (ExprError, Unfit) as error:  # a condition may be joined from parts that were each short enough
         return replace(line, why=str(error))
-    except Unfit as unfit:
-        return replace(line, why=str(unfit))
 
 
-def _unit(units: dict[tuple[str, object], _CuUnit], served: Served, variant: Variant) -> _CuUnit:
+def _unit(units: Units, served: DispatchCase, variant: Variant) -> _SourceUnit:
     """The unit of this text: one original may be launched in several ways."""
     key = (variant.source, variant.headers)
     if key not in units:
@@ -124,11 +125,11 @@ def _unit(units: dict[tuple[str, object], _CuUnit], served: Served, variant: Var
         namespace = f"v{tuned}" if variant.config is not None else "original"
         entries = tuple(_name(entry) for entry in variant.entries)
         made = section(variant.source, variant.headers, served.file, entries)
-        units[key] = _CuUnit(namespace, served.file, made)
+        units[key] = _SourceUnit(namespace, served.file, made)
     return units[key]
 
 
-def _instances(problem: Problem, dispatch: Sequence[Served]) -> Iterator[Served]:
+def _instances(problem: Problem, dispatch: Sequence[DispatchCase]) -> Iterator[DispatchCase]:
     """An original whose entry names a size is as many kernels as that size has values."""
     for served in dispatch:
         inserted = {n for entry in served.variant.entries for n in PLACEHOLDER.findall(entry)}
@@ -143,7 +144,7 @@ def _instances(problem: Problem, dispatch: Sequence[Served]) -> Iterator[Served]
             sizes = dict(zip(names, chosen, strict=True))
             parts = [f"{name} == {value}" for name, value in sizes.items()]
             when = " and ".join(parts if served.when == "1" else [f"({served.when})", *parts])
-            yield Served(when, served.file, original(problem, sizes))
+            yield DispatchCase(when, served.file, original(problem, sizes))
         yield served  # for the sizes left over; it says why there is none
 
 
@@ -175,7 +176,7 @@ def _obstacle(problem: Problem, variant: Variant) -> str | None:
     return None
 
 
-def _distinct_includes(units: list[_CuUnit]) -> Iterator[tuple[_CuUnit, str]]:
+def _distinct_includes(units: list[_SourceUnit]) -> Iterator[tuple[_SourceUnit, str]]:
     seen: set[str] = {""}
     for unit in units:
         if unit.section.includes not in seen:
@@ -183,7 +184,7 @@ def _distinct_includes(units: list[_CuUnit]) -> Iterator[tuple[_CuUnit, str]]:
             yield unit, unit.section.includes
 
 
-def _dispatch(host: Host, lines: Sequence[_Line]) -> str:
+def _dispatch(host: Host, lines: Sequence[_DispatchLine]) -> str:
     """The functions that run each variant, those that tell whether it serves, and `launch` over them."""
     runs: dict[tuple[str, str], str] = {}  # (namespace, digest) -> function
     functions: list[str] = []
@@ -214,13 +215,15 @@ def _dispatch(host: Host, lines: Sequence[_Line]) -> str:
     return "\n".join([*functions, f"{declaration('launch', host.parameters)} {{\n{''.join(body)}}}\n"])
 
 
-def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Line]) -> list[str]:
+def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_DispatchLine]) -> list[str]:
     flags = problem.kernel.flags
     capability = f"sm_{device.limits.capability}" if device.limits.capability else "native"
     arch = () if any("arch" in flag for flag in flags) else (f"-arch={capability}",)
     compiled = shlex.join(("nvcc", "-O3", *arch, *_for_nvcc(flags)))
     name = identifier(problem.name)
-    table = [f"  {_when(line.served)}  ->  {line.label}" for line in lines]
+    conditions = ["otherwise" if line.served.when == "1" else line.served.when for line in lines]
+    table = [f"  {when}  ->  {line.label}" for when, line in zip(conditions, lines, strict=True)]
+    workspace = "A workspace that the serving line does not need may be null." if host.workspaces else ""
     return [
         f"{problem.name}, tuned by Tunesmith on {device.name}: the original and every winner in one file.",
         "",
@@ -232,7 +235,7 @@ def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Line]) 
         *(f"  {parameter.type} {parameter.name}: {parameter.about}" for parameter in host.parameters),
         "",
         "It returns at once, with the error of the launch, or cudaErrorInvalidValue where nothing serves or",
-        f"an expression has no value. Arrays are in device memory. {_workspace(host)}",
+        f"an expression has no value. Arrays are in device memory. {workspace}",
         *_fixed(host, lines),
         "The first line that holds serves:",
         "",
@@ -240,11 +243,11 @@ def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Line]) 
     ]
 
 
-def _tuned(lines: Sequence[_Line]) -> bool:
+def _tuned(lines: Sequence[_DispatchLine]) -> bool:
     return any(line.unit is not None and line.variant.config is not None for line in lines)
 
 
-def _fixed(host: Host, lines: Sequence[_Line]) -> list[str]:
+def _fixed(host: Host, lines: Sequence[_DispatchLine]) -> list[str]:
     """A template may have such a value in its code, and no other one was ever checked."""
     if not host.literals or not _tuned(lines):
         return []
@@ -266,14 +269,6 @@ def _for_nvcc(flags: Sequence[str]) -> list[str]:
     # What two words come to is said once; what the user repeats, such as -gencode, has its reasons.
     known = set(words)
     return [said for word, said in spelled if said and (said == word or said not in known)]
-
-
-def _when(served: Served) -> str:
-    return "otherwise" if served.when == "1" else served.when
-
-
-def _workspace(host: Host) -> str:
-    return "A workspace that the serving line does not need may be null." if host.workspaces else ""
 
 
 def _comment(lines: Sequence[str], indent: str = "") -> str:

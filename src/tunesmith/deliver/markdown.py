@@ -1,13 +1,25 @@
-"""Markdown around text that is not ours."""
+"""Markdown: tables, and text around which is not ours."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 from tunesmith.core.untrusted import cut, plain
 
 _HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
-
-
 _LONGEST = 4000  # characters of what is told in full
+
+
+def table(head: str, rows: Iterable[Sequence[object]]) -> list[str]:
+    """`head` names the columns, between bars; a name that ends in a colon is that of a column of numbers."""
+    names = [name.strip() for name in head.split("|")]
+    rules = ("---:" if name.endswith(":") else "---" for name in names)
+    lines = [f"| {' | '.join(name.rstrip(':') for name in names)} |", f"|{'|'.join(rules)}|"]
+    return [*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)]
+
+
+def ratio_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}×"
 
 
 def cell(text: str, most: int = 300) -> str:

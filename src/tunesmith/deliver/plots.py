@@ -8,24 +8,8 @@ from itertools import pairwise
 
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.history import Best, History
-from tunesmith.deliver.svg import (
-    GRID,
-    INK,
-    MUTED,
-    PALETTE,
-    PAPER,
-    RULE,
-    Drawing,
-    Linear,
-    Log,
-    Scale,
-    cut,
-    spread_out,
-    times,
-    width_of,
-    x_axis,
-    y_axis,
-)
+from tunesmith.deliver import svg
+from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
 
 MOST_DOTS = 1500
 MOST_STEPS = 400
@@ -48,8 +32,8 @@ def best_so_far_svg(history: History, name: str) -> bytes:
     drawn, left_out = history.best[: MOST_LINES + 1], history.best[MOST_LINES + 1 :]
     x = Linear(0, max(count, 2), 76, 660)
     y = _speedup_scale([s for s in history.speedups if s is not None], drawn)
-    x_axis(drawing, x, y, "evaluations", count=min(8, max(count, 2)))
-    y_axis(drawing, x, y, "speed-up over the original", "×")
+    svg.x_axis(drawing, x, y, "evaluations", count=min(8, max(count, 2)))
+    svg.y_axis(drawing, x, y, "speed-up over the original", "×")
     if y.low <= 1 <= y.high:
         drawing.line(x.start, y.at(1), x.end, y.at(1), MUTED, 1, "5 4")
         drawing.text(x.end - 4, y.at(1) - 5, "original", 11, MUTED, "end")
@@ -59,17 +43,13 @@ def best_so_far_svg(history: History, name: str) -> bytes:
         colour, width = PALETTE[place % len(PALETTE)], 1.5 if place else 2.8
         if best.steps:
             _staircase(drawing, best, count, x, y, colour, width)
-            label = f"{times(best.steps[-1][1])} {best.workload or 'geometric mean'}"
+            label = f"{svg.times(best.steps[-1][1])} {best.workload or 'geometric mean'}"
             ends.append((y.at(best.steps[-1][1]), label if len(drawn) > 1 else label.split(" ")[0], colour))
-    for (_, label, colour), at in zip(
-        ends, spread_out([e[0] for e in ends], 15, y.end, y.start), strict=True
-    ):
-        drawing.text(x.end + 8, at + 4, cut(label, 164, 12), 12, colour, bold=colour == BLUE)
+    svg.end_labels(drawing, ends, x.end + 8, y, 12, BLUE)
     if left_out:
         drawing.text(x.end + 8, y.start + 38, f"and {len(left_out)} more in report.json", 10, MUTED)
     if not ends:
-        middle = (x.start + x.end) / 2, (y.start + y.end) / 2
-        drawing.text(*middle, "nothing was tried" if not count else "nothing ran right", 14, MUTED, "middle")
+        svg.in_the_middle(drawing, x, y, "nothing ran right" if count else "nothing was tried")
     return drawing.render()
 
 
@@ -107,7 +87,7 @@ def _staircase(
         points += [(x.at(n), y.at(before)), (x.at(n), y.at(after))]
     drawing.path([*points, (x.at(max(count, steps[-1][0])), y.at(steps[-1][1]))], colour, width)
     for n, value in steps if len(steps) <= 60 and width > 2 else steps[:1]:
-        drawing.circle(x.at(n), y.at(value), 1.2 * width, colour, tip=f"evaluation {n}: {times(value)}")
+        drawing.circle(x.at(n), y.at(value), 1.2 * width, colour, tip=f"evaluation {n}: {svg.times(value)}")
 
 
 def _thinned(points: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
@@ -133,7 +113,7 @@ def effects_svg(explanation: Explanation, name: str) -> bytes:
     drawing.heading(LABELS, title, below)
     _legend(drawing, LABELS, 70)
     x, y = _time_scale(rows), Linear(0, 1, bottom, TOP)
-    x_axis(drawing, x, y, "time, in units of the winner's (log scale)", "×", 7)
+    svg.x_axis(drawing, x, y, "time, in units of the winner's (log scale)", "×", 7)
     drawing.line(x.at(1), TOP, x.at(1), bottom, INK, 1.2)
     for place, param in enumerate(rows):
         middle = TOP + ROW * (place + 0.5)
@@ -171,7 +151,7 @@ def _legend(drawing: Drawing, x: float, y: float) -> None:
 def _row(drawing: Drawing, param: ParamEffect, x: Log, y: float) -> None:
     own = f" = {param.value}"
     size = 13
-    shown = cut(param.name, LEFT - LABELS - 16 - width_of(own, size), size)
+    shown = svg.cut(param.name, LEFT - LABELS - 16 - svg.width_of(own, size), size)
     drawing.text(LEFT - 14, y + 4, shown + own, size, anchor="end", bold=True)
     told = [v for v in param.others if _time(v) is not None]
     reach = [x.at(v.slower) for v in told if v.slower is not None]
@@ -182,15 +162,15 @@ def _row(drawing: Drawing, param: ParamEffect, x: Log, y: float) -> None:
         _estimate(drawing, param.name, value, x, y + (place % 3 - 1) * 5 * (len(estimates) > 1))
     for value in told:
         if value.source == "measured" and value.slower is not None:
-            tip = f"{param.name}={value.value}: {times(value.slower)}, measured"
+            tip = f"{param.name}={value.value}: {svg.times(value.slower)}, measured"
             drawing.circle(x.at(value.slower), y, 4.5, BLUE, tip=tip)
         elif value.slower is None and value.best is not None:
-            tip = f"{param.name}={value.value}: {times(value.best)}, other values changed too"
+            tip = f"{param.name}={value.value}: {svg.times(value.best)}, other values changed too"
             _square(drawing, x.at(value.best), y, tip)
     _diamond(drawing, x.at(1), y, f"{param.name}={param.value}: the winner's")
     _value_labels(drawing, param, told, x, y)
     notes = "; ".join(f"{why}: {', '.join(values)}" for why, values in _untold(param).items())
-    drawing.text(NOTES, y + 4, cut(notes, drawing.width - NOTES - 12, 11), 11, MUTED)
+    drawing.text(NOTES, y + 4, svg.cut(notes, drawing.width - NOTES - 12, 11), 11, MUTED)
 
 
 def _time(value: ValueEffect) -> float | None:
@@ -215,8 +195,8 @@ def _estimate(drawing: Drawing, name: str, value: ValueEffect, x: Log, y: float)
     drawing.line(low, y, high, y, ORANGE, 1.4)
     for end in (low, high):
         drawing.line(end, y - 3, end, y + 3, ORANGE, 1.4)
-    reach = " to ".join(map(times, value.interval))
-    tip = f"{name}={value.value}: {times(value.slower)} by a model, {reach}"
+    reach = " to ".join(map(svg.times, value.interval))
+    tip = f"{name}={value.value}: {svg.times(value.slower)} by a model, {reach}"
     drawing.circle(x.at(value.slower), y, 4.5, PAPER, ORANGE, tip)
 
 
@@ -236,8 +216,8 @@ def _value_labels(
     ranked = sorted(told, key=lambda v: (v.value != param.with_value, -abs(math.log(_time(v) or 1))))
     for value in ranked:
         time, most = _time(value) or 1.0, value.value == param.with_value
-        text = f"{value.value}: {times(time)}" if most else f"{value.value}"
-        half = width_of(text, 11) / 2
+        text = f"{value.value}: {svg.times(time)}" if most else f"{value.value}"
+        half = svg.width_of(text, 11) / 2
         beside = x.at(1) + half + 3 if time >= 1 else x.at(1) - half - 3  # clear of the winner's line
         at = max(x.at(time), beside) if time >= 1 else min(x.at(time), beside)
         at = min(max(at, LEFT + half), RIGHT - half)

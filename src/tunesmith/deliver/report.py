@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 
+from tunesmith.core.budget import strategy_words
 from tunesmith.core.codec import encode
 from tunesmith.core.counted import counted
 from tunesmith.core.events import ExtraCase
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.named_values import named_values
 from tunesmith.core.plan import show_sizes
-from tunesmith.core.report import RULES, Report, config_text, general_text, interval_text
-from tunesmith.core.so_far import so_far_text
-from tunesmith.core.strategy import strategy_words
+from tunesmith.core.report import (
+    RULES,
+    Report,
+    WorkloadReport,
+    config_text,
+    general_text,
+    interval_text,
+    unfinished_text,
+)
+from tunesmith.core.rounds import RoundReport
 from tunesmith.core.survey import LABELS, SurveyReport
-from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import plain
-from tunesmith.deliver.markdown import cell as _cell
-from tunesmith.deliver.markdown import sentence as _sentence
+from tunesmith.deliver.markdown import cell, ratio_text, sentence, table
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import times
 
@@ -36,62 +42,43 @@ def report_json(report: Report) -> bytes:
 
 def report_markdown(report: Report, story: str = "") -> str:
     lines = [f"# {report.problem}", ""]
-    built = f", built with {_cell(report.compiler)}" if report.compiler else ""
+    built = f", built with {cell(report.compiler)}" if report.compiler else ""
     if report.survey is not None:
-        lines += [f"For {_cell(report.device)}, which is not here{built}.", "", *_notes(report)]
+        lines += [f"For {cell(report.device)}, which is not here{built}.", "", *_notes(report)]
         lines += _survey(report.survey)
         return "\n".join(lines + _appendix(report)) + "\n"
-    lines += [f"{_cell(report.device)} ({_cell(report.driver)}){built}, {report.judged_by}.", *_what(report)]
+    lines += [f"{cell(report.device)} ({cell(report.driver)}){built}, {report.judged_by}.", *_what(report)]
     lines += _notes(report)
     if report.origin:
-        lines += [
-            f"Retuned from {_cell(report.origin)}: nothing was written, what it has was searched again.",
-            "",
-        ]
-    lines += ["| workload | sizes | before | after | speed-up | 95 % interval | configuration |"]
-    lines += ["|---|---|---:|---:|---:|---|---|"]
-    for w in report.workloads:
-        sizes = named_values(w.sizes)
-        lines.append(
-            f"| {w.name} | {sizes} | {w.baseline_us:.1f} µs | {w.tuned_us:.1f} µs | {w.speedup:.2f}× "
-            f"| {interval_text(w)} | {config_text(w.config, w.template)} |"
-        )
+        origin = f"Retuned from {cell(report.origin)}"
+        lines += [f"{origin}: nothing was written, what it has was searched again.", ""]
+    head = "workload | sizes | before: | after: | speed-up: | 95 % interval | configuration"
+    lines += table(head, map(_workload, report.workloads))
     lines.append("")
     if report.geometric_mean is not None:
-        lines.append(
-            f"Geometric mean {report.geometric_mean:.2f}×. General configuration: {general_text(report)}."
-        )
-    counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
-    of = (
-        f"of {counted(report.space.get('feasible', 0), 'feasible configuration')}, "
-        f"{counted(report.space.get('combinations', 0), 'combination')}"
-    )
-    whose = f"; {report.tried_by}, which is beside the budget" if report.tried_by else ""
-    of = "of kernels that were written" if report.noun == "kernel" else of
+        mean = f"Geometric mean {report.geometric_mean:.2f}×"
+        lines.append(f"{mean}. General configuration: {general_text(report)}.")
     lines.append(
-        f"{counted(sum(report.evaluations.values()), 'evaluation')} ({counts}{whose}) {of}; "
-        f"{_sentence(_end(report))} "
+        f"{_evaluations(report)}; {sentence(_end(report))} "
         f"Verified on {counted(report.verified_cases, 'fresh case')}. {report.seconds:.1f} s."
     )
     if report.busy is not None:
         lines.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
     if report.priors:
-        lines.append(f"The search began from what earlier runs found: {_cell(', '.join(report.priors))}.")
+        lines.append(f"The search began from what earlier runs found: {cell(', '.join(report.priors))}.")
     if report.so_far is not None:
         where = f", in `{report.so_far.file}`" if report.so_far.file else ""
-        lines.append(f"So far: {_cell(so_far_text(report.so_far))}{where}.")
+        lines.append(f"So far: {cell(unfinished_text(report.so_far))}{where}.")
     if report.known_first:
         known = counted(report.known_first, "configuration")
         lines.append(f"Up to {known} that did well there came first.")
     if report.pruned:
-        lines += [
-            "",
-            f"Built: {counted(report.built, 'configuration')}. By builds alone these were not measured:",
-        ]
-        lines += ["", "| rule | how many | for example | why |", "|---|---:|---|---|"]
-        for p in report.pruned:
-            rule = RULES.get(p.rule, p.rule)
-            lines.append(f"| {rule} | {p.count} | {config_text(p.config)} | {_cell(p.reason)} |")
+        built = counted(report.built, "configuration")
+        lines += ["", f"Built: {built}. By builds alone these were not measured:", ""]
+        pruned = (
+            (RULES.get(p.rule, p.rule), p.count, config_text(p.config), cell(p.reason)) for p in report.pruned
+        )
+        lines += table("rule | how many: | for example | why", pruned)
     if report.rounds:
         lines += _rounds(report)
     lines += _bounds(report)
@@ -102,12 +89,26 @@ def report_markdown(report: Report, story: str = "") -> str:
     return "\n".join(lines + _appendix(report)) + "\n"
 
 
+def _workload(w: WorkloadReport) -> tuple[str, ...]:
+    times = f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", f"{w.speedup:.2f}×"
+    return (w.name, named_values(w.sizes), *times, interval_text(w), config_text(w.config, w.template))
+
+
+def _evaluations(report: Report) -> str:
+    counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
+    whose = f"; {report.tried_by}, which is beside the budget" if report.tried_by else ""
+    feasible = counted(report.space.get("feasible", 0), "feasible configuration")
+    of = f"{feasible}, {counted(report.space.get('combinations', 0), 'combination')}"
+    of = "kernels that were written" if report.noun == "kernel" else of
+    return f"{counted(sum(report.evaluations.values()), 'evaluation')} ({counts}{whose}) of {of}"
+
+
 def _what(report: Report) -> list[str]:
     """Against what, and how the figures came about."""
     if not report.workloads or not report.kernel:
         return [""]
     return [
-        f"Before: the original, {_cell(report.kernel)}, launched as its problem file says. After: what is "
+        f"Before: the original, {cell(report.kernel)}, launched as its problem file says. After: what is "
         "delivered. Speed-ups and intervals are those of the verification: rebuilt in a fresh process, "
         "checked on fresh cases, timed in alternation with the original.",
         "",
@@ -115,7 +116,7 @@ def _what(report: Report) -> list[str]:
 
 
 def _notes(report: Report) -> list[str]:
-    return [line for note in report.notes for line in (f"Note: {_sentence(note)}", "")]
+    return [line for note in report.notes for line in (f"Note: {sentence(note)}", "")]
 
 
 def _end(report: Report) -> str:
@@ -126,35 +127,27 @@ def _end(report: Report) -> str:
 
 def _rounds(report: Report) -> list[str]:
     """The story: what was tried, what it gave, why it was kept or dropped, and what does not apply."""
-    lines = [
-        "",
-        "## How it came about",
-        "",
-        *([strategy_words(report.strategy), ""] if report.noun == "kernel" else []),
-    ]
-    lines += ["| round | moves | from | tried | its best | gain | best so far | verdict |"]
-    lines += ["|---:|---|---|---:|---:|---:|---:|---|"]
+    lines = ["", "## How it came about", ""]
+    lines += [strategy_words(report.strategy), ""] if report.noun == "kernel" else []
+    rows = []
     for r in report.rounds:
-        own = "" if r.speedup is None else f"{r.speedup:.2f}×"
-        gain = "" if r.gain is None else f"{r.gain:.2f}×"
         base = f"{report.noun} {r.base}" if r.base else "the original"
         how = ", ".join(r.moves) or (f"by {r.author}" if r.author else "")
-        how = f"{r.library} of the library" if r.library else how
-        moves, verdict = _cell(how), _cell(r.verdict)
-        figures = f"{r.evaluations} | {own} | {gain} | {r.best:.2f}×"
-        lines.append(f"| {r.number} | {moves} | {base} | {figures} | {verdict} |")
+        how = cell(f"{r.library} of the library" if r.library else how)
+        figures = r.evaluations, ratio_text(r.speedup), ratio_text(r.gain), ratio_text(r.best)
+        rows.append((r.number, how, base, *figures, cell(r.verdict)))
+    lines += table("round: | moves | from | tried: | its best: | gain: | best so far: | verdict", rows)
     lines += [
         "",
         "Speed-ups here are by the short measurements of the search; a gain is over the best before it.",
     ]
     if report.chain is not None:
-        lines += ["", f"{_cell(report.chain.words)}. Delivered is what is best."]
+        lines += ["", f"{cell(report.chain.words)}. Delivered is what is best."]
     for r in report.rounds:
-        lines += ["", f"**Round {r.number}.** {_sentence(r.reason)}", *_plan(r, report.noun)]
-        lines += _analysis(r)
+        lines += ["", f"**Round {r.number}.** {sentence(r.reason)}", *_plan(r, report.noun), *_analysis(r)]
         lines += [*_drafts(r, report.noun), *_changes(r)]
     if _end(report) != report.reason:
-        lines += ["", f"**The end.** {_sentence(report.reason)}"]
+        lines += ["", f"**The end.** {sentence(report.reason)}"]
     lines += _talk(report)
     files = [
         f"`{name}`" + (f" ({report.noun} {own})" if own else "") for name, own in report.templates.items()
@@ -164,11 +157,11 @@ def _rounds(report: Report) -> list[str]:
 
 def _plan(r: RoundReport, noun: str) -> list[str]:
     """What was asked for and hoped for, and which part of the gain each stage has."""
-    lines = [f"What to change: {_sentence(r.what)}"] if r.what else []
+    lines = [f"What to change: {sentence(r.what)}"] if r.what else []
     if r.expected is not None:
         lines.append(f"Hoped for: {r.expected:.2f}×.")
     if r.author:
-        lines.append(f"Written by {_cell(r.author)}.")
+        lines.append(f"Written by {cell(r.author)}.")
     if r.default is not None and r.speedup is not None and noun == "template":
         searched = r.speedup / r.default if r.default else 0.0
         lines.append(f"By refactoring alone {r.default:.2f}×, by search {searched:.2f}× on top of that.")
@@ -179,7 +172,7 @@ def _analysis(r: RoundReport) -> list[str]:
     """As what it is: a model's words, which no measurement stands behind."""
     if not r.analysis:
         return []
-    told = [f"> - {_sentence(line.removeprefix('- '))}" for line in r.analysis.splitlines()]
+    told = [f"> - {sentence(line.removeprefix('- '))}" for line in r.analysis.splitlines()]
     return ["", "The analyst, a model, before this round, in its own words, not measured:", "", *told]
 
 
@@ -196,37 +189,36 @@ def _talk(report: Report) -> list[str]:
     if report.talk is None:
         return []
     cost = report.talk
-    known = {"sent": cost.sent, "received": cost.received}
-    tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known.items())
+    known = (("sent", cost.sent), ("received", cost.received))
+    tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known)
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
-    replies = counted(cost.replies, "reply", "replies")
-    asked = f"{counted(cost.requests, 'request')}, {replies}"
+    asked = f"{counted(cost.requests, 'request')}, {counted(cost.replies, 'reply', 'replies')}"
     lines: list[str] = []
     if report.added is not None:
         cases, aside = report.added.cases, report.added.aside
         told = report.added.note or f"The tester added {counted(len(cases), 'case')}"
-        lines += ["", _sentence(told), *([""] if cases or aside else [])]
-        lines += [f"- {_case(c)}" + (f": {_cell(c.why)}" if c.why else "") for c in cases]
-        lines += [f"- set aside: {_case(c)}, {_cell(why)}" for c, why in aside]
-    return [*lines, "", f"Models ({_cell(report.models)}): {asked}, {tokens}, cost {dollars}."]
+        lines += ["", sentence(told), *([""] if cases or aside else [])]
+        lines += [f"- {_case(c)}" + (f": {cell(c.why)}" if c.why else "") for c in cases]
+        lines += [f"- set aside: {_case(c)}, {cell(why)}" for c, why in aside]
+    return [*lines, "", f"Models ({cell(report.models)}): {asked}, {tokens}, cost {dollars}."]
 
 
 def _case(case: ExtraCase) -> str:
-    return _cell(f"{show_sizes(dict(case.sizes))} ({case.distribution})")
+    return cell(f"{show_sizes(dict(case.sizes))} ({case.distribution})")
 
 
 def _drafts(r: RoundReport, noun: str) -> list[str]:
     lines: list[str] = []
     for draft in r.drafts:
         count = "" if draft.feasible is None else f", {counted(draft.feasible, 'feasible configuration')}"
-        why = f": {_cell(draft.why)}" if draft.why else ""
+        why = f": {cell(draft.why)}" if draft.why else ""
         status = f"{draft.status}{count}{why}"
         if noun == "kernel" and draft.status == "searched":
             status = "is right"
         lines.append(f"- {noun} {draft.template} {status}")
         lines += [f"  - excluded, because the gate found it wrong: {rule}" for rule in draft.forbidden]
-        lines += [f"  - {_cell(note)}" for note in draft.notes]
-    lines += [f"- {_cell(move)} does not apply: {_cell(why)}" for move, why in r.refused.items()]
+        lines += [f"  - {cell(note)}" for note in draft.notes]
+    lines += [f"- {cell(move)} does not apply: {cell(why)}" for move, why in r.refused.items()]
     return ["", *lines] if lines else []
 
 
@@ -235,25 +227,20 @@ def _bounds(report: Report) -> list[str]:
     lines: list[str] = []
     if report.bounds:
         lines += ["", "## What bounds it", ""]
-        lines += ["| workload | before | × its floor | after | × its floor | in words |"]
-        lines += ["|---|---|---:|---|---:|---|"]
+        rows = []
         for b in report.bounds:
-            cells = [b.bound or "not known", _distance(b.distance), b.tuned_bound or "the original stays"]
-            cells += [_distance(b.tuned_distance), _cell(b.summary or b.note)]
-            lines.append(f"| {b.workload} | {' | '.join(cells)} |")
+            before = b.workload, b.bound or "not known", _distance(b.distance)
+            after = b.tuned_bound or "the original stays", _distance(b.tuned_distance)
+            rows.append((*before, *after, cell(b.summary or b.note)))
+        lines += table("workload | before | × its floor: | after | × its floor: | in words", rows)
         if report.profile_notes:
-            lines += ["", *(f"- {_cell(note)}" for note in report.profile_notes)]
+            lines += ["", *(f"- {cell(note)}" for note in report.profile_notes)]
     if report.steering:
         lines += ["", "Where the search looked first, by these diagnoses:", ""]
     for step in report.steering:
-        where = (
-            f"at {_cell(step.focus)} ({counted(step.inside, 'configuration')})"
-            if step.focus
-            else "everywhere alike"
-        )
-        if step.focus and not step.moved:
-            where = "as before"
-        lines.append(f"- after {counted(step.after, 'evaluation')} {where}: {_cell(step.reason)}")
+        focus = f"at {cell(step.focus)} ({counted(step.inside, 'configuration')})"
+        where = "everywhere alike" if not step.focus else focus if step.moved else "as before"
+        lines.append(f"- after {counted(step.after, 'evaluation')} {where}: {cell(step.reason)}")
     return lines
 
 
@@ -292,11 +279,11 @@ def _explained(explanation: Explanation) -> list[str]:
     lines = [f"For {whose}, {config_text(explanation.config)}:", ""]
     if not explanation.params:
         return [*lines, "no parameter has a second value."]
-    lines += ["| parameter | winner | effect | from | other values |", "|---|---:|---|---|---|"]
-    for param in explanation.params:
-        effect, source = _effect(param, explanation.is_clear(param))
-        others = ", ".join(_other(value) for value in param.others)
-        lines.append(f"| {param.name} | {param.value} | {effect} | {source} | {others} |")
+    rows = [
+        (p.name, p.value, *_effect(p, explanation.is_clear(p)), ", ".join(map(_other, p.others)))
+        for p in explanation.params
+    ]
+    lines += table("parameter | winner: | effect | from | other values", rows)
     lines += ["", f"Differences below {times(explanation.noticed)} may be chance."]
     if explanation.explained is not None and any(p.source == "model" for p in explanation.params):
         share = f"{explanation.explained:.0%}"
@@ -338,24 +325,22 @@ def _survey(survey: SurveyReport) -> list[str]:
     counts = ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
     lines = [f"{sum(survey.statuses.values())} of {survey.planned} configurations built ({counts})."]
     if survey.spans:
-        lines += ["", "| by the compiler | original | least | median | most |", "|---|---:|---:|---:|---:|"]
-    for name, span in survey.spans.items():
-        own = "" if span.original is None else span.original
-        lines.append(f"| {LABELS[name]} | {own} | {span.least} | {span.median:g} | {span.most} |")
+        spans = (
+            (LABELS[n], "" if s.original is None else s.original, s.least, f"{s.median:g}", s.most)
+            for n, s in survey.spans.items()
+        )
+        lines += ["", *table("by the compiler | original: | least: | median: | most:", spans)]
     if survey.spilling:
-        lines += ["", "## What spills registers", "", "| configuration | bytes |", "|---|---:|"]
-        lines += [f"| {config_text(s.config)} | {s.spills} |" for s in survey.spilling]
+        spilling = ((config_text(s.config), s.spills) for s in survey.spilling)
+        lines += ["", "## What spills registers", "", *table("configuration | bytes:", spilling)]
     return lines
 
 
 def _appendix(report: Report) -> list[str]:
     lines: list[str] = []
     if report.failures:
-        lines += ["", "## What did not work", "", "| configuration | status | why |", "|---|---|---|"]
-        lines += [
-            f"| {config_text(f.config, f.template)} | {f.status} | {_cell(f.detail)} |"
-            for f in report.failures
-        ]
+        failures = ((config_text(f.config, f.template), f.status, cell(f.detail)) for f in report.failures)
+        lines += ["", "## What did not work", "", *table("configuration | status | why", failures)]
     lines += ["", "## Digests and versions", ""]
     lines += [f"- {name}: `{value}`" for name, value in (*report.digests.items(), *report.versions.items())]
     return lines
@@ -363,4 +348,4 @@ def _appendix(report: Report) -> list[str]:
 
 def _name(text: str) -> str:
     """An identifier as it is, anything else made harmless."""
-    return text if text.isascii() and text.isidentifier() else _cell(text)
+    return text if text.isascii() and text.isidentifier() else cell(text)

@@ -7,19 +7,8 @@ from collections.abc import Sequence
 from tunesmith.core.profile.diagnose import ProfilePage
 from tunesmith.core.profile.facts import Point
 from tunesmith.core.profile.roofline import OF_OPERATIONS, Ceiling, roofline
-from tunesmith.deliver.svg import (
-    INK,
-    MUTED,
-    PALETTE,
-    PAPER,
-    RULE,
-    Drawing,
-    Log,
-    cut,
-    spread_out,
-    x_axis,
-    y_axis,
-)
+from tunesmith.deliver import svg
+from tunesmith.deliver.svg import INK, MUTED, PALETTE, PAPER, RULE, Drawing, Log
 
 MIB, GB = float(1 << 20), 1e9
 MOST_LABELS = 12
@@ -41,8 +30,8 @@ def roofline_svg(page: ProfilePage) -> bytes:
     launch = page.ceilings.graph_launch or page.ceilings.launch
     points = [point for _, curve in curves for point in curve] + [(roof[2], roof[3]) for roof in roofs]
     x, y = _scales(dots, points)
-    x_axis(drawing, x, y, "MiB that must move")
-    y_axis(drawing, x, y, "GB/s")
+    svg.x_axis(drawing, x, y, "MiB that must move")
+    svg.y_axis(drawing, x, y, "GB/s")
     if launch:
         _launch_line(drawing, launch, x, y)
     labels: list[tuple[float, str, str]] = []
@@ -60,9 +49,7 @@ def roofline_svg(page: ProfilePage) -> bytes:
         drawing.circle(*place, 5, PAPER if is_original else colour, colour, tip=tip)
     _names(drawing, dots, x, y)
     _legend(drawing, dots, x.end + 16)
-    places = spread_out([at for at, _, _ in labels], 15, y.end, y.start)
-    for (_, text, colour), at in zip(labels, places, strict=True):
-        drawing.text(x.end + 10, at + 4, text, 11, colour)
+    svg.end_labels(drawing, labels, x.end + 10, y, 11)
     return drawing.render()
 
 
@@ -97,7 +84,7 @@ def _draw_roofs(drawing: Drawing, roofs: Sequence[Roof], x: Log, y: Log) -> None
     for workload, ceiling, moved, rate in roofs:
         left, at = x.at(moved), _within(y, rate)
         drawing.line(left - TICK, at, left + TICK, at, COMPUTE, 2)
-        drawing.text(left - TICK, at - 4, cut(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
+        drawing.text(left - TICK, at - 4, svg.cut(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
 
 
 def _curve(points: Sequence[Point]) -> list[tuple[float, float]]:
@@ -146,9 +133,9 @@ def _names(drawing: Drawing, dots: Sequence[Dot], x: Log, y: Log) -> None:
         if dot[0] not in best or best[dot[0]][3] < dot[3]:
             best[dot[0]] = dot
     shown = list(best.values())[:MOST_LABELS]
-    places = spread_out([_within(y, dot[3]) for dot in shown], 13, y.end, y.start)
+    places = svg.spread_out([_within(y, dot[3]) for dot in shown], 13, y.end, y.start)
     for dot, at in zip(shown, places, strict=True):
-        drawing.text(x.at(dot[2]) + 9, at + 4, cut(dot[0], 120, 11), 11, ORIGINAL if dot[4] else TUNED)
+        drawing.text(x.at(dot[2]) + 9, at + 4, svg.cut(dot[0], 120, 11), 11, ORIGINAL if dot[4] else TUNED)
 
 
 def _legend(drawing: Drawing, dots: Sequence[Dot], left: float) -> None:

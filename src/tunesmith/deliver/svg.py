@@ -231,6 +231,19 @@ def y_axis(drawing: Drawing, x: Scale, y: Scale, label: str, unit: str = "", cou
     drawing.text(x.start - 52, middle, label, 12, MUTED, "middle", turned=True)
 
 
+def end_labels(
+    drawing: Drawing, ends: Sequence[tuple[float, str, str]], x: float, y: Scale, size: float, bold: str = ""
+) -> None:
+    """Beside the ends of lines, none upon another: where each is, its text and its colour. Which colours are
+    bold: `bold`; "all" for every one."""
+    for (_, text, colour), at in zip(ends, spread_out([e[0] for e in ends], 15, y.end, y.start), strict=True):
+        drawing.text(x, at + 4, cut(text, 164, size), size, colour, bold=bold in ("all", colour))
+
+
+def in_the_middle(drawing: Drawing, x: Scale, y: Scale, text: str) -> None:
+    drawing.text((x.start + x.end) / 2, (y.start + y.end) / 2, text, 14, MUTED, "middle")
+
+
 def spread_out(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
     """Places near those wanted, in their order, at least `apart` from each other where there is room."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tunesmith.core.candidates import TemplateOf
-from tunesmith.core.choose import Choice
+from tunesmith.core.choose import Winners
 from tunesmith.core.codec import encode
 from tunesmith.core.device import Device
 from tunesmith.core.expr.nodes import Arithmetic, Compare, Logic, Name, Node, Num, unparse
@@ -17,7 +17,7 @@ from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original, plain_name
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.launch_cu import NAME as LAUNCH_CU
-from tunesmith.deliver.launch_cu import Served, launch_cu
+from tunesmith.deliver.launch_cu import DispatchCase, launch_cu
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
 # A header's spelling is whatever a source says: only a name that every disk takes becomes a file's.
@@ -68,39 +68,34 @@ class Dispatch:
 
 
 def tuned_files(
-    problem: Problem, template_of: TemplateOf, device: Device, choice: Choice
+    problem: Problem, template_of: TemplateOf, device: Device, choice: Winners
 ) -> dict[str, bytes]:
     """Everything below `tuned/`, by name."""
     suffix = _suffix(problem.kernel.path)
     stem = plain_name(problem.name)
     files: dict[str, bytes] = {}
-    served: list[Served] = []
+    served: list[DispatchCase] = []
     names = _names(problem, template_of, choice, stem, suffix)
+    general = _for_all_sizes(template_of, choice)
     for pick in choice.picks:
         sizes = problem.workload(pick.workload).as_dict()
-        if (
-            pick.config is not None
-            and pick.config == choice.general
-            and not template_of(pick.config).bakes_sizes(pick.config)
-        ):
-            continue  # served by the general entry
-        if pick.config is None and choice.general is None:
-            continue  # served by the original at the end
+        if pick.config == choice.general and (pick.config is None or pick.config == general):
+            continue  # served by the general entry, or by the original at the end
         when = " and ".join(f"{name} == {value}" for name, value in sizes.items())
         if pick.config is None:
-            served.append(Served(when, f"original{suffix}", original(problem, sizes)))
+            served.append(DispatchCase(when, f"original{suffix}", original(problem, sizes)))
             continue
         variant = template_of(pick.config).render(problem, pick.config, sizes)
         name = names[(pick.config, variant.digest)]
         files[name] = variant.source.encode()
-        served.append(Served(when, name, variant))
-    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
-        variant = template_of(choice.general).render(problem, choice.general)
-        name = names[(choice.general, variant.digest)]
+        served.append(DispatchCase(when, name, variant))
+    if general is not None:
+        variant = template_of(general).render(problem, general)
+        name = names[(general, variant.digest)]
         files[name] = variant.source.encode()
-        served.append(Served(_domain(problem.contract, variant, device), name, variant))
+        served.append(DispatchCase(_domain(problem.contract, variant, device), name, variant))
     files[f"original{suffix}"] = original(problem).source.encode()
-    served.append(Served("1", f"original{suffix}", original(problem)))
+    served.append(DispatchCase("1", f"original{suffix}", original(problem)))
     headers = _headers(served, files)
     entries = tuple(_entry(each, headers.get(each.variant.headers)) for each in served)
     dispatch = Dispatch(problem.name, problem.kernel.language, device.name, entries)
@@ -111,24 +106,28 @@ def tuned_files(
 
 
 def _names(
-    problem: Problem, template_of: TemplateOf, choice: Choice, stem: str, suffix: str
+    problem: Problem, template_of: TemplateOf, choice: Winners, stem: str, suffix: str
 ) -> dict[tuple[Config, str], str]:
     names: dict[tuple[Config, str], str] = {}
-    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
-        variant = template_of(choice.general).render(problem, choice.general)
-        names[(choice.general, variant.digest)] = f"{stem}-general{suffix}"
+    if (general := _for_all_sizes(template_of, choice)) is not None:
+        names[(general, template_of(general).render(problem, general).digest)] = f"{stem}-general{suffix}"
     for pick in choice.picks:
         if pick.config is None:
             continue
-        variant = template_of(pick.config).render(
-            problem, pick.config, problem.workload(pick.workload).as_dict()
-        )
+        sizes = problem.workload(pick.workload).as_dict()
+        variant = template_of(pick.config).render(problem, pick.config, sizes)
         if (pick.config, variant.digest) not in names:
             name = f"{stem}-{plain_name(pick.workload)}"
             while f"{name}{suffix}" in names.values():  # a workload may be called "general"
                 name += "_"
             names[(pick.config, variant.digest)] = f"{name}{suffix}"
     return names
+
+
+def _for_all_sizes(template_of: TemplateOf, choice: Winners) -> Config | None:
+    """The general configuration, unless it has sizes built in."""
+    config = choice.general
+    return config if config is not None and not template_of(config).bakes_sizes(config) else None
 
 
 def _domain(contract: Contract, variant: Variant, device: Device) -> str:
@@ -177,7 +176,7 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
 
 
 def _headers(
-    served: Sequence[Served], files: dict[str, bytes]
+    served: Sequence[DispatchCase], files: dict[str, bytes]
 ) -> dict[tuple[tuple[str, str], ...], DispatchHeaders]:
     """Puts the headers of every source among the files, each set in a folder of its own.
 
@@ -214,7 +213,7 @@ def _may_be_written(path: PurePosixPath, text: str, written: dict[PurePosixPath,
     return written.get(path, text) == text
 
 
-def _entry(served: Served, headers: DispatchHeaders | None) -> DispatchEntry:
+def _entry(served: DispatchCase, headers: DispatchHeaders | None) -> DispatchEntry:
     variant = served.variant
     workspace = tuple(_workspace(a) for a in variant.arguments if a.role == "workspace")
     return DispatchEntry(

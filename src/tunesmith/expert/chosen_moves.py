@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.core.candidates import Templates
-from tunesmith.core.choose import Choice, Pick
+from tunesmith.core.choose import Pick, Winners
 from tunesmith.core.device import Device
+from tunesmith.core.explain import explanations
 from tunesmith.core.history import score_at
-from tunesmith.core.mattered import explanations
 from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.racing import sound_scores
-from tunesmith.core.rounds import Round, best_scores
+from tunesmith.core.rounds import RoundOutcome, best_scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
 from tunesmith.core.stats import Interval
@@ -34,7 +34,7 @@ class ByDiagnosis:
     available: Available  # moves that apply, and those that do not with the reason
     _names: tuple[str, ...] | None = field(default=None, init=False)  # they are the same all along
 
-    def __call__(self, done: Sequence[Round], base: Candidate | None, state: State) -> Next | str:
+    def __call__(self, done: Sequence[RoundOutcome], base: Candidate | None, state: State) -> Next | str:
         if self._names is None:
             self._names, _ = self.available(self.problem, state.device)
         found = diagnoses(self.problem, state)
@@ -47,7 +47,7 @@ class ByDiagnosis:
         dropped = [move for move in (base.moves if base else ()) if move not in moves]
         return Next(moves, _reason(added, dropped, base, list(found.values())))
 
-    def _told(self, one: Round, tried: Sequence[Tried], state: State) -> planning.Round:
+    def _told(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> planning.Round:
         """Moves that were asked for have had their turn, also where the author left them out."""
         moves, own = one.decision.moves, one.candidate
         last = one.drafts[-1].rejected if one.drafts else None
@@ -61,7 +61,7 @@ class ByDiagnosis:
             Pick(w.name, _best_at(rows, place) or general, Interval(1.0, 1.0, 1.0))
             for place, w in enumerate(self.problem.workloads)
         )
-        choice = Choice(general, picks)
+        choice = Winners(general, picks)
         template_of = self.templates.lookup(state)
         default = template_of(general).default
         told = explanations(self.problem, template_of, state, choice)

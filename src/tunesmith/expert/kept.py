@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Decided, Declined
-from tunesmith.core.library import Kept
+from tunesmith.core.library import LibraryTemplate
 from tunesmith.core.ports import Author, Planner, Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
@@ -15,7 +15,7 @@ from tunesmith.core.state import State
 
 @dataclass(frozen=True)
 class KeptFirst:
-    kept: Kept
+    kept: LibraryTemplate
     then: Planner
 
     def decide(self, state: State) -> Decided | Question:
@@ -29,7 +29,7 @@ class KeptFirst:
 class KeptAuthor:
     """Hands out the kept text; values that the gate finds wrong here are forbidden in it."""
 
-    kept: Kept
+    kept: LibraryTemplate
     then: Author
 
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:

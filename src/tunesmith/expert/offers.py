@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tunesmith.core.device import Device
 from tunesmith.core.files.template_source import WORD, find_block
-from tunesmith.core.offers import Catalogue, Offer
-from tunesmith.core.ports import Declined, Refactoring
+from tunesmith.core.ports import Catalogue, Declined, Offer, Refactoring
 from tunesmith.core.problem import Problem
 from tunesmith.expert.author import ExpertAuthor, read
 from tunesmith.expert.model.kernel import Draft, Kernel

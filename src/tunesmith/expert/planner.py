@@ -9,7 +9,7 @@ from typing import Protocol
 from tunesmith.core.budget import part_of, share_of
 from tunesmith.core.events import Decided
 from tunesmith.core.problem import Problem
-from tunesmith.core.rounds import Round, leader, rounds
+from tunesmith.core.rounds import RoundOutcome, leader, rounds
 from tunesmith.core.state import Candidate, State
 
 
@@ -42,7 +42,7 @@ class InOrder:
 
     moves: tuple[str, ...]
 
-    def __call__(self, done: Sequence[Round], base: Candidate | None, state: State) -> Next | str:
+    def __call__(self, done: Sequence[RoundOutcome], base: Candidate | None, state: State) -> Next | str:
         if len(done) >= len(self.moves):
             return "every move has been tried"
         move = self.moves[len(done)]
@@ -52,7 +52,7 @@ class InOrder:
 class Rounds(Protocol):
     """Which moves come next, and why; a sentence where nothing is left to try."""
 
-    def __call__(self, done: Sequence[Round], base: Candidate | None, state: State) -> Next | str: ...
+    def __call__(self, done: Sequence[RoundOutcome], base: Candidate | None, state: State) -> Next | str: ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ExpertPlanner:
             return Decided("finish", chosen)
         return Decided("refactor", chosen.reason, chosen.moves, base.id if base else "")
 
-    def _search(self, candidate: Candidate, done: Sequence[Round], state: State) -> Decided:
+    def _search(self, candidate: Candidate, done: Sequence[RoundOutcome], state: State) -> Decided:
         evals, seconds = share_of(state)
         moves = ", ".join(candidate.moves) or f"template {candidate.id}"
         return Decided("search", f"round {len(done)}: {moves}", candidate.moves, candidate.id, evals, seconds)

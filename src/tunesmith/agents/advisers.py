@@ -1,4 +1,5 @@
-"""A model as analyst: what bounds the kernel, in words that cite numbers it was given."""
+"""Models that advise: an analyst says what bounds the kernel, in words that cite numbers it was given; a
+tester adds cases inside the contract, and can neither remove nor loosen any."""
 
 from __future__ import annotations
 
@@ -6,18 +7,18 @@ import re
 from dataclasses import dataclass, replace
 
 from tunesmith.agents import material, measured
-from tunesmith.agents.asking import again, of_role
-from tunesmith.agents.parsing import Fault, read_json
-from tunesmith.agents.prompting import Part
-from tunesmith.agents.replies import ANALYSIS, Analysis
+from tunesmith.agents.parsing import Unusable, read_json
+from tunesmith.agents.prompting import NoAnswer, PromptPart, of_role, settled, shortened
+from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, cases_example
+from tunesmith.core.budget import no_more_requests
+from tunesmith.core.checks.cases import misfit
 from tunesmith.core.dialogue import Exchange, Question, Request
-from tunesmith.core.events import Decided
+from tunesmith.core.events import Decided, Extended, ExtraCase
 from tunesmith.core.ports import Planner
 from tunesmith.core.problem import Problem
-from tunesmith.core.spending import no_more_requests
 from tunesmith.core.state import State
 
-MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of its lines that are passed on: the first
+MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
 LONGEST = 6000  # characters of all of them
 REPAIRS = 1  # times a reply that cannot be read goes back
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -33,23 +34,22 @@ class ModelAnalyst:
         where the budget has nothing left for it."""
         if state.baseline is None or no_more_requests(state) is not None:
             return None
-        said = state.this_turn("analyst")
-        if not said:
-            return of_role("analyst", self.prompt, self._parts(state), "json", ANALYSIS)
-        last = said[-1].reply
-        found = read_json(last, Analysis) if last is not None and len(said) <= REPAIRS else None
-        if last is None or not isinstance(found, Fault):
-            return None
-        return again(said[0].request, last, found.reason)
 
-    def _parts(self, state: State) -> list[Part]:
+        def first() -> Question:
+            return of_role("analyst", self.prompt, self._parts(state), "json", ANALYSIS)
+
+        said = state.this_turn("analyst")
+        found = settled("analyst", said, REPAIRS, lambda reply: read_json(reply, Analysis), first)
+        return found if isinstance(found, Question) else None
+
+    def _parts(self, state: State) -> list[PromptPart]:
         return [
             *material.kernel_parts(self.problem),
             material.problem_part(self.problem, state.device),
             material.device_part(state.device, state),
             measured.times_part(self.problem, state),
             measured.diagnosis_part(self.problem, state),
-            *measured.history_parts(self.problem, state),
+            *measured.round_parts(self.problem, state),
         ]
 
     def words(self, state: State) -> str:
@@ -75,9 +75,9 @@ class Analysed:
         return replace(found, analysis=self.analyst.words(state)) if isinstance(found, Decided) else found
 
 
-def analysis_part(text: str) -> Part:
+def analysis_part(text: str) -> PromptPart:
     """Beside the diagnosis, and not to be taken for it."""
-    return Part("What an analyst reads in these numbers: a model's words, nothing measured", text, 1)
+    return PromptPart("What an analyst reads in these numbers: a model's words, nothing measured", text, 1)
 
 
 def analysis_text(exchange: Exchange) -> str:
@@ -85,19 +85,57 @@ def analysis_text(exchange: Exchange) -> str:
     if exchange.reply is None:
         return f"the analyst did not answer: {exchange.failed}"
     found = read_json(exchange.reply, Analysis)
-    if isinstance(found, Fault):
+    if isinstance(found, Unusable):
         return f"the analyst's reply cannot be used: {found.reason}"
-    given = set(_NUMBER.findall(_measured(exchange.request)))
+    given = set(_NUMBER.findall(_material_of(exchange.request)))
     shown = [line for line in found.evidence if set(_NUMBER.findall(line)) <= given]
     made_up = len(found.evidence) - len(shown)
     lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MOST_EVIDENCE])]
     lines += [f"- ({made_up} more left out: they cite numbers that were not measured)"] if made_up else []
     lines += [f"Advice: {line}" for line in found.advice[:MOST_ADVICE]]
     # On a line each, so that none can pass for a heading of what it is shown in.
-    return material.shortened("\n".join(" ".join(line.split()) for line in lines), LONGEST)
+    return shortened("\n".join(" ".join(line.split()) for line in lines), LONGEST)
 
 
-def _measured(request: Request) -> str:
+def _material_of(request: Request) -> str:
     """What it was told of the kernel; the instructions' and the example's numbers are nobody's."""
-    told = "\n".join(m.text for m in request.messages if m.speaker == "user")
-    return told.replace(request.example, "") if request.example else told
+    text = "\n".join(m.text for m in request.messages if m.speaker == "user")
+    return text.replace(request.example, "") if request.example else text
+
+
+@dataclass(frozen=True)
+class ModelTester:
+    problem: Problem
+    prompt: str
+
+    def cases(self, state: State) -> Extended | Question:
+        """What is to be tried on the original; what cannot be a case is set aside with the reason."""
+        said = [e for e in state.dialogue if e.request.role == "tester"]
+        found = settled(
+            "tester", said, REPAIRS, lambda reply: read_json(reply, Cases), lambda: self._first(state)
+        )
+        if isinstance(found, Question):
+            return found
+        if isinstance(found, NoAnswer):
+            return Extended((), note=str(found))
+        cases, left_out = [], []
+        for case in found.cases:
+            ordered = {name: case.sizes[name] for name in self.problem.size_names if name in case.sizes}
+            sizes = tuple((ordered if len(ordered) == len(case.sizes) else case.sizes).items())
+            one = ExtraCase(sizes, case.values, case.why)
+            if (why := misfit(self.problem, one)) is None:
+                cases.append(one)
+            else:
+                left_out.append((one, why))
+        return Extended(tuple(cases), tuple(left_out))
+
+    def _first(self, state: State) -> Question:
+        parts = [
+            *material.kernel_parts(self.problem),
+            material.problem_part(self.problem, state.device),
+            material.device_part(state.device, state),
+            material.tested_part(self.problem, state),
+        ]
+        return of_role(
+            "tester", self.prompt, parts, "json", cases_example(self.problem.workloads[0].as_dict())
+        )

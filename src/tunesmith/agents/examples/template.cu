@@ -1,0 +1,31 @@
+// /// tunesmith
+// [params]
+// BLOCK = [64, 128, 256, 512]
+// ITEMS = [1, 2, 4]
+// [default]
+// BLOCK = 128
+// ITEMS = 1
+// [require]
+// block_fits = "BLOCK <= device.max_threads"
+// [prefer]
+// not_too_much = "BLOCK * ITEMS <= 1024"
+// [launch]
+// grid  = ["ceildiv(n, BLOCK * ITEMS)"]
+// block = ["BLOCK"]
+// ///
+#ifndef BLOCK
+#define BLOCK 128
+#endif
+#ifndef ITEMS
+#define ITEMS 1
+#endif
+extern "C" __global__ void scale(float* out, const float* x, int n) {
+    int first = blockIdx.x * BLOCK * ITEMS + threadIdx.x;
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+        int i = first + k * BLOCK;
+        if (i < n) {
+            out[i] = 2.0f * x[i];
+        }
+    }
+}
