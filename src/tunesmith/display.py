@@ -37,7 +37,7 @@ from tunesmith.core.events import (
 )
 from tunesmith.core.gate import rule_text
 from tunesmith.core.report import RULES, Failure, Report, config_text, general_text, interval_text
-from tunesmith.core.reporting import best_so_far
+from tunesmith.core.scores import best_so_far
 from tunesmith.core.so_far import so_far_text
 from tunesmith.core.spending import spent_text
 from tunesmith.core.state import State
@@ -149,11 +149,11 @@ class Progress:
                 pass
 
     def _surveying(self, state: State) -> str:
-        found = [s for s in state.surveyed if s.config is not None]
-        unable = sum(s.unable for s in found)
+        found = len(state.surveyed) - state.surveyed.count("original")
+        unable = state.surveyed.count("unable")
         if not planned(state):
             return "built the original"
-        return f"built {len(found)} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
+        return f"built {found} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
 
     def _searching(self, state: State) -> str:
         statuses = state.statuses()
@@ -169,7 +169,7 @@ class Progress:
         best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
         trouble = f", {failed} failed" if failed else ""
         if raced := len(state.finalists()):
-            entered = sum(t.purpose == "finalist" for t in state.asked)
+            entered = state.asked.count("finalist")
             return f"raced {raced} of {entered} finalists"
         of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
         talk = f"; {spent_text(state)}" if state.dialogue else ""

@@ -277,12 +277,9 @@ class Loop:
         return bool(proposal.configs)
 
     def _sentinel_due(self) -> bool:
-        since = 0
-        for trial in reversed(self._state.asked):
-            if trial.purpose == "sentinel":
-                break
-            since += trial.effort != "build"
-        return since >= SENTINEL_EVERY
+        asked = self._state.asked
+        after = asked.last("sentinel") + 1
+        return len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY
 
     # -- finishing ----------------------------------------------------------------------------------
 

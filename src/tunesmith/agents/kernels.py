@@ -85,10 +85,10 @@ def tested_part(problem: Problem, state: State) -> Part:
 
 def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
     """Time and speed-up of a kernel at each workload; where it does not run, why."""
-    own = Config((), candidate)
-    outcome = next((o for o in reversed(state.searched()) if o.trial.config == own), None)
-    if outcome is None:
+    own = state.searched().of(Config((), candidate))
+    if not own:
         return ["It has not been measured."]
+    outcome = own[-1]
     speedups, lines = Yardstick(state).speedups(outcome), []
     for workload in problem.workloads:
         found = outcome.result(workload.name)

@@ -184,7 +184,7 @@ def _by_value(problem: Problem, state: State, best: Config) -> list[str]:
 
 def _failed(state: State, candidate: str) -> list[str]:
     """Configurations of a template that gave no time, and the first of them in its own words."""
-    own = [o for o in state.searched() if o.trial.config and o.trial.config.candidate == candidate]
+    own = state.searched().of(("of", candidate))
     bad = [(o, r) for o in own if (r := next((r for r in o.results if not r.ok), None))]
     if not bad:
         return []

@@ -23,7 +23,6 @@ from tunesmith.core.report import (
     WorkloadReport,
 )
 from tunesmith.core.rounds import best_scores
-from tunesmith.core.scores import Yardstick
 from tunesmith.core.so_far import so_far
 from tunesmith.core.space import Config
 from tunesmith.core.spending import spent
@@ -258,10 +257,3 @@ def _digests(problem: Problem, state: State) -> dict[str, str]:
         digests[f"source of {name}"] = v.outcome.source_digest
         digests[f"binary of {name}"] = v.outcome.code_digest
     return digests
-
-
-def best_so_far(state: State) -> float | None:
-    """The best geometric mean seen by short measurements; what the progress line shows."""
-    yardstick = Yardstick(state)
-    found = [geometric_mean(s.values()) for o in state.searched() if (s := yardstick.speedups(o))]
-    return max(found) if found else None

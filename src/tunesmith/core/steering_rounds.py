@@ -25,8 +25,8 @@ def of_search(state: State, candidate: str) -> State:
         state,
         started=replace(state.started, settings=settings),
         profiled=tuple(p for p in state.profiled if _is_of(p.config, candidate)),
-        asked=tuple(t for t in state.asked if _is_of(t.config, candidate)),
-        outcomes=tuple(o for o in state.outcomes if _is_of(o.trial.config, candidate)),
+        asked=state.asked.where(lambda t: _is_of(t.config, candidate)),
+        tried=state.tried.where(lambda o: _is_of(o.trial.config, candidate)),
         steered=state.steered[state.steered_before :],
     )
     others = len(state.searched()) - len(own.searched())

@@ -84,7 +84,7 @@ def missing(problem: Problem, state: State, subject: Config | None) -> ToProfile
 
 def _seconds(state: State, subject: Config | None) -> dict[str, float]:
     assert state.baseline is not None, "the original is timed before anything is searched"
-    outcomes = [o for o in state.searched() if o.trial.config == subject] if subject else []
+    outcomes = state.searched().of(subject) if subject else ()
     found = outcomes[0] if outcomes else state.baseline.outcome
     return {r.workload: r.timing.seconds for r in found.results if r.timing is not None}
 
