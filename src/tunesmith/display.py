@@ -36,6 +36,7 @@ from tunesmith.core.events import (
     Verified,
 )
 from tunesmith.core.gate import rule_text
+from tunesmith.core.prior import change_text
 from tunesmith.core.report import RULES, Failure, Report, config_text, general_text, interval_text
 from tunesmith.core.scores import best_so_far
 from tunesmith.core.so_far import so_far_text
@@ -101,13 +102,8 @@ class Progress:
                 self._say(
                     f"round {sum(d.decision == 'refactor' for d in state.decided)}: {_first_line(reason)}"
                 )
-            case Steered(focus, reason):
-                where = (
-                    f"looks first at {focus} ({focus.inside} of {focus.of})" if focus else "looks everywhere"
-                )
-                if focus and not state.moved[-1]:
-                    where = "goes on as before"
-                self._say(f"the search {where}: {reason}")
+            case Steered():
+                self._say(change_text(state.prior_changes[-1]))
             case Decided("finish", reason):
                 ended = "no further kernel" if is_concrete(state) else "search ended"
                 self._say(f"{ended}: {_first_line(reason)}")

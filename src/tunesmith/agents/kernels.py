@@ -14,6 +14,7 @@ from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Reply
 from tunesmith.core.history import ratio
 from tunesmith.core.offers import Catalogue
+from tunesmith.core.prior import in_view
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores, leader
@@ -21,7 +22,6 @@ from tunesmith.core.scores import Yardstick
 from tunesmith.core.space import Config
 from tunesmith.core.spending import rounds_begun
 from tunesmith.core.state import Candidate, State
-from tunesmith.core.steering_rounds import in_view
 from tunesmith.core.strategy import last_written
 from tunesmith.core.template import Template
 from tunesmith.core.told import RoundReport, told

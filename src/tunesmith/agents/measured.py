@@ -11,13 +11,13 @@ from tunesmith.core.counted import counted
 from tunesmith.core.device import Resources
 from tunesmith.core.history import ratio, score_at
 from tunesmith.core.plan import necessary_traffic
+from tunesmith.core.prior import best_config, diagnoses
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores, leader
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
-from tunesmith.core.steering_rounds import best_config, diagnoses
 from tunesmith.core.told import RoundReport, told
 
 WHOLE = 2  # of the latest rounds; older ones give way to a line each

@@ -26,11 +26,11 @@ from tunesmith.core.drafting import of_this_round
 from tunesmith.core.events import Decided
 from tunesmith.core.offers import Catalogue
 from tunesmith.core.ports import Declined, Written
+from tunesmith.core.prior import in_view
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader
 from tunesmith.core.spending import rounds_begun
 from tunesmith.core.state import Candidate, State
-from tunesmith.core.steering_rounds import in_view
 from tunesmith.core.strategy import last_written
 from tunesmith.core.template import Template
 from tunesmith.core.told import told

@@ -8,6 +8,7 @@ from tunesmith.core.budget import evals_left, evaluations
 from tunesmith.core.candidates import Templates, inherited, rows_for
 from tunesmith.core.digest import seed_of
 from tunesmith.core.ports import Prior, SearchView, Tried
+from tunesmith.core.prior import Answers
 from tunesmith.core.problem import Problem
 from tunesmith.core.scores import last_improvement, noise, scores
 from tunesmith.core.space import Config, ConfigSet
@@ -44,6 +45,10 @@ class OneSearch:
     def configs(self) -> ConfigSet:
         return self.templates.configs(self.candidate)
 
+    @property
+    def answers(self) -> Answers:
+        return Answers(dict(self.template.answers), self.template.space.params, self.configs)
+
     def tried(self) -> tuple[Tried, ...]:
         """What came of its configurations."""
         return scores(self.problem, self.state, self.candidate.id)
@@ -61,9 +66,10 @@ class OneSearch:
         """How many are built or being built for what is searched now: those that were asked for under another
         focus stay in the pool, and do not keep others out of it."""
         state = self.state
-        if not state.moved_after:
+        moved_after = max((change.asked for change in state.prior_changes if change.moved), default=0)
+        if not moved_after:
             return len(state.pool) + len(state.building)
-        recent = {t.config for t in state.asked[state.moved_after :] if t.effort == "build"}
+        recent = {t.config for t in state.asked[moved_after:] if t.effort == "build"}
         built = sum(found.config in recent for found in state.pool)
         return built + sum(trial.config in recent for trial in state.building)
 
@@ -82,8 +88,7 @@ class OneSearch:
             in_flight=under_way,
             closed=frozenset(verdict.config for verdict in state.pruned.of(("of", own))),
             budget_left=evals_left(state) if pool is not None or not state.settings.ahead else None,
-            # To have looked at a kernel changes no draw: a search that is not steered is the same without.
-            seed=seed_of(state.settings.seed, "ask", state.events - len(state.profiled) - len(state.steered)),
+            seed=seed_of(state.settings.seed, "ask", self._events()),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=self._priors(),
             followed=self._followed(),
@@ -95,6 +100,10 @@ class OneSearch:
                 config for p in state.primed for config, _ in rows_for(template, [(c, None) for c in p.first])
             ),
         )
+
+    def _events(self) -> int:
+        """Profiles and priors change no draw: a search that has no prior is the same without them."""
+        return self.state.events - len(self.state.profiled) - len(self.state.prior_changes)
 
     def sentinel_missing(self) -> bool:
         """Whether the original has not been timed since this kernel was, if it is the only one to time: what

@@ -17,9 +17,9 @@ from tunesmith.core.racing import sound_scores
 from tunesmith.core.report import (
     BoundReport,
     Failure,
+    PriorReport,
     PrunedReport,
     Report,
-    SteeringReport,
     WorkloadReport,
 )
 from tunesmith.core.rounds import best_scores
@@ -87,10 +87,9 @@ def build_report(
             dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
         ),
         steering=tuple(
-            SteeringReport(
-                after, str(s.focus) if s.focus else "", s.focus.inside if s.focus else 0, s.reason, moved
-            )
-            for after, s, moved in zip(state.steered_at, state.steered, state.moved, strict=True)
+            PriorReport(c.tried, str(f) if f else "", f.inside if f else 0, c.event.reason, c.moved)
+            for c in state.prior_changes
+            for f in (c.event.focus,)
         ),
         history=history_of(problem, state),
         explanations=explanations(problem, template_of, state, choice)

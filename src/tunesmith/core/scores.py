@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import islice, pairwise
+from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -87,7 +87,7 @@ def scores(problem: Problem, state: State, candidate: str | None = None) -> tupl
     unable = state.unable if candidate is None else state.unable.of(("of", candidate))
     nothing = (None,) * len(names)
     first = [Tried(s.config, None, nothing) for s in unable if s.config is not None]
-    return (*first, *_each_tried(state, kind, tried, candidate))
+    return tuple(first) + tuple(_each_tried(state, kind, tried, candidate))
 
 
 def best_so_far(state: State) -> float | None:
@@ -130,14 +130,14 @@ def _each_tried(
     kind: Hashable,
     make: Make[T],
     candidate: str | None = None,
-) -> Iterator[T]:
+) -> list[T]:
     books, tried = _BOOKS.setdefault(state.sentinels().shared, {}), state.searched()
     book: _Book[T] | None = books.get(kind)
     if book is None or book.tried is not tried.shared:
         book = books[kind] = _Book(tried.shared)
     own = tried if candidate is None else tried.of(("of", candidate))
     book.fill(state, own, make)
-    return islice(book.rows, len(own))
+    return book.rows[: len(own)]
 
 
 def noise(state: State) -> float:

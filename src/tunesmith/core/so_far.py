@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from tunesmith.core.candidates import draft_name
 from tunesmith.core.history import ratio
 from tunesmith.core.named_values import named_values
+from tunesmith.core.prior import best_config
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.rounds import best_scores
 from tunesmith.core.state import Candidate, State
-from tunesmith.core.steering_rounds import best_config
 from tunesmith.core.strategy import noun
 
 

@@ -35,9 +35,9 @@ from tunesmith.core.events import (
     Unanswered,
     Verified,
 )
-from tunesmith.core.focus import Focus
 from tunesmith.core.growing import Grown, Selection
 from tunesmith.core.outcome import Outcome, Status, Trial
+from tunesmith.core.region import Focus
 from tunesmith.core.space import Config
 
 
@@ -58,6 +58,16 @@ class Candidate:
     @property
     def moves(self) -> tuple[str, ...]:
         return self.drafted.moves if self.drafted else ()
+
+
+@dataclass(frozen=True)
+class PriorChange:
+    """Where the search looks first from here on, and what there was by then."""
+
+    event: Steered
+    tried: int  # outcomes
+    asked: int  # trials
+    moved: bool  # False: a second look changed nothing
 
 
 # By what each sequence of a state is looked up.
@@ -129,7 +139,8 @@ class State:
     dialogue: tuple[Exchange, ...] = ()  # with models, the open request last
     primed: tuple[Primed, ...] = ()
     profiled: tuple[Profiled, ...] = ()
-    steered: tuple[Steered, ...] = ()
+    prior_changes: tuple[PriorChange, ...] = ()
+    earlier_changes: int = 0  # so many of them in earlier searches
     asked: Grown[Trial] = field(default_factory=lambda: Grown(keys=_of_trial))
     gains: tuple[float | None, ...] = ()  # what the searcher expected of each batch it was asked for
     pruned: Grown[Pruned] = field(default_factory=lambda: Grown(keys=_of_pruned))
@@ -150,10 +161,6 @@ class State:
     original: Grown[Outcome] = field(default_factory=lambda: Grown(keys=_of_sentinel))  # see `sentinels`
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
     unable: Grown[Surveyed] = field(default_factory=lambda: Grown(keys=_of_surveyed))
-    steered_at: tuple[int, ...] = ()  # outcomes of the search that were there at each `Steered`
-    steered_before: int = 0  # in earlier searches
-    moved: tuple[bool, ...] = ()  # whether each `Steered` moved the focus,
-    moved_after: int = 0  # and how many trials had been asked for when one last did
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -176,8 +183,12 @@ class State:
 
     @property
     def focus(self) -> Focus | None:
-        """Where the search that is under way looks first."""
-        return self.steered[-1].focus if len(self.steered) > self.steered_before else None
+        """Where the search that is under way looks first: its prior."""
+        return self.own_changes[-1].event.focus if self.own_changes else None
+
+    @property
+    def own_changes(self) -> tuple[PriorChange, ...]:
+        return self.prior_changes[self.earlier_changes :]
 
     @property
     def next_trial(self) -> int:
@@ -278,7 +289,7 @@ def apply(state: State, record: Recorded) -> State:
             decided = (*state.decided, event)
             state = _with(state, decided_at=record.at, decided_after=len(state.asked))
             if event.decision == "search":
-                state = _with(state, gains=(), steered_before=len(state.steered))
+                state = _with(state, gains=(), earlier_changes=len(state.prior_changes))
             return _with(state, decided=decided, under_way=event)
         case Drafted() as event:
             drafted = Candidate(
@@ -310,10 +321,8 @@ def apply(state: State, record: Recorded) -> State:
             return _with(state, profiled=(*state.profiled, event))
         case Steered() as event:
             # What a searcher expected was of the part it was shown.
-            at, moved = (*state.steered_at, len(state.tried)), event.focus != state.focus
-            after = len(state.asked) if moved else state.moved_after
-            state = _with(state, moved=(*state.moved, moved), moved_after=after)
-            return _with(state, steered=(*state.steered, event), steered_at=at, gains=())
+            change = PriorChange(event, len(state.tried), len(state.asked), event.focus != state.focus)
+            return _with(state, prior_changes=(*state.prior_changes, change), gains=())
         case Asked(trials, gain):
             return _asked(state, trials, gain)
         case Pruned() as event:
