@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Exchange, Role
@@ -35,10 +35,12 @@ from tunesmith.core.events import (
     Unanswered,
     Verified,
 )
-from tunesmith.core.growing import Grown, Selection
+from tunesmith.core.growing import Grown, Keys, Selection
 from tunesmith.core.outcome import Outcome, Status, Trial
 from tunesmith.core.region import Focus
 from tunesmith.core.space import Config
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -117,14 +119,16 @@ def _of_tried(outcome: Outcome) -> Iterator[Hashable]:
         yield from _of_config(outcome.trial.config)
 
 
+def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
+    return lambda: Grown(keys=keys)
+
+
 @dataclass(frozen=True)
 class State:
     events: int = 0
     elapsed: float = 0.0
     started: Started | None = None
-    surveyed: Grown[Surveyed] = field(
-        default_factory=lambda: Grown(keys=_of_surveyed)
-    )  # by the compiler in force
+    surveyed: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))  # by the compiler in force
     attached: Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
     baseline: Baseline | None = None
@@ -141,26 +145,21 @@ class State:
     profiled: tuple[Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
-    asked: Grown[Trial] = field(default_factory=lambda: Grown(keys=_of_trial))
-    gains: tuple[float | None, ...] = ()  # what the searcher expected of each batch it was asked for
-    pruned: Grown[Pruned] = field(default_factory=lambda: Grown(keys=_of_pruned))
-    # In the order they arrived; sentinels and finalists among them.
-    outcomes: Grown[Outcome] = field(default_factory=lambda: Grown(keys=_of_outcome))
+    asked: Grown[Trial] = field(default_factory=_by(_of_trial))
+    gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
+    pruned: Grown[Pruned] = field(default_factory=_by(_of_pruned))
+    outcomes: Grown[Outcome] = field(default_factory=_by(_of_outcome))  # sentinels and finalists too
     verified: tuple[Verified, ...] = ()
     stopped: Stopped | None = None
     # What follows from the rest, kept because every step of the loop asks for it.
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
-    pool: Grown[Surveyed] = field(
-        default_factory=Grown
-    )  # built, and neither measured nor on the way there nor pruned
-    known: Grown[Config] = field(
-        default_factory=lambda: Grown(keys=_of_config)
-    )  # built, asked for, or on the way
-    tried: Grown[Outcome] = field(default_factory=lambda: Grown(keys=_of_tried))  # see `searched`
-    original: Grown[Outcome] = field(default_factory=lambda: Grown(keys=_of_sentinel))  # see `sentinels`
+    pool: Grown[Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
+    known: Grown[Config] = field(default_factory=_by(_of_config))  # built, asked for, or on the way
+    tried: Grown[Outcome] = field(default_factory=_by(_of_tried))  # see `searched`
+    original: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # see `sentinels`
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
-    unable: Grown[Surveyed] = field(default_factory=lambda: Grown(keys=_of_surveyed))
+    unable: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -289,7 +288,7 @@ def apply(state: State, record: Recorded) -> State:
             decided = (*state.decided, event)
             state = _with(state, decided_at=record.at, decided_after=len(state.asked))
             if event.decision == "search":
-                state = _with(state, gains=(), earlier_changes=len(state.prior_changes))
+                state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
             return _with(state, decided=decided, under_way=event)
         case Drafted() as event:
             drafted = Candidate(
@@ -322,7 +321,7 @@ def apply(state: State, record: Recorded) -> State:
         case Steered() as event:
             # What a searcher expected was of the part it was shown.
             change = PriorChange(event, len(state.tried), len(state.asked), event.focus != state.focus)
-            return _with(state, prior_changes=(*state.prior_changes, change), gains=())
+            return _with(state, prior_changes=(*state.prior_changes, change), gains=Grown())
         case Asked(trials, gain):
             return _asked(state, trials, gain)
         case Pruned() as event:
@@ -405,7 +404,7 @@ def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State
     return _with(
         state,
         asked=state.asked.plus(*trials),
-        gains=(*state.gains, gain) if is_whole else state.gains,
+        gains=state.gains.plus(gain) if is_whole else state.gains,
         in_flight=(*state.in_flight, *others),
         building=(*state.building, *builds),
         pool=state.pool.where(lambda s: s.config not in searched) if searched else state.pool,
