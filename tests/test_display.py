@@ -28,8 +28,8 @@ from tunesmith.core.events import (
     SurveyedBuild,
     Verified,
 )
-from tunesmith.core.focus import Condition, Focus
 from tunesmith.core.outcome import Outcome, Result, Status, Timing, Trial
+from tunesmith.core.region import Condition, Focus
 from tunesmith.core.report import Failure, Report, UnfinishedBest, WorkloadReport
 from tunesmith.core.rounds import ChainEnd, RoundReport
 from tunesmith.core.space import Config

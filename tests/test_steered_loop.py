@@ -22,12 +22,12 @@ from tests.test_loop import (
 )
 from tunesmith.core.events import Asked, Measured, Profiled, Settings, Steered
 from tunesmith.core.outcome import Status
+from tunesmith.core.prior import NO_ANSWERS
 from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.reporting import build_report
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
-from tunesmith.core.steering_steps import NO_ANSWERS
 from tunesmith.search.default import Default
 from tunesmith.search.focused import Focused
 from tunesmith.search.random import Random
@@ -161,7 +161,7 @@ def test_when_a_focus_is_undone_the_next_builds_are_asked_for_everywhere() -> No
     records = run.journal.records
     undone = next(r.number for r in records if isinstance(r.event, Steered) and r.event.dropped)
     before = fold(records[: undone + 1])
-    focus = before.steered[-2].focus
+    focus = before.prior_changes[-2].event.focus
     assert focus is not None
     waiting = [s.config for s in before.pool] + [t.config for t in before.building]
     assert len(waiting) > ahead // 2, "else builds would have been asked for anyway"
@@ -177,10 +177,10 @@ def test_a_second_look_that_changes_nothing_is_told_as_such() -> None:
     lab = FakeLab(no_profiles="", diagnosis=lambda _config, workload: diagnosed(None, workload))
     run = run_of(replace(STEER, evals=48), lab=lab)  # looks again when part of the focus is still open
     state = run.go()
-    unmoved = [s for s, moved in zip(state.steered, state.moved, strict=True) if not moved and s.focus]
+    unmoved = [c.event for c in state.prior_changes if not c.moved and c.event.focus]
     assert [s.reason for s in unmoved if "nothing more that the template answers" in s.reason]
     report = build_report(PROBLEM, state, template_of=lambda _config: ANSWERED)
-    assert [s.moved for s in report.steering] == list(state.moved)
+    assert [s.moved for s in report.steering] == [c.moved for c in state.prior_changes]
 
 
 def test_without_leave_nothing_is_looked_at() -> None:
@@ -194,9 +194,9 @@ def test_without_leave_nothing_is_looked_at() -> None:
 def test_a_lab_that_can_profile_nothing_is_told_of_once() -> None:
     run = run_of(lab=FakeLab())
     state = run.go()
-    said = [note for note in run.watcher.notes if "not steered" in note]
-    assert said == ["the search is not steered: there is nothing to profile in memory"]
-    assert (state.profiled, state.steered) == ((), ())
+    said = [note for note in run.watcher.notes if "no prior" in note]
+    assert said == ["the search has no prior: there is nothing to profile in memory"]
+    assert (state.profiled, state.prior_changes) == ((), ())
     unsteered = Run(replace(STEER, steer=False), searcher=Focused(Random()), template=ANSWERED)
     assert [o.trial.config for o in unsteered.go().searched()] == [o.trial.config for o in state.searched()]
 

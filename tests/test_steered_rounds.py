@@ -7,7 +7,7 @@ from tests.test_loop import PROBLEM, FakeLab, Run, both, kinds_of
 from tests.test_rounds import a_run, cost, survey
 from tests.test_steered_loop import diagnosed, steered
 from tunesmith.core.events import Profiled, Settings
-from tunesmith.core.steering_rounds import best_config, diagnoses
+from tunesmith.core.prior import best_config, diagnoses
 from tunesmith.search.focused import Focused
 from tunesmith.search.random import Random
 

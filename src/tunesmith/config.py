@@ -28,7 +28,7 @@ class RunConfig:
     prune: bool = True
     prior: bool = True
     steer: bool = True
-    counters: bool = False  # for steering; `tunesmith profile` takes them unless told otherwise
+    counters: bool = False  # for the prior of a search; `tunesmith profile` takes them unless told otherwise
     runs: str = "tunesmith-runs"
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device

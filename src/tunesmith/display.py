@@ -36,6 +36,7 @@ from tunesmith.core.events import (
     Verified,
 )
 from tunesmith.core.gate import rule_text
+from tunesmith.core.prior import change_text
 from tunesmith.core.report import (
     RULES,
     Failure,
@@ -45,8 +46,8 @@ from tunesmith.core.report import (
     interval_text,
     unfinished_text,
 )
-from tunesmith.core.reporting import best_so_far
 from tunesmith.core.rounds import RoundReport
+from tunesmith.core.scores import best_so_far
 from tunesmith.core.state import State
 from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.untrusted import cut, plain
@@ -106,13 +107,8 @@ class Progress:
                 self._say(
                     f"round {sum(d.decision == 'refactor' for d in state.decided)}: {_first_line(reason)}"
                 )
-            case Steered(focus, reason):
-                where = (
-                    f"looks first at {focus} ({focus.inside} of {focus.of})" if focus else "looks everywhere"
-                )
-                if focus and not state.moved[-1]:
-                    where = "goes on as before"
-                self._say(f"the search {where}: {reason}")
+            case Steered():
+                self._say(change_text(state.prior_changes[-1]))
             case Decided("finish", reason):
                 ended = "no further kernel" if is_concrete(state) else "search ended"
                 self._say(f"{ended}: {_first_line(reason)}")
@@ -154,11 +150,11 @@ class Progress:
                 pass
 
     def _surveying(self, state: State) -> str:
-        found = [s for s in state.surveyed if s.config is not None]
-        unable = sum(s.unable for s in found)
+        found = len(state.surveyed) - state.surveyed.count("original")
+        unable = state.surveyed.count("unable")
         if not planned(state):
             return "built the original"
-        return f"built {len(found)} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
+        return f"built {found} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
 
     def _searching(self, state: State) -> str:
         statuses = state.statuses()
@@ -174,7 +170,7 @@ class Progress:
         best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
         trouble = f", {failed} failed" if failed else ""
         if raced := len(state.finalists()):
-            entered = sum(t.purpose == "finalist" for t in state.asked)
+            entered = state.asked.count("finalist")
             return f"raced {raced} of {entered} finalists"
         of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
         talk = f"; {spent_text(state)}" if state.dialogue else ""

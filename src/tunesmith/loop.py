@@ -28,15 +28,13 @@ from tunesmith.core.files.template_file import guarded
 from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
 from tunesmith.core.ports import Journal, Lab, Listener, Searcher, write_down
+from tunesmith.core.prior import ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.core.problem import Problem
 from tunesmith.core.pruning import prune
 from tunesmith.core.racing import heat
 from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State, fold
-from tunesmith.core.steering import Steerable
-from tunesmith.core.steering_rounds import of_search, to_look_at
-from tunesmith.core.steering_steps import ToProfile, next_step
 from tunesmith.core.talking import Talking, asked_to_write, of_this_round
 from tunesmith.core.template import Template
 
@@ -62,11 +60,9 @@ class Loop:
         self._state = fold(self.journal.read())
         self._issued: set[int] = set()
         self._at_lab: set[str] = set()
-        if self.settings.steer and self.lab.no_profiles and self._state.stopped is None:
-            what = (
-                "the search is not steered" if self.settings.strategy == "template" else "nothing is profiled"
-            )
-            self.listener.note(f"{what}: {self.lab.no_profiles}")
+        said = without_profiles(self.settings, self.lab.no_profiles)
+        if said and self._state.stopped is None:
+            self.listener.note(said)
         self._issue()
         while self._state.stopped is None:
             self._step()
@@ -104,7 +100,7 @@ class Loop:
         """Where templates are written, what is known of the best so far tells what is written next."""
         state = self._state
         is_new_round = self.templates.given is None and all(c.status != "admitted" for c in state.candidates)
-        looks = is_new_round and self.settings.steer and not self.lab.no_profiles
+        looks = is_new_round and not self.lab.no_profiles
         if looks and not self.talk.used_up(state) and (wanted := to_look_at(self.problem, state)) is not None:
             self._look_at(wanted)
         else:
@@ -180,7 +176,7 @@ class Loop:
         search, cut = self._of_one(), exhausted_share(state)
         reason = exhausted_budget(state) or cut or search.nothing_to_gain()
         if reason is None:
-            if is_hungry and self._steer():
+            if is_hungry and self._change_prior():
                 return
             if self._sentinel_due():
                 self._ask([(None, self._workloads)], "short", "sentinel")
@@ -215,20 +211,18 @@ class Loop:
     def _of_one(self) -> OneSearch:
         return OneSearch(self.problem, self._state, self.templates)
 
-    def _steer(self) -> bool:
-        """Look at a kernel, or move the focus, where that is due. Nothing is looked at while anything is
+    def _change_prior(self) -> bool:
+        """Profile a kernel, or change the prior, where that is due. Nothing is profiled while anything is
         measured: what is under way is waited for."""
-        if self.lab.no_profiles or not self.settings.steer:
+        if self.lab.no_profiles:
             return False
-        state, search = self._state, self._of_one()
-        offered = Steerable(dict(search.template.answers), search.template.space.params, search.configs)
-        own = of_search(state, search.candidate.id)
-        step = next_step(self.problem, own, offered, search.tried())
+        search = self._of_one()
+        step = next_step(self.problem, self._state, search.answers, search.tried())
         if step is None:
             return False
         if not isinstance(step, ToProfile):
             self._append(step)
-        elif state.in_flight:
+        elif self._state.in_flight:
             self._append(Measured(self.lab.collect()))
         else:
             self._look_at(step)
@@ -274,12 +268,9 @@ class Loop:
         return bool(proposal.configs)
 
     def _sentinel_due(self) -> bool:
-        since = 0
-        for trial in reversed(self._state.asked):
-            if trial.purpose == "sentinel":
-                break
-            since += trial.effort != "build"
-        return since >= SENTINEL_EVERY
+        asked = self._state.asked
+        after = asked.last("sentinel") + 1
+        return len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY
 
     # -- finishing ----------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
+from tunesmith.core.prior import best_config
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
-from tunesmith.core.steering_rounds import best_config
 from tunesmith.core.template import Template
 from tunesmith.lab.profiling import ProfileSubject
 from tunesmith.problems import load_problem, load_template, templates_of

@@ -299,7 +299,7 @@ def lab(
 
 
 def _no_profiles(spec: str, device: Device, ceilings: KeptCeilings | None) -> str:
-    """Why a search here has no profile to be steered by; empty where it has."""
+    """Why a search here has no profile to begin from; empty where it has."""
     if backend_name(spec) in ("fake", "replay"):
         return "a simulated device has nothing to profile"
     # There machine code is not read, and to measure ceilings takes longer than many a search.

@@ -27,6 +27,7 @@ from tests import samples
 from tests.end_to_end import tiny
 from tunesmith.core.device import Resources
 from tunesmith.core.events import Admitted, Asked, Decided, Measured, Recorded, Stopped
+from tunesmith.core.growing import Grown
 from tunesmith.core.plan import Plan, necessary_traffic, plan_launch
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.problems import load_problem, load_template
@@ -87,7 +88,7 @@ def test_only_the_search_counts_for_the_share_of_the_device(tuned: Tuned) -> Non
     outcomes = [o for o in tuned.run.state.outcomes if o.trial.purpose != "finalist"]
     state = replace(
         tuned.run.state,
-        outcomes=tuple(replace(o, busy=0.01 if o in outcomes else 100.0) for o in tuned.run.state.outcomes),
+        outcomes=Grown(replace(o, busy=0.01 if o in outcomes else 100.0) for o in tuned.run.state.outcomes),
     )
     run = replace(tuned.run, state=state)
     searching = journals.seconds_by_phase(run.records)["search"]
@@ -98,7 +99,7 @@ def test_a_failure_after_the_search_is_the_verdict(tuned: Tuned) -> None:
     assert {str(r.status) for r in journals.verdicts(tuned.run).values()} == {"ok"}
     (first, *_) = tuned.run.state.finalists()
     failed = samples.outcome(9, first.trial.config, {"only": samples.Status.WRONG}, "finalist")
-    state = replace(tuned.run.state, outcomes=(*tuned.run.state.outcomes, failed))
+    state = replace(tuned.run.state, outcomes=tuned.run.state.outcomes.plus(failed))
     found = journals.verdicts(replace(tuned.run, state=state))
     assert first.trial.config is not None
     assert str(found[first.trial.config].status) == "wrong"

@@ -12,8 +12,8 @@ import pytest
 from tests.conformance.searcher_suite import FREE, SMALL, SearcherSuite, drive, space, view_of
 from tunesmith import registry
 from tunesmith.core.errors import BadInput
-from tunesmith.core.focus import Condition, Focus, count
 from tunesmith.core.ports import Proposal, Searcher, SearchView, Tried
+from tunesmith.core.region import Condition, Focus, count
 from tunesmith.core.space import Config
 from tunesmith.search.default import Default
 from tunesmith.search.focused import Focused

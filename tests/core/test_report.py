@@ -22,7 +22,8 @@ from tests.samples import (
 from tunesmith.core.events import Admitted, Decided, Stopped
 from tunesmith.core.outcome import Status
 from tunesmith.core.report import config_text, general_text, interval_text
-from tunesmith.core.reporting import best_so_far, build_report
+from tunesmith.core.reporting import build_report
+from tunesmith.core.scores import best_so_far
 from tunesmith.core.state import State, fold
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import fold as fold_benchmark
 from tests.samples import a_problem, built, config, finalist, outcome, state_of
-from tunesmith.core.events import Pruned
+from tunesmith.core.events import Measured, Pruned, Recorded
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.ports import Tried
 from tunesmith.core.scores import LEAST_NOISE, MOST, SENTINELS, USUAL_NOISE, Yardstick, noise, score, scores
 from tunesmith.core.space import Config
+from tunesmith.core.state import State, apply
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
 A, B, C = config(32), config(64), config(128)
@@ -158,3 +161,45 @@ def test_an_absurd_time_is_clipped() -> None:
     assert fast.at == (MOST, pytest.approx(math.log(2)))
     assert fast.score == pytest.approx((MOST + 3 * math.log(2)) / 4)
     assert score(PROBLEM, {"small": 0.0, "wide": math.inf}) == pytest.approx((-MOST + 3 * MOST) / 4)
+
+
+# -- without computing twice --------------------------------------------------------------------------
+
+
+def test_scores_are_the_same_however_a_state_came_about() -> None:
+    """What is remembered of one version must not show in another: neither in an older one, nor in one that
+    went on differently."""
+    rng = random.Random(5)
+    events: list[Outcome] = []
+    for number in range(150):
+        chosen = config(32 << rng.randrange(4), 1 << rng.randrange(3))
+        kind = rng.randrange(4)
+        found = searched(number, chosen, rng.uniform(0.5, 2), WRONG if kind == 1 else rng.uniform(0.5, 2))
+        events.append(sentinel(number, rng.uniform(0.9, 1.1)) if kind == 0 else found)
+    states = [state_of()]
+    for number, found in enumerate(events):
+        states.append(apply(states[-1], Recorded(3 + number, 0.0, Measured(found))))
+        assert len(scores(PROBLEM, states[-1])) == len(states[-1].searched())
+    aside = apply(states[75], Recorded(78, 0.0, Measured(sentinel(75, 5.0))))
+    for n in rng.sample(range(len(states)), 40):
+        assert scores(PROBLEM, states[n]) == scores(PROBLEM, state_of(*events[:n]))
+        assert scores(PROBLEM, aside) == scores(PROBLEM, state_of(*events[:75], sentinel(75, 5.0)))
+
+
+def test_a_score_is_computed_a_few_times_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until enough sentinels surround it: never again after that."""
+    calls = 0
+    whole = Yardstick.speedups
+
+    def counted(self: Yardstick, found: Outcome) -> dict[str, float]:
+        nonlocal calls
+        calls += 1
+        return whole(self, found)
+
+    monkeypatch.setattr(Yardstick, "speedups", counted)
+    problem, state = fold_benchmark.a_problem(), State()
+    for record in fold_benchmark.records(800):
+        state = apply(state, record)
+        scores(problem, state)
+    assert len(state.searched()) == 800
+    assert calls <= 800 * 5

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
+from benchmarks.fold import records as journal
 from tests.samples import (
     DEVICE,
     baseline,
@@ -24,6 +26,7 @@ from tunesmith.core.events import (
     Measured,
     Primed,
     Pruned,
+    Recorded,
     Settings,
     Stopped,
     Surveyed,
@@ -106,6 +109,34 @@ def test_folding_in_two_parts_is_folding_at_once() -> None:
         for record in recorded[cut:]:
             state = apply(state, record)
         assert state == fold(recorded)
+
+
+def test_a_state_that_was_seen_does_not_change() -> None:
+    recorded = records(EVENTS)
+    states = [State()]
+    for record in recorded:
+        states.append(apply(states[-1], record))
+    assert states == [fold(recorded[:n]) for n in range(len(recorded) + 1)]
+    # Two that go on differently from the same one have nothing to do with each other.
+    one, two = (apply(states[10], Recorded(10, 10.0, Measured(replace(BAD, seconds=s)))) for s in (1.0, 2.0))
+    assert [o.seconds for o in (one.outcomes[-1], two.outcomes[-1])] == [1.0, 2.0]
+    assert (len(states[10].outcomes), states[10]) == (3, fold(recorded[:10]))
+
+
+def test_folding_takes_time_in_proportion() -> None:
+    """Eight times as many trials: linear is 8, quadratic is 64. The least of three, as machines are busy."""
+
+    def seconds(trials: int) -> float:
+        recorded, times = journal(trials), []
+        for _ in range(3):
+            begun = time.process_time()
+            fold(recorded)
+            times.append(time.process_time() - begun)
+        return min(times)
+
+    long = seconds(8000)
+    assert long <= 1.5, "half a second, on a machine that has nothing else to do"
+    assert long / seconds(1000) < 24
 
 
 def test_a_sample_state_is_what_it_says() -> None:

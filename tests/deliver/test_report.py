@@ -16,7 +16,7 @@ from tunesmith.core.budget import Spent
 from tunesmith.core.events import Extended, ExtraCase, Stopped
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.outcome import Status
-from tunesmith.core.report import BoundReport, Failure, Report, SteeringReport
+from tunesmith.core.report import BoundReport, Failure, PriorReport, Report
 from tunesmith.core.reporting import build_report
 from tunesmith.core.rounds import RoundReport
 from tunesmith.core.survey import Span, Spilling, SurveyReport
@@ -307,9 +307,9 @@ def test_what_bounds_it_and_where_the_search_looked() -> None:
         BoundReport("wide", "", None, "", "", note="OSError: <b>gone</b>"),
     )
     steering = (
-        SteeringReport(0, "VEC >= 4", 40, "the original shows narrow_access"),
-        SteeringReport(9, "VEC >= 4", 40, "nothing more that the template answers", moved=False),
-        SteeringReport(17, "", 0, "the last 24 found nothing better"),
+        PriorReport(0, "VEC >= 4", 40, "the original shows narrow_access"),
+        PriorReport(9, "VEC >= 4", 40, "nothing more that the template answers", moved=False),
+        PriorReport(17, "", 0, "the last 24 found nothing better"),
     )
     notes = ("fp16 was not measured: <i>why</i>",)
     report = replace(REPORT, bounds=bounds, steering=steering, profile_notes=notes)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.conformance.searcher_suite import MIDDLE, SMALL, TIED, bowl, drive
-from tests.core.test_focus import focus_on
-from tunesmith.core import focus as focus_module
-from tunesmith.core.focus import OUTSIDE_EVERY
+from tests.core.test_region import focus_on
+from tunesmith.core import region as region_module
 from tunesmith.core.ports import Prior, Searcher, SearchView, Tried
+from tunesmith.core.region import OUTSIDE_EVERY
 from tunesmith.core.space import Config
 from tunesmith.search.candidates import OpenConfigs
 from tunesmith.search.default import Default
@@ -85,10 +85,10 @@ def test_the_budget_and_the_default_are_kept(inner: Searcher) -> None:
 def test_neighbours_of_the_best_are_found_in_spaces_too_large_to_list(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(focus_module, "MOST", 1000)
+    monkeypatch.setattr(region_module, "MOST", 1000)
     view = focused(TIED, "P0 >= 6")
     best = Config.of({f"P{i}": 6 for i in range(6)})
-    near = OpenConfigs(replace(view, side="inside")).around(best, set())
+    near = OpenConfigs(view.on("inside")).around(best, set())
     found = [view.configs[int(number)] for number in near]
     assert len(found) == 5 * 11 + 5  # every other value of five parameters, and those of P0 from 6 on
     assert all(config["P0"] >= 6 for config in found)

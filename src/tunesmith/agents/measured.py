@@ -13,6 +13,7 @@ from tunesmith.core.device import Resources
 from tunesmith.core.history import ratio, score_at
 from tunesmith.core.plan import necessary_traffic
 from tunesmith.core.ports import Catalogue
+from tunesmith.core.prior import best_config, diagnoses, in_view
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.racing import sound_scores
@@ -20,7 +21,6 @@ from tunesmith.core.rounds import RoundReport, best_scores, leader, round_report
 from tunesmith.core.scores import Yardstick
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
-from tunesmith.core.steering_rounds import best_config, diagnoses, in_view
 
 WHOLE = 2  # of the latest rounds; older ones give way to a line each
 FINDINGS = 6  # of a diagnosis
@@ -136,7 +136,7 @@ def _by_value(problem: Problem, state: State, best: Config) -> list[str]:
 
 def _failed(state: State, candidate: str) -> list[str]:
     """Configurations of a template that gave no time, and the first of them in its own words."""
-    own = [o for o in state.searched() if o.trial.config and o.trial.config.candidate == candidate]
+    own = state.searched().of(("of", candidate))
     bad = [(o, r) for o in own if (r := next((r for r in o.results if not r.ok), None))]
     if not bad:
         return []
@@ -186,10 +186,10 @@ def base_part(problem: Problem, state: State, templates: Templates, base: Candid
 
 def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
     """Time and speed-up of a concrete kernel at each workload; where it does not run, why."""
-    own = Config((), candidate)
-    outcome = next((o for o in reversed(state.searched()) if o.trial.config == own), None)
-    if outcome is None:
+    own = state.searched().of(Config((), candidate))
+    if not own:
         return ["It has not been measured."]
+    outcome = own[-1]
     speedups, lines = Yardstick(state).speedups(outcome), []
     for workload in problem.workloads:
         found = outcome.result(workload.name)

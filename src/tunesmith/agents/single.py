@@ -21,10 +21,10 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
 from tunesmith.core.events import Decided
 from tunesmith.core.ports import Catalogue, Declined, Written
+from tunesmith.core.prior import in_view
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader, round_reports
 from tunesmith.core.state import Candidate, State
-from tunesmith.core.steering_rounds import in_view
 from tunesmith.core.talking import of_this_round
 from tunesmith.core.template import Template
 

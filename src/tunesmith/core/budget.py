@@ -153,12 +153,8 @@ def evaluations(state: State, since: int = 0, candidate: str | None = None) -> i
     """What searches have asked for, of one candidate or of all. What the gate tries is extra, unless kernels
     are all there is to try."""
     counted = ("search", "gate") if is_concrete(state) else ("search",)
-    return sum(
-        trial.purpose in counted
-        and trial.effort != "build"
-        and (candidate is None or (trial.config is not None and trial.config.candidate == candidate))
-        for trial in state.asked[since:]
-    )
+    kinds = counted if candidate is None else [(kind, candidate) for kind in counted]
+    return sum(state.asked.count(kind, since) for kind in kinds)
 
 
 def beside_budget(state: State) -> int:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
+from typing import Any
 
 from tunesmith.core.comparing import ComparisonPlan, RunFacts, RunResult
 from tunesmith.core.stats import chance_apart, geometric_mean, mean_interval
@@ -182,7 +183,8 @@ def _by_round(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, ...]:
 
 def _costs(facts: Sequence[RunFacts]) -> MeanCosts:
     names = (field.name for field in fields(MeanCosts) if field.name != "runs")
-    return MeanCosts(len(facts), **{name: _known([getattr(f, name) for f in facts]) for name in names})
+    means: dict[str, Any] = {name: _known([getattr(f, name) for f in facts]) for name in names}
+    return MeanCosts(len(facts), **means)
 
 
 def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult]) -> Pair | None:

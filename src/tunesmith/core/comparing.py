@@ -294,7 +294,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         rounds=tuple(r.best for r in rounds),
         refactoring=refactoring,
         search=search,
-        evaluations=sum(o.trial.purpose in ("search", "gate") for o in state.outcomes),
+        evaluations=state.outcomes.count("search") + state.outcomes.count("gate"),
         of_budget=evaluations(state),
         requests=cost.requests,
         unanswered=sum(bool(e.failed) for e in state.dialogue),

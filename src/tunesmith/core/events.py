@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.dialogue import Reply, Request
-from tunesmith.core.focus import Focus
 from tunesmith.core.outcome import Outcome, Result, Status, Trial
 from tunesmith.core.profile.findings import Diagnosis
+from tunesmith.core.region import Focus
 from tunesmith.core.space import Config
 
 # How a kernel is made faster: by templates that are searched, by kernels that roles write, or that one
@@ -31,7 +31,7 @@ class Settings:
     finalists: int = 3
     use_cache: bool = True
     prune: bool = True
-    steer: bool = False  # journals from before there was steering do not say; `tune` does
+    steer: bool = False  # whether profiles are a prior of the search; old journals do not say, `tune` does
     profile: Literal["static", "counters"] = "static"  # counters cost seconds for each kernel and workload
     models: str = ""  # who plays the roles, as the user named them; empty: the expert plays all
     repairs: int = 3  # times a model may mend what it wrote, in one round

@@ -172,8 +172,7 @@ def _importance(param: ParamEffect) -> float:
 
 
 def history_of(problem: Problem, state: State) -> History:
-    measured = {o.trial.config for o in state.searched()}
-    tried = [t for t in sound_scores(problem, state) if t.config in measured]
+    tried = [t for t in sound_scores(problem, state) if state.searched().count(t.config)]
     return history(tried, [w.name for w in problem.workloads])
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tunesmith.core.budget import evals_left, evaluations
 from tunesmith.core.candidates import Templates, inherited, rows_for
 from tunesmith.core.digest import seed_of
-from tunesmith.core.outcome import Trial
 from tunesmith.core.ports import Prior, SearchView, Tried
+from tunesmith.core.prior import Answers
 from tunesmith.core.problem import Problem
 from tunesmith.core.scores import last_improvement, noise, scores
 from tunesmith.core.space import Config, ConfigSet
@@ -45,10 +45,13 @@ class OneSearch:
     def configs(self) -> ConfigSet:
         return self.templates.configs(self.candidate)
 
+    @property
+    def answers(self) -> Answers:
+        return Answers(dict(self.template.answers), self.template.space.params, self.configs)
+
     def tried(self) -> tuple[Tried, ...]:
         """What came of its configurations."""
-        own = self.candidate.id
-        return tuple(t for t in scores(self.problem, self.state) if t.config.candidate == own)
+        return scores(self.problem, self.state, self.candidate.id)
 
     def may_build(self) -> int:
         """How many more configurations there are that the budget has room to build."""
@@ -63,9 +66,10 @@ class OneSearch:
         """How many are built or being built for what is searched now: those that were asked for under another
         focus stay in the pool, and do not keep others out of it."""
         state = self.state
-        if not state.moved_after:
+        moved_after = max((change.asked for change in state.prior_changes if change.moved), default=0)
+        if not moved_after:
             return len(state.pool) + len(state.building)
-        recent = {t.config for t in state.asked[state.moved_after :] if t.effort == "build"}
+        recent = {t.config for t in state.asked[moved_after:] if t.effort == "build"}
         built = sum(found.config in recent for found in state.pool)
         return built + sum(trial.config in recent for trial in state.building)
 
@@ -82,34 +86,29 @@ class OneSearch:
             default=template.default,
             tried=self.tried(),
             in_flight=under_way,
-            closed=frozenset(v.config for v in state.pruned if v.config.candidate == own),
+            closed=frozenset(verdict.config for verdict in state.pruned.of(("of", own))),
             budget_left=evals_left(state) if pool is not None or not state.settings.ahead else None,
-            # To have looked at a kernel changes no draw: a search that is not steered is the same without.
-            seed=seed_of(state.settings.seed, "ask", state.events - len(state.profiled) - len(state.steered)),
+            seed=seed_of(state.settings.seed, "ask", self._events()),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=self._priors(),
             followed=self._followed(),
-            asked=self._asked(for_builds=pool is None and bool(state.settings.ahead)),
+            asked=state.asked.count(("build" if pool is None and state.settings.ahead else "search", own)),
             pool=pool,
-            static={
-                found.config: features(found)
-                for found in state.surveyed
-                if found.config is not None and found.config.candidate == own
-            },
+            static={s.config: features(s) for s in state.surveyed.of(("of", own)) if s.config is not None},
             focus=state.focus,
             first=tuple(
                 config for p in state.primed for config, _ in rows_for(template, [(c, None) for c in p.first])
             ),
         )
 
+    def _events(self) -> int:
+        """Profiles and priors change no draw: a search that has no prior is the same without them."""
+        return self.state.events - len(self.state.profiled) - len(self.state.prior_changes)
+
     def sentinel_missing(self) -> bool:
         """Whether the original has not been timed since this kernel was, if it is the only one to time: what
         models need to think about the next one is long enough for a clock to drift."""
-        own = [
-            t.id for t in self.state.asked if t.config is not None and t.config.candidate == self.candidate.id
-        ]
-        after = [t.id for t in self.state.asked if t.purpose == "sentinel"]
-        return max(own, default=-1) > max(after, default=-1)
+        return self.state.asked.last(("of", self.candidate.id)) > self.state.asked.last("sentinel")
 
     def nothing_left(self) -> str:
         if self._known() >= len(self.configs):
@@ -125,7 +124,7 @@ class OneSearch:
         if state.focus is not None:
             return None  # what is expected is expected of a part
         gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
-        done = sum(o.trial.config.candidate == own for o in state.searched() if o.trial.config)
+        done = state.searched().count(("of", own))
         if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
             return None
         visible = noise(state)
@@ -139,30 +138,22 @@ class OneSearch:
 
     def _followed(self) -> frozenset[Config]:
         """What followed earlier runs when it was last asked for: to be built, or to be measured."""
-        last = {t.config: t.followed for t in self._own_asks() if t.config is not None}
+        asked, own = self.state.asked, self.candidate.id
+        if not asked.count(("followed", own)):
+            return frozenset()
+        last = {t.config: t.followed for t in asked.of(("of", own)) if t.purpose == "search" and t.config}
         return frozenset(config for config, followed in last.items() if followed)
-
-    def _asked(self, for_builds: bool) -> int:
-        return sum((t.effort == "build") == for_builds for t in self._own_asks())
-
-    def _own_asks(self) -> list[Trial]:
-        """What the searcher asked for, in order; not what the gate did."""
-        own = self.candidate.id
-        return [
-            t for t in self.state.asked if t.purpose == "search" and t.config and t.config.candidate == own
-        ]
 
     def _known(self) -> int:
         """Configurations that were built or asked for, or are on the way."""
-        return sum(config.candidate == self.candidate.id for config in self.state.known)
+        return self.state.known.count(("of", self.candidate.id))
 
     def _priors(self) -> tuple[Prior, ...]:
         """What earlier runs found; then what templates of this run did that have no other parameters."""
         template = self.template
         told = [(primed.name, rows_for(template, primed.rows)) for primed in self.state.primed]
-        tried = scores(self.problem, self.state)
         for other in self.state.candidates:
             if other.status == "searched" and other.id != self.candidate.id:
-                rows = [(t.config, t.score) for t in tried if t.config.candidate == other.id]
+                rows = [(t.config, t.score) for t in scores(self.problem, self.state, other.id)]
                 told.append((f"template {other.id}", inherited(template, rows)))
         return tuple(Prior(name, tuple(rows)) for name, rows in told if any(s is not None for _, s in rows))

@@ -10,9 +10,9 @@ from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Baseline, Decided, Event, Extended, Profiled, Recorded, Surveyed, Verified
 from tunesmith.core.events import Declined as Declined  # what an author may say is a fact of the run
-from tunesmith.core.focus import Focus, Region, Side, region
 from tunesmith.core.outcome import Outcome, Timing, Trial
 from tunesmith.core.problem import Problem
+from tunesmith.core.region import Focus, Region, Side, region
 from tunesmith.core.space import Config, ConfigSet, Space
 from tunesmith.core.state import State, apply
 from tunesmith.core.template import Template
@@ -87,8 +87,8 @@ class SearchView:
     static: Mapping[Config, tuple[float, ...]] = field(
         default_factory=dict
     )  # of what is built, by the compiler
-    focus: Focus | None = None  # where to look first
-    side: Side | None = None  # of the focus, of which alone it may ask; None: of both
+    focus: Focus | None = None  # the prior by profiles: where to look first
+    part: Region | None = None  # of which alone it may ask; None: of everything
     first: tuple[Config, ...] = ()  # known to be good elsewhere
 
     @property
@@ -98,11 +98,17 @@ class SearchView:
     @property
     def open(self) -> Sequence[Config] | ConfigSet | Region:
         """What may be asked for, seen or not."""
-        if self.focus is None or self.side is None:
-            return self.configs if self.pool is None else self.pool
+        if self.pool is not None:
+            return self.pool
+        return self.configs if self.part is None else self.part
+
+    def on(self, side: Side) -> SearchView:
+        """The same with nothing open but one side of the focus."""
+        if self.focus is None:
+            return self
         if self.pool is None:
-            return region(self.configs, self.space.params, self.focus.texts, self.side)
-        return tuple(c for c in self.pool if self.focus.holds(c) == (self.side == "inside"))
+            return replace(self, part=region(self.configs, self.space.params, self.focus.texts, side))
+        return replace(self, pool=tuple(c for c in self.pool if self.focus.holds(c) == (side == "inside")))
 
     @property
     def untried_first(self) -> tuple[Config, ...]:

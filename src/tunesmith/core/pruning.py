@@ -22,30 +22,30 @@ LOW = 25  # per cent of occupancy: from there on nobody is condemned for it
 
 def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned]:
     """All that can be said now of those waiting to be measured. `tried` is called where it matters."""
-    waiting = {found.config for found in state.pool}
     # What another template built and never measured vouches for nobody.
-    own = {config.candidate for config in waiting if config is not None}
-    measured = {outcome.trial.config for outcome in state.searched()}
-    built = {
-        found.config: found
-        for found in state.surveyed
-        if found.config is not None and (found.config.candidate in own or found.config in measured)
-    }
+    own = {found.config.candidate for found in state.pool if found.config is not None}
+
+    def vouches(config: Config) -> bool:
+        return config.candidate in own or bool(state.searched().count(config))
+
     witnesses: list[_Witness] | None = None
-    twins: dict[tuple[tuple[str, str], ...], Config] = {}
-    for config, found in built.items():
-        twin = config if found.unable else twins.setdefault(found.what_runs, config)
-        if config not in waiting:
+    for found in state.pool:
+        config = found.config
+        if config is None:
             continue
         if found.unable:
             why = found.refused[0]
             yield Pruned(config, "cannot_run", f"{why.status}: {why.detail}")
-        elif twin != config:
+            continue
+        alike = (other.config for other in state.surveyed.of(found.what_runs))
+        twin = next(other for other in alike if other is not None and vouches(other))
+        if twin != config:
             name = twin if twin.candidate == config.candidate else twin.label
             yield Pruned(config, "same_code", f"builds and launches the same as {name}")
         elif (most(found, "spills") or 0) or (most(found, "occupancy") or LOW) < LOW:
             if witnesses is None:
-                witnesses = _witnesses(tried(), built)
+                known = [t for t in tried() if vouches(t.config) and state.surveyed.count(t.config)]
+                witnesses = _witnesses(known, {t.config: state.surveyed.of(t.config)[-1] for t in known})
             if verdict := _condemned(config, found, witnesses):
                 yield verdict
 

@@ -67,7 +67,7 @@ class BoundReport:
 
 
 @dataclass(frozen=True)
-class SteeringReport:
+class PriorReport:
     """Where the search looked first from an evaluation on, and why."""
 
     after: int  # evaluations
@@ -121,7 +121,7 @@ class Report:
     priors: tuple[str, ...] = ()  # earlier runs that told the search where to begin
     bounds: tuple[BoundReport, ...] = ()  # where kernels were profiled
     profile_notes: tuple[str, ...] = ()  # what profiles could not find out, and why
-    steering: tuple[SteeringReport, ...] = ()
+    steering: tuple[PriorReport, ...] = ()
     history: History = field(default_factory=History)
     explanations: tuple[Explanation, ...] = ()  # what mattered, for each configuration that is delivered
     rounds: tuple[RoundReport, ...] = ()  # how templates came about, where none was given

@@ -13,23 +13,22 @@ from tunesmith.core.events import Pruned
 from tunesmith.core.explain import explanations, history_of
 from tunesmith.core.history import ratio
 from tunesmith.core.outcome import Status
+from tunesmith.core.prior import best_config
 from tunesmith.core.problem import Problem
 from tunesmith.core.racing import sound_scores
 from tunesmith.core.report import (
     BoundReport,
     Failure,
+    PriorReport,
     PrunedReport,
     Report,
-    SteeringReport,
     UnfinishedBest,
     WorkloadReport,
 )
 from tunesmith.core.rounds import best_scores, chain_end, round_reports
-from tunesmith.core.scores import Yardstick
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
-from tunesmith.core.steering_rounds import best_config
 from tunesmith.core.survey import survey_report
 
 
@@ -87,10 +86,9 @@ def build_report(
             dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
         ),
         steering=tuple(
-            SteeringReport(
-                after, str(s.focus) if s.focus else "", s.focus.inside if s.focus else 0, s.reason, moved
-            )
-            for after, s, moved in zip(state.steered_at, state.steered, state.moved, strict=True)
+            PriorReport(c.tried, str(f) if f else "", f.inside if f else 0, c.event.reason, c.moved)
+            for c in state.prior_changes
+            for f in (c.event.focus,)
         ),
         history=history_of(problem, state),
         explanations=explanations(problem, template_of, state, choice)
@@ -284,10 +282,3 @@ def _digests(problem: Problem, state: State) -> dict[str, str]:
         digests[f"source of {name}"] = v.outcome.source_digest
         digests[f"binary of {name}"] = v.outcome.code_digest
     return digests
-
-
-def best_so_far(state: State) -> float | None:
-    """The best geometric mean seen by short measurements; what the progress line shows."""
-    yardstick = Yardstick(state)
-    found = [geometric_mean(s.values()) for o in state.searched() if (s := yardstick.speedups(o))]
-    return max(found) if found else None

@@ -59,10 +59,6 @@ class RoundOutcome:
 
 def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
     scored = best_scores(sound_scores(problem, state))
-    counts: dict[str, int] = {}
-    for outcome in state.searched():
-        if outcome.trial.config is not None:
-            counts[outcome.trial.config.candidate] = counts.get(outcome.trial.config.candidate, 0) + 1
     declined = dict(state.declined)
     noticed, so_far = noise(state), max(0.0, scored.get("", 0.0))
     found: list[RoundOutcome] = []
@@ -79,7 +75,7 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
                 declined=declined[place].reason if place in declined else "",
                 before=so_far,
                 best=best,
-                tried=sum(counts.get(c.id, 0) for c in drafts),
+                tried=sum(state.searched().count(("of", c.id)) for c in drafts),
                 noticed=noticed,
             )
         )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect
-from collections.abc import Sequence
+from bisect import bisect, bisect_left
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
+from tunesmith.core.growing import Shared
 from tunesmith.core.outcome import Outcome
 from tunesmith.core.ports import Tried
 from tunesmith.core.problem import Problem
+from tunesmith.core.space import Config
 from tunesmith.core.state import State
-from tunesmith.core.stats import median
+from tunesmith.core.stats import geometric_mean, median
+
+T = TypeVar("T")
+Make = Callable[[Config, dict[str, float]], T]  # of a configuration and its speed-ups by workload
 
 MOST = 30.0  # of a log speed-up, either way: a factor of 10**13
 LEAST_NOISE = 0.002  # no clock here is better than that
@@ -24,20 +31,18 @@ class Yardstick:
     """The original's time around each trial: the median of the nearest sentinels forgives an outlier."""
 
     def __init__(self, state: State) -> None:
-        self._ids: dict[str, list[int]] = {}
-        self._seconds: dict[str, list[float]] = {}
+        self._sentinels = state.sentinels()
         self._medians: dict[tuple[str, int], float] = {}
-        for outcome in state.sentinels():
-            for result in outcome.results:
-                if result.timing is not None:
-                    self._ids.setdefault(result.workload, []).append(outcome.trial.id)
-                    self._seconds.setdefault(result.workload, []).append(result.timing.seconds)
 
     def seconds(self, workload: str, trial: int) -> float:
-        after = bisect(self._ids[workload], trial)
-        start = max(0, min(after - NEAREST // 2, len(self._ids[workload]) - NEAREST))
+        known = self._sentinels.of(workload)
+        if not known:
+            raise KeyError(workload)
+        after = bisect(known, trial, key=lambda outcome: outcome.trial.id)
+        start = max(0, min(after - NEAREST // 2, len(known) - NEAREST))
         if (workload, start) not in self._medians:
-            self._medians[workload, start] = median(self._seconds[workload][start : start + NEAREST])
+            results = [outcome.result(workload) for outcome in known[start : start + NEAREST]]
+            self._medians[workload, start] = median([r.timing.seconds for r in results if r and r.timing])
         return self._medians[workload, start]
 
     def speedups(self, outcome: Outcome) -> dict[str, float]:
@@ -46,6 +51,13 @@ class Yardstick:
             for r in outcome.results
             if r.timing is not None
         }
+
+    def settled(self) -> float:
+        """No further sentinel changes what the trials before this number are compared with."""
+        known = [self._sentinels.of(name) for name in self._sentinels.shared.places]
+        if any(len(found) < NEAREST for found in known):
+            return -math.inf
+        return min((found[-1 - NEAREST // 2].trial.id for found in known), default=-math.inf)
 
 
 def score(problem: Problem, found: dict[str, float]) -> float | None:
@@ -62,17 +74,70 @@ def _log(speedup: float) -> float:
     return max(-MOST, min(MOST, math.log(speedup) if speedup else -math.inf))
 
 
-def scores(problem: Problem, state: State) -> tuple[Tried, ...]:
-    """Every configuration tried, in order; None where it failed, or needed no trial to."""
-    yardstick = Yardstick(state)
-    names = [w.name for w in problem.workloads]
-    tried = [Tried(s.config, None, (None,) * len(names)) for s in state.unable if s.config is not None]
-    for outcome in state.searched():
-        if outcome.trial.config is not None:
-            found = yardstick.speedups(outcome)
-            at = tuple(_log(found[name]) if name in found else None for name in names)
-            tried.append(Tried(outcome.trial.config, score(problem, found), at))
-    return tuple(tried)
+def scores(problem: Problem, state: State, candidate: str | None = None) -> tuple[Tried, ...]:
+    """Every configuration tried, in order, of one candidate or of all; None where it failed, or needed no
+    trial to."""
+    names = tuple(w.name for w in problem.workloads)
+
+    def tried(config: Config, found: dict[str, float]) -> Tried:
+        at = tuple(_log(found[name]) if name in found else None for name in names)
+        return Tried(config, score(problem, found), at)
+
+    kind = (names, tuple(w.weight for w in problem.workloads), candidate)
+    unable = state.unable if candidate is None else state.unable.of(("of", candidate))
+    nothing = (None,) * len(names)
+    first = [Tried(s.config, None, nothing) for s in unable if s.config is not None]
+    return tuple(first) + tuple(_each_tried(state, kind, tried, candidate))
+
+
+def best_so_far(state: State) -> float | None:
+    """The best geometric mean seen by short measurements; what the progress line shows."""
+
+    means = _each_tried(state, "mean", lambda _, found: geometric_mean(found.values()) if found else 0.0)
+    return max(means, default=0.0) or None
+
+
+class _Book(Generic[T]):
+    """Something computed for each configuration tried. All but the last of it no later sentinel can change,
+    so it is computed once for all versions of a state."""
+
+    def __init__(self, tried: Shared[Outcome]) -> None:
+        self.tried = tried
+        self.rows: list[T] = []
+        self._highest: list[int] = []  # number of a trial up to each row
+        self._sentinels = -1
+        self._settled = -math.inf
+
+    def fill(self, state: State, own: Sequence[Outcome], make: Make[T]) -> None:
+        if self._sentinels != len(state.sentinels()):
+            self._sentinels, self._yardstick = len(state.sentinels()), Yardstick(state)
+            before, self._settled = self._settled, self._yardstick.settled()
+            same = bisect_left(self._highest, min(before, self._settled))
+            del self.rows[same:], self._highest[same:]
+        for place in range(len(self.rows), len(own)):
+            trial = own[place].trial
+            assert trial.config is not None, "the original is a sentinel, and nothing else"
+            self.rows.append(make(trial.config, self._yardstick.speedups(own[place])))
+            self._highest.append(max(trial.id, self._highest[-1] if self._highest else trial.id))
+
+
+# By what all versions of a state share as long as no two of them differ in a sentinel.
+_BOOKS: WeakKeyDictionary[Shared[Outcome], dict[Hashable, Any]] = WeakKeyDictionary()
+
+
+def _each_tried(
+    state: State,
+    kind: Hashable,
+    make: Make[T],
+    candidate: str | None = None,
+) -> list[T]:
+    books, tried = _BOOKS.setdefault(state.sentinels().shared, {}), state.searched()
+    book: _Book[T] | None = books.get(kind)
+    if book is None or book.tried is not tried.shared:
+        book = books[kind] = _Book(tried.shared)
+    own = tried if candidate is None else tried.of(("of", candidate))
+    book.fill(state, own, make)
+    return book.rows[: len(own)]
 
 
 def noise(state: State) -> float:

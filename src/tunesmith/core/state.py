@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Exchange, Role
@@ -35,9 +35,12 @@ from tunesmith.core.events import (
     Unanswered,
     Verified,
 )
-from tunesmith.core.focus import Focus
-from tunesmith.core.outcome import Outcome, Trial
+from tunesmith.core.growing import Grown, Keys, Selection
+from tunesmith.core.outcome import Outcome, Status, Trial
+from tunesmith.core.region import Focus
 from tunesmith.core.space import Config
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,72 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class PriorChange:
+    """Where the search looks first from here on, and what there was by then."""
+
+    event: Steered
+    tried: int  # outcomes
+    asked: int  # trials
+    moved: bool  # False: a second look changed nothing
+
+
+# By what each sequence of a state is looked up.
+
+
+def _of_config(config: Config) -> tuple[Hashable, ...]:
+    return config, ("of", config.candidate)
+
+
+def _of_surveyed(found: Surveyed) -> Iterator[Hashable]:
+    yield found.status
+    if found.config is None:
+        yield "original"
+        return
+    yield from _of_config(found.config)
+    yield "unable" if found.unable else found.what_runs
+
+
+def _of_pruned(verdict: Pruned) -> tuple[Hashable, ...]:
+    return (verdict.rule, ("of", verdict.config.candidate))
+
+
+def _of_trial(trial: Trial) -> Iterator[Hashable]:
+    kind = "build" if trial.effort == "build" else trial.purpose
+    yield kind
+    if trial.config is not None:
+        yield "of", trial.config.candidate
+        yield kind, trial.config.candidate
+        if trial.followed:
+            yield "followed", trial.config.candidate
+
+
+def _of_outcome(outcome: Outcome) -> Iterator[Hashable]:
+    yield outcome.trial.purpose
+    if outcome.trial.config is not None:
+        yield outcome.trial.purpose, outcome.trial.config.candidate
+
+
+def _of_sentinel(outcome: Outcome) -> Iterator[Hashable]:
+    return (r.workload for r in outcome.results if r.timing is not None)
+
+
+def _of_tried(outcome: Outcome) -> Iterator[Hashable]:
+    yield outcome.status
+    yield outcome.trial.purpose
+    if outcome.trial.config is not None:
+        yield from _of_config(outcome.trial.config)
+
+
+def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
+    return lambda: Grown(keys=keys)
+
+
+@dataclass(frozen=True)
 class State:
     events: int = 0
     elapsed: float = 0.0
     started: Started | None = None
-    surveyed: tuple[Surveyed, ...] = ()  # by the compiler in force
+    surveyed: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))  # by the compiler in force
     attached: Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
     baseline: Baseline | None = None
@@ -79,22 +143,23 @@ class State:
     dialogue: tuple[Exchange, ...] = ()  # with models, the open request last
     primed: tuple[Primed, ...] = ()
     profiled: tuple[Profiled, ...] = ()
-    steered: tuple[Steered, ...] = ()
-    asked: tuple[Trial, ...] = ()
-    gains: tuple[float | None, ...] = ()  # what the searcher expected of each batch it was asked for
-    pruned: tuple[Pruned, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()  # in the order they arrived; sentinels and finalists among them
+    prior_changes: tuple[PriorChange, ...] = ()
+    earlier_changes: int = 0  # so many of them in earlier searches
+    asked: Grown[Trial] = field(default_factory=_by(_of_trial))
+    gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
+    pruned: Grown[Pruned] = field(default_factory=_by(_of_pruned))
+    outcomes: Grown[Outcome] = field(default_factory=_by(_of_outcome))  # sentinels and finalists too
     verified: tuple[Verified, ...] = ()
     stopped: Stopped | None = None
     # What follows from the rest, kept because every step of the loop asks for it.
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
-    pool: tuple[Surveyed, ...] = ()  # built, and neither measured nor on the way there nor pruned
-    known: frozenset[Config] = frozenset()  # built, asked for, or on the way
-    steered_at: tuple[int, ...] = ()  # outcomes of the search that were there at each `Steered`
-    steered_before: int = 0  # in earlier searches
-    moved: tuple[bool, ...] = ()  # whether each `Steered` moved the focus,
-    moved_after: int = 0  # and how many trials had been asked for when one last did
+    pool: Grown[Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
+    known: Grown[Config] = field(default_factory=_by(_of_config))  # built, asked for, or on the way
+    tried: Grown[Outcome] = field(default_factory=_by(_of_tried))  # see `searched`
+    original: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # see `sentinels`
+    # Configurations that need no trial: the compiler has said that they cannot run on this device.
+    unable: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -116,16 +181,13 @@ class State:
         return replace(chosen, ahead=self.attached.ahead) if self.attached else chosen
 
     @property
-    def unable(self) -> tuple[Surveyed, ...]:
-        """Configurations that need no trial: the compiler has said that they cannot run on this device."""
-        known = set(self.attached.unable) if self.attached else set()
-        known.update(p.config for p in self.pruned if p.rule == "cannot_run")
-        return tuple(s for s in self.surveyed if s.config in known)
+    def focus(self) -> Focus | None:
+        """Where the search that is under way looks first: its prior."""
+        return self.own_changes[-1].event.focus if self.own_changes else None
 
     @property
-    def focus(self) -> Focus | None:
-        """Where the search that is under way looks first."""
-        return self.steered[-1].focus if len(self.steered) > self.steered_before else None
+    def own_changes(self) -> tuple[PriorChange, ...]:
+        return self.prior_changes[self.earlier_changes :]
 
     @property
     def next_trial(self) -> int:
@@ -158,144 +220,179 @@ class State:
     def drafts(self) -> int:
         return sum(c.drafted is not None for c in self.candidates)
 
-    def searched(self) -> tuple[Outcome, ...]:
+    def searched(self) -> Grown[Outcome]:
         """Short measurements of configurations: what the search asked for, and what the gate tried before it.
         A template that was turned away has none."""
-        rejected = {c.id for c in self.candidates if c.status == "rejected"}
-        return tuple(
-            o
-            for o in self.outcomes
-            if o.trial.purpose in ("search", "gate")
-            and (o.trial.config is None or o.trial.config.candidate not in rejected)
-        )
+        return self.tried
 
     @property
     def gate_tried(self) -> int:
         """How many of `searched` the gate has tried."""
-        return sum(o.trial.purpose == "gate" for o in self.searched())
+        return self.tried.count("gate")
 
-    def gated(self, candidate: str) -> tuple[Outcome, ...]:
-        return tuple(
-            o
-            for o in self.outcomes
-            if o.trial.purpose == "gate" and o.trial.config and o.trial.config.candidate == candidate
-        )
+    def gated(self, candidate: str) -> Selection[Outcome]:
+        return self.outcomes.of(("gate", candidate))
 
-    def finalists(self) -> tuple[Outcome, ...]:
-        return tuple(o for o in self.outcomes if o.trial.purpose == "finalist")
+    def finalists(self) -> Selection[Outcome]:
+        return self.outcomes.of("finalist")
 
-    def sentinels(self) -> tuple[Outcome, ...]:
+    def sentinels(self) -> Grown[Outcome]:
         """Every timing of the original as it is, the baseline first."""
-        first = (self.baseline.outcome,) if self.baseline else ()
-        return first + tuple(o for o in self.outcomes if o.trial.purpose == "sentinel")
+        return self.original
 
     def statuses(self) -> Counter[str]:
-        return Counter([*(str(s.status) for s in self.unable), *(str(o.status) for o in self.searched())])
+        """Of what was tried, or needed no trial."""
+        counts = {str(status): self.unable.count(status) + self.tried.count(status) for status in Status}
+        return Counter({status: count for status, count in counts.items() if count})
+
+
+def _with(state: State, **changes: Any) -> State:
+    """As `dataclasses.replace`, but it touches only what changes: a fold does little else."""
+    assert changes.keys() <= state.__dict__.keys(), changes.keys()
+    new = object.__new__(State)
+    new.__dict__.update(state.__dict__, **changes)
+    return new
 
 
 def apply(state: State, record: Recorded) -> State:
     pruning = isinstance(record.event, Pruned)
-    state = replace(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
+    state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
     match record.event:
         case Started() as event:
-            return replace(state, started=event)
+            return _with(state, started=event)
         case Surveyed() as event:
             return _surveyed(state, event)
         case Attached() as event:
             # What was said for another device holds only where it has been looked at again for this one.
-            surveyed = tuple(s for s in state.surveyed if s.config in event.unable)
-            attached = replace(state, surveyed=surveyed, attached=event, attached_at=record.at, admitted=None)
-            return replace(attached, pool=(), known=frozenset(event.unable))
+            unable = set(event.unable)
+            surveyed = state.surveyed.where(lambda s: s.config in unable)
+            return _with(
+                state,
+                surveyed=surveyed,
+                attached=event,
+                attached_at=record.at,
+                admitted=None,
+                pool=Grown(),
+                known=Grown(event.unable, _of_config),
+                unable=surveyed,
+            )
         case Baseline() as event:
-            return replace(state, baseline=event)
+            original = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
+            return _with(state, baseline=event, original=original)
         case Extended() as event:
-            return replace(state, extended=event)
+            return _with(state, extended=event)
         case Admitted() as event:
             return _admitted(state, event)
         case Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
             decided = (*state.decided, event)
-            state = replace(state, decided_at=record.at, decided_after=len(state.asked))
+            state = _with(state, decided_at=record.at, decided_after=len(state.asked))
             if event.decision == "search":
-                state = replace(state, gains=(), steered_before=len(state.steered))
-            return replace(state, decided=decided, under_way=event)
+                state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
+            return _with(state, decided=decided, under_way=event)
         case Drafted() as event:
             drafted = Candidate(
                 event.candidate, event.template, event.parent, drafted=event, round=len(state.decided) - 1
             )
-            return replace(state, candidates=(*state.candidates, drafted))
+            return _with(state, candidates=(*state.candidates, drafted))
         case Declined() as event:
             declined = (*state.declined, (len(state.decided) - 1, event))
-            return replace(state, declined=declined, under_way=None)
+            return _with(state, declined=declined, under_way=None)
         case Rejected() as event:
             changed = replace(state.candidate(event.candidate), status="rejected", rejected=event)
-            return replace(_changed(state, changed), under_way=state.under_way if event.again else None)
+            tried = state.tried.where(lambda o: not _is_of(o.trial.config, changed.id))
+            under_way = state.under_way if event.again else None
+            return _with(_changed(state, changed), tried=tried, under_way=under_way)
         case Searched() as event:
             changed = replace(state.candidate(event.candidate), status="searched", searched=event)
             # Nobody waits for what is still being built, or was built and not measured.
-            return replace(_changed(state, changed), under_way=None, building=(), pool=())
+            return _with(_changed(state, changed), under_way=None, building=(), pool=Grown())
         case Requested(request):
             asked = Exchange(request, len(state.decided), state.drafts)
-            return replace(state, dialogue=(*state.dialogue, asked))
+            return _with(state, dialogue=(*state.dialogue, asked))
         case Replied(number, reply):
             return _answered(state, number, reply=reply)
         case Unanswered(number, reason, attempt=attempt, final=final):
             return _answered(state, number, failed=reason if final else "", attempts=attempt)
         case Primed() as event:
-            return replace(state, primed=(*state.primed, event))
+            return _with(state, primed=(*state.primed, event))
         case Profiled() as event:
-            return replace(state, profiled=(*state.profiled, event))
+            return _with(state, profiled=(*state.profiled, event))
         case Steered() as event:
             # What a searcher expected was of the part it was shown.
-            at, moved = (*state.steered_at, len(state.searched())), event.focus != state.focus
-            after = len(state.asked) if moved else state.moved_after
-            state = replace(state, moved=(*state.moved, moved), moved_after=after)
-            return replace(state, steered=(*state.steered, event), steered_at=at, gains=())
+            change = PriorChange(event, len(state.tried), len(state.asked), event.focus != state.focus)
+            return _with(state, prior_changes=(*state.prior_changes, change), gains=Grown())
         case Asked(trials, gain):
             return _asked(state, trials, gain)
         case Pruned() as event:
-            pool = tuple(s for s in state.pool if s.config != event.config)
-            return replace(state, pruned=(*state.pruned, event), pool=pool)
+            return _pruned(state, event)
         case Measured(outcome):
-            in_flight = tuple(t for t in state.in_flight if t.id != outcome.trial.id)
-            return replace(state, outcomes=(*state.outcomes, outcome), in_flight=in_flight)
+            return _measured(state, outcome)
         case Verified() as event:
-            return replace(state, verified=(*state.verified, event))
+            return _with(state, verified=(*state.verified, event))
         case Stopped() as event:
-            return replace(state, stopped=event)
+            return _with(state, stopped=event)
 
 
 def _answered(state: State, number: int, **known: Any) -> State:
     found = tuple(replace(e, **known) if e.request.number == number else e for e in state.dialogue)
-    return replace(state, dialogue=found)
+    return _with(state, dialogue=found)
+
+
+def _measured(state: State, outcome: Outcome) -> State:
+    in_flight = tuple(t for t in state.in_flight if t.id != outcome.trial.id)
+    state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight)
+    if outcome.trial.purpose == "sentinel":
+        return _with(state, original=state.original.plus(outcome))
+    rejected = any(c.status == "rejected" and _is_of(outcome.trial.config, c.id) for c in state.candidates)
+    if outcome.trial.purpose == "finalist" or rejected:
+        return state
+    return _with(state, tried=state.tried.plus(outcome))
+
+
+def _is_of(config: Config | None, candidate: str) -> bool:
+    return config is not None and config.candidate == candidate
 
 
 def _changed(state: State, changed: Candidate) -> State:
-    return replace(state, candidates=tuple(changed if c.id == changed.id else c for c in state.candidates))
+    return _with(state, candidates=tuple(changed if c.id == changed.id else c for c in state.candidates))
 
 
 def _admitted(state: State, event: Admitted) -> State:
-    state = replace(state, admitted=event)
+    state = _with(state, admitted=event)
     known = [c for c in state.candidates if c.id == event.candidate]
     if not known:
         given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
-        return replace(state, candidates=(*state.candidates, given))
+        return _with(state, candidates=(*state.candidates, given))
     changed = replace(known[0], status="admitted", admitted=event, template=event.template)
     # A template that was given is admitted before anything is decided.
-    return replace(_changed(state, changed), under_way=state.under_way if known[0].drafted is None else None)
+    return _with(_changed(state, changed), under_way=state.under_way if known[0].drafted is None else None)
 
 
 def _surveyed(state: State, event: Surveyed) -> State:
-    surveyed = (*state.surveyed, event)
+    surveyed = state.surveyed.plus(event)
     if event.config is None:
-        return replace(state, surveyed=surveyed)
-    return replace(
+        return _with(state, surveyed=surveyed)
+    return _with(
         state,
         surveyed=surveyed,
         building=tuple(t for t in state.building if t.config != event.config),
-        pool=(*state.pool, event),
-        known=state.known | {event.config},
+        pool=state.pool.plus(event),
+        known=_with_known(state.known, (event.config,)),
     )
+
+
+def _pruned(state: State, event: Pruned) -> State:
+    pool = state.pool.where(lambda s: s.config != event.config)
+    unable = state.unable
+    if event.rule == "cannot_run" and not unable.count(event.config):
+        unable = unable.plus(*state.surveyed.of(event.config))
+    return _with(state, pruned=state.pruned.plus(event), pool=pool, unable=unable)
+
+
+def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown[Config]:
+    new = [c for c in dict.fromkeys(configs) if c is not None and not known.count(c)]
+    return known.plus(*new) if new else known
 
 
 def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State:
@@ -304,14 +401,14 @@ def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State
     searched = {t.config for t in others if t.purpose == "search"}
     # Of a pool the searcher cannot tell what all the rest may add.
     is_whole = bool(builds) if state.started and state.settings.ahead else bool(searched)
-    return replace(
+    return _with(
         state,
-        asked=(*state.asked, *trials),
-        gains=(*state.gains, gain) if is_whole else state.gains,
+        asked=state.asked.plus(*trials),
+        gains=state.gains.plus(gain) if is_whole else state.gains,
         in_flight=(*state.in_flight, *others),
         building=(*state.building, *builds),
-        pool=tuple(s for s in state.pool if s.config not in searched) if searched else state.pool,
-        known=state.known.union(t.config for t in trials if t.config is not None),
+        pool=state.pool.where(lambda s: s.config not in searched) if searched else state.pool,
+        known=_with_known(state.known, (t.config for t in trials)),
     )
 
 

@@ -11,6 +11,7 @@ from tunesmith.core.device import Device
 from tunesmith.core.explain import explanations
 from tunesmith.core.history import score_at
 from tunesmith.core.ports import Tried
+from tunesmith.core.prior import diagnoses
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.racing import sound_scores
@@ -18,7 +19,6 @@ from tunesmith.core.rounds import RoundOutcome, best_scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
 from tunesmith.core.stats import Interval
-from tunesmith.core.steering_rounds import diagnoses
 from tunesmith.expert import planning
 from tunesmith.expert.planner import Next
 

@@ -31,7 +31,7 @@ MOST_ROUNDS = 12  # rejected ones included, which cost a check each
 SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "block")
 ALWAYS = ("lanes", "block")  # stay open in every round
 # With nothing else known: what seldom applies and pays where it does, then what may pay anywhere, last what
-# costs a build for every size or only steers the compiler.
+# costs a build for every size or only guides the compiler.
 ORDER = (
     *SHARING,
     *("restrict", "convert", "rows", "reciprocal", "fast", "divide", "hints", "persistent"),

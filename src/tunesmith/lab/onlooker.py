@@ -1,4 +1,4 @@
-"""Profiles for the search to be steered by: what builds, launches and known times tell, and no timing."""
+"""Profiles for the prior of a search: what builds, launches and known times tell, and no timing."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.focus import Region
 from tunesmith.core.model.encoding import Positions
 from tunesmith.core.ports import SearchView
+from tunesmith.core.region import Region
 from tunesmith.core.space import Config, ConfigSet, Param
 
 LISTED = 20_000  # spaces up to this size are listed; of larger ones only what is drawn is ever made

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.core.focus import OUTSIDE_EVERY, Side
 from tunesmith.core.ports import Proposal, Searcher, SearchView
+from tunesmith.core.region import OUTSIDE_EVERY, Side
 from tunesmith.core.space import Config
 
 
@@ -32,7 +32,7 @@ class Focused:
             wanted = min(count, n - len(picks))
             if wanted <= 0:
                 continue
-            found = self._searcher.ask(replace(so_far, side=side, budget_left=wanted), wanted)
+            found = self._searcher.ask(replace(so_far.on(side), budget_left=wanted), wanted)
             so_far = so_far.with_asked(found)
             picks += found.configs
             gains.append(found.gain)

@@ -14,7 +14,7 @@ def with_wide(draft: Draft, context: Context, name: str, default: int = 0) -> li
 
 
 def one_at_a_time(draft: Draft, context: Context, name: str, default: int) -> list[tuple[str, str]]:
-    """What only steers the compiler is tried one by one: together such settings work against each other."""
+    """What only guides the compiler is tried one by one: together such settings work against each other."""
     schedule = draft.schedule
     others = [
         c for c in (schedule.unroll, schedule.bounds, schedule.registers, schedule.flags) if c is not None

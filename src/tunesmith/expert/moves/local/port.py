@@ -101,7 +101,7 @@ SETTINGS = ("UNROLL", "BOUNDS", "REGS", "LEVEL")
 
 
 def one_at_a_time(draft: LocalDraft, name: str, default: int) -> list[tuple[str, str]]:
-    """What only steers the compiler is tried one by one: together such settings work against each other."""
+    """What only guides the compiler is tried one by one: together such settings work against each other."""
     others = [choice for setting in SETTINGS if (choice := draft.choice(setting)) is not None]
     return [
         (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")

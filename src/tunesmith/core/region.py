@@ -1,4 +1,4 @@
-"""Where a search looks first: conditions over a template's parameters, each with the finding it answers."""
+"""The part of a space that a search looks at first: conditions over parameters, each with its reason."""
 
 from __future__ import annotations
 

@@ -5,31 +5,31 @@ from __future__ import annotations
 import math
 
 from tunesmith.core.expr import parse
-from tunesmith.core.focus import Condition, Focus
 from tunesmith.core.ports import Tried
-from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
-from tunesmith.core.profile.remedies import Remedy
-from tunesmith.core.space import Config, Param, Space
-from tunesmith.core.steering import (
+from tunesmith.core.prior import (
     BEFORE_BEST,
     BEFORE_MIDDLE,
     FEWEST,
     STALLED,
     WORTH,
-    Steerable,
+    Answers,
     doubt,
     focus_of,
     weighed,
     widened,
 )
+from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
+from tunesmith.core.profile.remedies import Remedy
+from tunesmith.core.region import Condition, Focus
+from tunesmith.core.space import Config, Param, Space
 
 SPACE = Space((Param("VEC", (1, 2, 4, 8)), Param("BLOCK", (64, 128, 256, 512)), Param("U", tuple(range(8)))))
 CONFIGS = SPACE.configs()
 NOISE = 0.01
 
 
-def offered(**answers: str) -> Steerable:
-    return Steerable({Remedy(n): parse(text) for n, text in answers.items()}, SPACE.params, CONFIGS)
+def offered(**answers: str) -> Answers:
+    return Answers({Remedy(n): parse(text) for n, text in answers.items()}, SPACE.params, CONFIGS)
 
 
 def finding(kind: Kind, gain: float, *remedies: Remedy, confidence: float = 0.5) -> Finding:
@@ -40,7 +40,7 @@ def diagnosis(*findings: Finding) -> Diagnosis:
     return Diagnosis(Bound.LATENCY, "so it is", 0.5, findings)
 
 
-def focus(found: dict[str, Diagnosis], template: Steerable, **more: object) -> list[str]:
+def focus(found: dict[str, Diagnosis], template: Answers, **more: object) -> list[str]:
     weights = dict.fromkeys(found, 1.0)
     made = focus_of(found, weights, template, **more)  # type: ignore[arg-type]
     return list(made.texts) if made else []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.searcher_suite import FREE, SMALL, TIED
-from tunesmith.core import focus as module
-from tunesmith.core.focus import Condition, Focus, count, region
+from tunesmith.core import region as module
 from tunesmith.core.ports import SearchView
+from tunesmith.core.region import Condition, Focus, count, region
 from tunesmith.core.space import Config
 
 PARAMS = SMALL.space.params
