@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.core.errors import BadInput
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.blanking import blank
 from tunesmith.expert.reading.element_types import element_type
 from tunesmith.expert.reading.source import language_of, read_source
-from tunesmith.expert.reading.source_model import KernelSignature, Language, Parameter
+from tunesmith.expert.reading.source_model import KernelSignature, Parameter
 
 LANGUAGES: tuple[Language, ...] = ("opencl", "cuda", "hip")
 

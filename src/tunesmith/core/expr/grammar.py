@@ -243,4 +243,4 @@ class _Reader:
             raise self.refused(
                 f"{function} takes {wants} arguments, got {len(args)}", hint=f"give it {wants}"
             )
-        return Call(cast(Function, function), tuple(self.node(arg, depth) for arg in args))
+        return Call(cast("Function", function), tuple(self.node(arg, depth) for arg in args))

@@ -22,8 +22,8 @@ from tunesmith.core.expr.nodes import (
     Not,
     Num,
 )
+from tunesmith.csource.grammar import callee, syntax_nodes, syntax_tree, text_of
 from tunesmith.expert.reading.element_types import element_type
-from tunesmith.expert.reading.syntax import callee, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
@@ -57,9 +57,9 @@ class _Translation:
         self._constants = constants
 
     def text(self, text: str, depth: int) -> Node:
-        root = parse(f"int x = ({text});", "cuda")
+        root = syntax_tree(f"int x = ({text});", "cuda")
         if not root.has_error and len(root.children) == 1:
-            for tree in walk(root):
+            for tree in syntax_nodes(root):
                 if tree.type == "init_declarator":
                     return self.node(tree.child_by_field_name("value"), depth)
         raise _NoTranslationError

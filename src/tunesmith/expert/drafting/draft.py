@@ -12,12 +12,13 @@ from tunesmith.core.dtypes import TYPES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.read_accuracy import TOLERANCES
 from tunesmith.core.files.toml_table import texts
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument, draft_arguments
 from tunesmith.expert.drafting.draft_launch import draft_launch, launches_of
 from tunesmith.expert.drafting.draft_reference import draft_reference, function_name
 from tunesmith.expert.reading.headers import split, words
 from tunesmith.expert.reading.source import read_source
-from tunesmith.expert.reading.source_model import KernelSignature, Language, SourceModel
+from tunesmith.expert.reading.source_model import KernelSignature, SourceModel
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Literal
 
 from tunesmith.core.dtypes import TYPES
 from tunesmith.core.expr import is_name
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.element_types import element_type
-from tunesmith.expert.reading.source_model import KernelSignature, Language, Parameter
+from tunesmith.expert.reading.source_model import KernelSignature, Parameter
 
 FILL = "FILL"
 DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.drafting.c_expressions import translate
 from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument
-from tunesmith.expert.reading.source_model import KernelSignature, Language, LaunchSite, SourceModel
+from tunesmith.expert.reading.source_model import KernelSignature, LaunchSite, SourceModel
 
 _CAST = re.compile(
     r"\([\w\s]+\)\s*(\w+)|(?:static_cast<[\w\s]+>|int|unsigned|u?int\d+_t|size_t)\s*\(\s*(\w+)\s*\)"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tunesmith.expert.c.nodes import Binary, Expr, For, If, Name, Number, Stmt, Type, While
+from tunesmith.csource.nodes import Binary, Expr, For, If, Name, Number, Stmt, Type, While
 from tunesmith.expert.model.affine import affine, number, same_value, simplified, stride
 from tunesmith.expert.model.independence import Touch, touches
 from tunesmith.expert.model.kernel import Access, Each, Let, Once, Step

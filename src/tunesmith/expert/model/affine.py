@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Number, Unary
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.walk import map_expr, names_in
+from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number, Unary
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.walk import map_expr, names_in
 from tunesmith.expert.model.value_types import is_integer
 
 # A product of factors, in the order of their text -> how often it is added.

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.c.nodes import Assign, Binary, Call, Cast, Expr, Index, Member, Name, Type, Unary
-from tunesmith.expert.c.walk import map_expr
+from tunesmith.csource.nodes import Assign, Binary, Call, Cast, Expr, Index, Member, Name, Type, Unary
+from tunesmith.csource.walk import map_expr
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.value_types import byte_size
 

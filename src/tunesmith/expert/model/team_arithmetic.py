@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.arithmetic import binary, unary
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.fold import binary, unary
+from tunesmith.csource.nodes import (
     Binary,
     Call,
     Cast,

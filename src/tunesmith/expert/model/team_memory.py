@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Binary,
     Call,
     Declare,

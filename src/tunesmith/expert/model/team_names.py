@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Braces,
     Call,
     Cast,
@@ -20,7 +20,7 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.c.walk import nodes_in
+from tunesmith.csource.walk import nodes_in
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.geometry import Layout, Strided
 from tunesmith.expert.model.kept import KeptArrays

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tunesmith.core import expr as sizes_expr
 from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.value_types import is_integer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, SizeOf, Ternary, Type, Unary
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, SizeOf, Ternary, Type, Unary
 
 # Bytes and whether signed. Both languages' spellings; E.g. OpenCL's ulong is CUDA's unsigned long long.
 _INTEGERS: Mapping[str, tuple[int, bool]] = {

@@ -8,7 +8,7 @@ from math import prod
 
 from tunesmith.core.expr import Expr as SizeExpr
 from tunesmith.core.expr import Node, Undefined, parse, unparse
-from tunesmith.expert.c.nodes import Binary, Expr, Number
+from tunesmith.csource.nodes import Binary, Expr, Number
 from tunesmith.expert.model.kernel import Again, Draft, Each, Kernel, Once, Step, When
 from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.moves.port import Context

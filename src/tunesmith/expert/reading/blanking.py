@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.expert.reading.source_model import Language
+from tunesmith.csource.nodes import Language
 
 _LEX = re.compile(
     r"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tunesmith.expert.reading.source_model import Language
+from tunesmith.csource.nodes import Language
 
 _BOTH = {
     "float": "float32", "double": "float64", "half": "float16", "bool": "uint8",

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.blanking import ATTRIBUTES, Blanked
-from tunesmith.expert.reading.source_model import Language
 
 _TOKEN = re.compile(r"[^\W\d]\w*|\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*|::|->|\.\.\.|\S")
 _OPEN, _CLOSE = frozenset("([{<"), frozenset(")]}>")

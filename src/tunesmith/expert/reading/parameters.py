@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.element_types import TYPE_WORDS, element_type
 from tunesmith.expert.reading.headers import split
-from tunesmith.expert.reading.source_model import Language, Parameter, Space
+from tunesmith.expert.reading.source_model import Parameter, Space
 
 _SPACES: Mapping[str, Space] = {
     "__global": "global", "global": "global", "__local": "local", "local": "local",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tunesmith.csource.grammar import callee, declared_name, is_field, syntax_nodes, text_of
 from tunesmith.expert.reading.blanking import Macro
 from tunesmith.expert.reading.pointer_calls import (
     BOTH,
@@ -23,7 +24,6 @@ from tunesmith.expert.reading.pointer_calls import (
     pointer_effect,
     takes_values,
 )
-from tunesmith.expert.reading.syntax import callee, declared_name, is_field, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -64,7 +64,7 @@ class PointerUse:
             inside = set(_IDENTIFIER.findall(macro.body)) - set(macro.parameters or ())
             self._macro_words.setdefault(macro.name, set()).update(inside)
         self._functions: dict[str, list[Node]] = {}
-        for node in walk(root):
+        for node in syntax_nodes(root):
             if node.type == "function_definition":
                 name = declared_name(node.child_by_field_name("declarator"))
                 self._functions.setdefault(text_of(name), []).append(node)
@@ -219,7 +219,7 @@ class PointerUse:
 def places_in(body: Node) -> Places:
     """Where each name occurs in a body."""
     places: dict[str, list[Node]] = {}
-    for node in walk(body):
+    for node in syntax_nodes(body):
         if node.type in ("identifier", "type_identifier"):
             places.setdefault(text_of(node), []).append(node)
     return places

@@ -9,13 +9,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tunesmith.core.errors import BadInput
+from tunesmith.csource.grammar import syntax_tree
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.blanking import Blanked, blank
 from tunesmith.expert.reading.headers import Header, read_headers
 from tunesmith.expert.reading.launches import read_constants, read_launches
 from tunesmith.expert.reading.parameters import read_parameter
 from tunesmith.expert.reading.pointer_use import PointerUse, places_in
-from tunesmith.expert.reading.source_model import KernelSignature, Language, Parameter, SourceModel
-from tunesmith.expert.reading.syntax import parse
+from tunesmith.expert.reading.source_model import KernelSignature, Parameter, SourceModel
 
 if TYPE_CHECKING:
     from tunesmith.expert.reading.pointer_use import Places
@@ -50,7 +51,7 @@ def read_source(text: str, language: Language, *, where: str | None = None) -> S
     defined = [header for header in headers if header.body is not None]
     if not defined:
         raise _no_kernel(headers, language, where)
-    root = parse(source.code, language)
+    root = syntax_tree(source.code, language)
     aliases = _type_aliases(source)
     types = {*aliases, *_TYPE_PARAMETER.findall(source.plain)}
     use = PointerUse(root, source.macros, types, references=language != "opencl")
@@ -74,7 +75,7 @@ def _signature(
     # A template parameter hides a typedef of the same name.
     aliases = {name: meaning for name, meaning in aliases.items() if name not in header.template_params}
     # Parsed on its own, so that nothing else in the file can spoil it.
-    body = places_in(parse(f"void kernel_body() {header.body}", language))
+    body = places_in(syntax_tree(f"void kernel_body() {header.body}", language))
     parameters = (
         read_parameter(tokens, index, language, aliases) for index, tokens in enumerate(header.parameters)
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Language = Literal["opencl", "cuda", "hip"]
 Space = Literal["global", "local", "constant"]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
     Binary,
     Call,
     Cast,
@@ -20,8 +21,7 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.c.unreadable import MAX_DEPTH
-from tunesmith.expert.c.walk import nodes_in
+from tunesmith.csource.walk import nodes_in
 from tunesmith.expert.model.value_types import is_integer
 
 FLOAT, INTEGER = "float", "int"

@@ -7,8 +7,8 @@ from typing import Literal
 
 from tunesmith.core.expr import Node, parse, unparse
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Binary, Expr
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.nodes import Binary, Expr
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Again, Draft, Step, When
 from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.beside import length_of_all

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from tunesmith.core.problem import Problem
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.blanking import Blanked, blank
 from tunesmith.expert.reading.headers import Header, read_headers
-from tunesmith.expert.reading.source_model import Language
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
