@@ -22,7 +22,6 @@ from tunesmith.csource.nodes import (
     Unary,
 )
 from tunesmith.csource.printing import (
-    print_declaration,
     print_expr,
     print_function,
     print_statements,
@@ -110,7 +109,7 @@ def test_opencl_has_words_of_its_own():
     index = Binary("+", Name("blockIdx.x"), Name("threadIdx.y"))
 
     assert print_type(pointer, "p", "opencl") == "__global const float *restrict p"
-    assert print_declaration(shared, "opencl") == "__local float tile[64]"
+    assert print_statements([shared], 0, "opencl") == "__local float tile[64];\n"
     assert print_expr(index, "opencl") == "get_group_id(0) + get_local_id(1)"
     assert print_expr(Call("__syncthreads"), "opencl") == "barrier(CLK_LOCAL_MEM_FENCE)"
 
@@ -129,7 +128,7 @@ def test_opencl_has_words_of_its_own():
     ],
 )
 def test_a_declaration_carries_its_storage(declare: Declare, text: str):
-    assert print_declaration(declare) == text
+    assert print_statements([declare]) == f"{text};\n"
 
 
 def test_statements_are_indented_and_braced_only_where_needed():

@@ -10,9 +10,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.lex import Token
+from tunesmith.csource.lex import Token, layout, squeeze
 from tunesmith.csource.nodes import Language
 from tunesmith.csource.types import PRIMITIVE, is_builtin_type
 
@@ -41,6 +42,7 @@ _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_ca
 _BEFORE_CAST = frozenset({"and", "or", "not", "return", "sizeof", "case", "else", "do", "co_return"})
 _IN_TYPES = frozenset({"const", "volatile", "struct", "typename", "restrict", "__restrict__"})
 _AFTER_DECLARED = frozenset({"=", ";", ",", ")", "["})
+_AFTER_NAME = frozenset({"=", ";", "(", "{", "[", ","})
 _NO_TEMPLATE_INSIDE = frozenset({"&&", "||", ";", "{", "}", "?", "=", "+=", "-=", "!", "==", "!="})
 _AFTER_TEMPLATE = frozenset({"(", "::", "{", ">", ",", ")", ";", "&", "*", ">>", "..."})
 
@@ -52,6 +54,8 @@ class GrammarText:
     starts: tuple[int, ...]  # byte offset at which each token begins here
     inserted: frozenset[int]  # offsets of `const` that only helps the grammar
     less: frozenset[int]  # offsets of `<=` that stand for `<`
+    language: str
+    known: Known
 
     def words(self, start: int, end: int) -> tuple[Token, ...]:
         """The tokens whose place here lies in start .. end."""
@@ -60,6 +64,35 @@ class GrammarText:
     def at(self, offset: int) -> int:
         """The index of the token at or before an offset."""
         return max(bisect_right(self.starts, offset) - 1, 0)
+
+    def line(self, node: Node) -> int:
+        return self.tokens[self.at(node.start_byte)].line if self.tokens else 0
+
+    def written(self, node: Node) -> str:
+        """As it stands in the source after macros; lines after the first keep only their own indentation."""
+        text = layout(self.words(node.start_byte, node.end_byte)).strip()
+        first, _, rest = text.partition("\n")
+        return f"{first}\n{dedent(rest)}" if rest else first
+
+    def short(self, node: Node) -> str:
+        return squeeze(self.words(node.start_byte, node.end_byte))
+
+    def names(self, node: Node) -> frozenset[str]:
+        words = self.words(node.start_byte, node.end_byte)
+        found = {
+            word.text
+            for at, word in enumerate(words)
+            if word.kind == "word" and not (at and words[at - 1].text in (".", "->"))
+        }
+        indices = {
+            f"{a.text}.{c.text}"
+            for a, b, c in zip(words, words[1:], words[2:], strict=False)
+            if a.text in ("threadIdx", "blockIdx", "blockDim", "gridDim") and b.text == "."
+        }
+        return frozenset(found | indices)
+
+    def is_type(self, name: str) -> bool:
+        return self.known.is_type(name, self.language)
 
 
 @dataclass(frozen=True)
@@ -185,7 +218,13 @@ class _Writer:
             at = self._token(at, token)
         text = "".join(self._pieces)
         return GrammarText(
-            text, tuple(self._tokens), tuple(self._starts), frozenset(self._inserted), frozenset(self._less)
+            text,
+            tuple(self._tokens),
+            tuple(self._starts),
+            frozenset(self._inserted),
+            frozenset(self._less),
+            self._language,
+            self._known,
         )
 
     def _write(self, text: str) -> None:
@@ -331,14 +370,7 @@ class _Writer:
         close = _closing_angle(self._tokens, end + 1)
         if close is None or close + 2 >= len(self._tokens):
             return False
-        return self._tokens[close + 1].kind == "word" and self._text(close + 2) in (
-            "=",
-            ";",
-            "(",
-            "{",
-            "[",
-            ",",
-        )
+        return self._tokens[close + 1].kind == "word" and self._text(close + 2) in _AFTER_NAME
 
     def _late_alignments(self) -> dict[int, str]:
         """Statement start -> N for `__attribute__((aligned(N)))`, wherever in a declaration it stands."""
@@ -349,11 +381,7 @@ class _Writer:
                 start = at + 1
             elif token.text in ("__attribute__", "__attribute"):
                 inner = [t.text for t in self._tokens[at + 1 : at + 8]]
-                if (
-                    inner[:2] == ["(", "("]
-                    and inner[2:3] in (["aligned"], ["__aligned__"])
-                    and inner[3:4] == ["("]
-                ):
+                if inner[:4] in (["(", "(", "aligned", "("], ["(", "(", "__aligned__", "("]):
                     found[start] = inner[4]
         return found
 

@@ -24,7 +24,9 @@ from tunesmith.csource.nodes import (
     Type,
     Unreadable,
 )
-from tunesmith.csource.parse_functions import KERNEL_WORDS, FunctionReader
+from tunesmith.csource.parse_expressions import ExpressionReader
+from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader, StatementReader
+from tunesmith.csource.parse_types import TypeReader
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.csource.types import canonical
 
@@ -51,9 +53,9 @@ def read_source_tree(text: str, language: Language, defines: Iterable[tuple[str,
     if root.type == "ERROR" or any(child.type == "ERROR" for child in root.children):
         for item in top_level_items(tokens):
             part = grammar_text(item, language, known)
-            _FileReader(part, language, known, found).read(syntax_tree(part.text, language))
+            _FileReader(part, found).read(syntax_tree(part.text, language))
     else:
-        _FileReader(place, language, known, found).read(root)
+        _FileReader(place, found).read(root)
     pragmas = tuple(f"#{t.text}" for t in tokens if t.kind == "directive" and "OPENCL" in t.text)
     return Source(
         language,
@@ -120,12 +122,14 @@ class _Found:
     unread: list[str] = field(default_factory=list)
 
 
-class _FileReader(FunctionReader):
-    def __init__(self, place: GrammarText, language: str, known: Known, found: _Found) -> None:
-        super().__init__(place, language, known)
+class _FileReader:
+    def __init__(self, place: GrammarText, found: _Found) -> None:
+        self.place = place
         self.found = found
-        self.pointers = set()
-        self.variables = set()
+        self.types = TypeReader(place)
+        self.expressions = ExpressionReader(self.types)
+        self.statements = StatementReader(self.expressions)
+        self.functions = FunctionReader(self.statements)
 
     def read(self, root: Node) -> None:
         pending = list(reversed(root.named_children))
@@ -155,8 +159,8 @@ class _FileReader(FunctionReader):
 
     def _unread(self, node: Node, reason: str) -> None:
         error = next((n for n in syntax_nodes(node) if n.type == "ERROR" or n.is_missing), node)
-        line = self.line(error)
-        shown = " ".join(self.text(error).split())[:60]
+        line = self.place.line(error)
+        shown = " ".join(self.place.written(error).split())[:60]
         self.found.unread.append(f"line {line}: {reason}" + (f": `{shown}`" if shown else ""))
 
     def _other(self, node: Node) -> None:
@@ -188,11 +192,11 @@ class _FileReader(FunctionReader):
             if member.type != "function_definition" or not self._is_static(member):
                 continue
             try:
-                found = self.function(member, (), set(), "")
+                found = self.functions.function(member, (), set(), "")
             except Unreadable:
                 continue  # it stays a call of something that is not known
             if found is not None:
-                self.found.functions.append(replace(found, name=f"{self.short(name)}::{found.name}"))
+                self.found.functions.append(replace(found, name=f"{self.place.short(name)}::{found.name}"))
 
     def _is_static(self, member: Node) -> bool:
         return any(
@@ -226,17 +230,17 @@ class _FileReader(FunctionReader):
         """Shared memory declared outside of the kernels that use it."""
         if "__shared__" not in {token.text for token in self.place.words(node.start_byte, node.end_byte)}:
             return False
-        parts = self._declaration(node, self.line(node))
+        parts = self.statements.declaration(node, self.place.line(node))
         declares = [part for part in parts if isinstance(part, Declare) and "shared" in part.storage]
         self.found.shared += declares
         return len(declares) == len(parts)
 
     def _file_constants(self, node: Node) -> None:
         try:
-            specifiers = self.specifiers(node)
+            specifiers = self.types.specifiers(node)
             if not (specifiers.type.const or "constexpr" in specifiers.words):
                 return
-            for part in self._declaration(node, self.line(node)):
+            for part in self.statements.declaration(node, self.place.line(node)):
                 if isinstance(part, Declare) and part.init is not None and not part.is_array:
                     self.found.constants[part.name] = of_type(part.init, part.type)
         except Unreadable:
@@ -245,16 +249,16 @@ class _FileReader(FunctionReader):
     def _alias(self, node: Node) -> None:
         name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
         if node.type == "alias_declaration" and name is not None and type_ is not None:
-            self.found.aliases[self.short(name)] = self._alias_text(type_)
+            self.found.aliases[self.place.short(name)] = self._alias_text(type_)
             return
         declarators = node.children_by_field_name("declarator")
         if type_ is not None and len(declarators) == 1 and declarators[0].type == "type_identifier":
             is_struct = type_.child_by_field_name("body") is not None
             if not is_struct:
-                self.found.aliases[self.short(declarators[0])] = self._alias_text(type_)
+                self.found.aliases[self.place.short(declarators[0])] = self._alias_text(type_)
 
     def _alias_text(self, node: Node) -> str:
-        return canonical(self.short(node), self.language)
+        return canonical(self.place.short(node), self.place.language)
 
     def _enumerators(self, node: Node) -> None:
         body = node.child_by_field_name("body")
@@ -264,10 +268,10 @@ class _FileReader(FunctionReader):
             if name is None:
                 continue
             if value is not None:
-                expr = self.expr(value)
+                expr = self.expressions.expr(value)
                 following = expr.value if isinstance(expr, Number) and isinstance(expr.value, int) else None
             if following is not None:
-                self.found.constants[self.short(name)] = integer(following)
+                self.found.constants[self.place.short(name)] = integer(following)
                 following += 1
 
     # -- functions ----------------------------------------------------------------------------------
@@ -277,7 +281,7 @@ class _FileReader(FunctionReader):
         template: tuple[TemplateParameter, ...] = ()
         try:
             while inner.type == "template_declaration":
-                template += self.template_parameters(inner.child_by_field_name("parameters"))
+                template += self.functions.template_parameters(inner.child_by_field_name("parameters"))
                 inner = inner.named_children[-1]
             if inner.type != "function_definition":
                 self._other(node)
@@ -286,21 +290,23 @@ class _FileReader(FunctionReader):
             body = inner.child_by_field_name("body")
             head_end = self.place.at(body.start_byte) if body is not None else end
             words = {token.text for token in self.place.tokens[start:head_end]}
-            if self.language != "opencl" and not words & _DEVICE_WORDS:
+            if self.place.language != "opencl" and not words & _DEVICE_WORDS:
                 return  # host code
             if inner.has_error:
-                self._unread(inner, f"{self.function_name(inner)} could not be read, it stumbles here")
+                self._unread(
+                    inner, f"{self.functions.function_name(inner)} could not be read, it stumbles here"
+                )
                 return
             text = layout(self.place.tokens[start:end])
-            found = self.function(inner, template, words, text)
+            found = self.functions.function(inner, template, words, text)
             if found is None:
                 self.found.preamble.append(text.strip())
             else:
                 self.found.functions.append(found)
         except Unreadable as trouble:
-            line = trouble.line or self.line(inner)
+            line = trouble.line or self.place.line(inner)
             self.found.unread.append(
-                f"line {line}: {self.function_name(inner)} could not be read: {trouble.reason}"
+                f"line {line}: {self.functions.function_name(inner)} could not be read: {trouble.reason}"
             )
 
 

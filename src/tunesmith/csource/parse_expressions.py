@@ -50,17 +50,29 @@ _BINARY_OPERATORS = frozenset({
 })  # fmt: skip
 
 
-class ExpressionReader(TypeReader):
-    # Names declared as pointers or arrays in the function being read: `*(i + p)` is p[i].
-    pointers: set[str]
-    # All names declared in it: a call of one is the call of a lambda, which is not understood.
-    variables: set[str]
+class ExpressionReader:
+    def __init__(self, types: TypeReader) -> None:
+        self.types = types
+        self.place = types.place
+        self.language = types.language
+        # Names declared as pointers or arrays in the function being read: `*(i + p)` is p[i].
+        self.pointers: set[str] = set()
+        # All names declared in it: a call of one is the call of a lambda, which is not understood.
+        self.variables: set[str] = set()
+
+    def begin_function(self) -> None:
+        self.pointers, self.variables = set(), set()
+
+    def declare(self, name: str, is_pointer: bool) -> None:
+        self.variables.add(name)
+        if is_pointer:
+            self.pointers.add(name)
 
     def expr(self, node: Node | None, depth: int = 0) -> Expr:
         if node is None:
             raise Unreadable("an expression is missing")
         if depth > MAX_DEPTH:
-            raise TooDeep(self.line(node))
+            raise TooDeep(self.place.line(node))
         d = depth + 1
         match node.type:
             case "identifier" | "field_identifier" | "type_identifier" | "primitive_type":
@@ -99,14 +111,14 @@ class ExpressionReader(TypeReader):
             case "compound_literal_expression":
                 return self._compound_literal(node, d)
             case "qualified_identifier":
-                return Name(self.qualified(node)) if "<" not in self.short(node) else self.opaque(node)
+                return Name(self.qualified(node)) if "<" not in self.place.short(node) else self.opaque(node)
             case "null":
                 return Name("nullptr")
             case _:
                 return self.opaque(node)
 
     def opaque(self, node: Node) -> Opaque:
-        return Opaque(" ".join(self.text(node).split()), self.names(node))
+        return Opaque(" ".join(self.place.written(node).split()), self.place.names(node))
 
     def _field(self, node: Node, name: str, depth: int) -> Expr:
         return self.expr(node.child_by_field_name(name), depth)
@@ -114,13 +126,13 @@ class ExpressionReader(TypeReader):
     def _operator(self, node: Node) -> str:
         operator = node.child_by_field_name("operator")
         if operator is None:
-            raise Unreadable(f"`{self.short(node)}` has no operator", self.line(node))
+            raise Unreadable(f"`{self.place.short(node)}` has no operator", self.place.line(node))
         return "<" if operator.start_byte in self.place.less else (operator.text or b"").decode()
 
     def qualified(self, node: Node) -> str:
         """`std::max`; namespaces of the file itself go, as its functions are read without them."""
-        parts = self.short(node).removeprefix("::").split("::")
-        while len(parts) > 1 and parts[0] in self.known.namespaces:
+        parts = self.place.short(node).removeprefix("::").split("::")
+        while len(parts) > 1 and parts[0] in self.place.known.namespaces:
             parts = parts[1:]
         return "::".join(parts)
 
@@ -157,7 +169,7 @@ class ExpressionReader(TypeReader):
             descriptor = operand.child_by_field_name("type")
             if descriptor is not None:
                 value = self._postfix(op, operand.child_by_field_name("value"), d + 1)
-                return Cast(plain_value(self.type_of(descriptor)), value)
+                return Cast(plain_value(self.types.type_of(descriptor)), value)
         return Unary(op, self.expr(operand, d), postfix=True)
 
     def _unary(self, node: Node, d: int) -> Expr:
@@ -226,20 +238,22 @@ class ExpressionReader(TypeReader):
         if function.type == "parenthesized_expression" and len(args) == 1:
             inner = _only_child(function)
             if inner is not None and inner.type in ("identifier", "qualified_identifier"):
-                return self._converted(Type(canonical(self.short(inner), self.language)), args)
+                return self._converted(Type(canonical(self.place.short(inner), self.language)), args)
         template_args: tuple[str, ...] = ()
         name = function
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
             if name.type == "template_function":
                 listed = name.child_by_field_name("arguments")
                 template_args = (
-                    tuple(self.short(a) for a in listed.named_children) if listed is not None else ()
+                    tuple(self.place.short(a) for a in listed.named_children) if listed is not None else ()
                 )
                 if (named := name.child_by_field_name("name")) is not None and named.type != "identifier":
                     return self.opaque(node)
-                if template_args and self.short(name).split("<")[0] in _CASTS and listed is not None:
+                if template_args and self.place.short(name).split("<")[0] in _CASTS and listed is not None:
                     return (
-                        Cast(self.type_of(listed.named_children[0]), args[0]) if args else self.opaque(node)
+                        Cast(self.types.type_of(listed.named_children[0]), args[0])
+                        if args
+                        else self.opaque(node)
                     )
             following = name.child_by_field_name("name")
             if following is None:
@@ -252,11 +266,11 @@ class ExpressionReader(TypeReader):
             return self.opaque(node)
         if template_args:
             whole = whole.rpartition("<")[0] if whole.count("<") == 1 else whole.split("<")[0]
-            if "<" in self.short(function).split(name.text.decode() if name.text else "")[0]:
+            if "<" in self.place.short(function).split(name.text.decode() if name.text else "")[0]:
                 return self.opaque(node)  # Traits<T>::convert<U>(x)
         elif "<" in whole:  # std::numeric_limits<float>::max()
             return Call(whole, args)
-        if self.is_type(whole) and not template_args:
+        if self.place.is_type(whole) and not template_args:
             return self._converted(Type(canonical(whole, self.language)), args)
         return self._known_call(whole, args, template_args)
 
@@ -283,7 +297,7 @@ class ExpressionReader(TypeReader):
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is None or value is None:
             return self.opaque(node)
-        type_ = self.type_of(descriptor)
+        type_ = self.types.type_of(descriptor)
         if self.language == "opencl" and value.type == "parenthesized_expression":
             inner = _only_child(value)
             if inner is not None and inner.type == "comma_expression":  # (float4)(a, b, c, d)
@@ -305,13 +319,13 @@ class ExpressionReader(TypeReader):
     def _sizeof(self, node: Node) -> Expr:
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is not None:
-            return SizeOf(plain_value(self.type_of(descriptor)))
+            return SizeOf(plain_value(self.types.type_of(descriptor)))
         inner = (
             _only_child(value) if value is not None and value.type == "parenthesized_expression" else value
         )
         if inner is not None and inner.type in ("identifier", "primitive_type", "type_identifier"):
-            name = self.short(inner)
-            if self.is_type(name):
+            name = self.place.short(inner)
+            if self.place.is_type(name):
                 return SizeOf(Type(canonical(name, self.language)))
         return self.opaque(node)
 
@@ -320,9 +334,9 @@ class ExpressionReader(TypeReader):
         if type_node is None or value is None:
             return self.opaque(node)
         if type_node.type == "type_descriptor":  # C: (float4){a, b}
-            type_ = self.type_of(type_node)
+            type_ = self.types.type_of(type_node)
         else:
-            type_ = Type(canonical(self.short(type_node), self.language))
+            type_ = Type(canonical(self.place.short(type_node), self.language))
         return Braces(tuple([self.expr(item, d) for item in value.named_children]), type_)
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import OPENCL_SPACES, GrammarText, Known
-from tunesmith.csource.lex import layout, squeeze
+from tunesmith.csource.grammar import OPENCL_SPACES, GrammarText
 from tunesmith.csource.nodes import MAX_DEPTH, TooDeep, Type, Unreadable
 from tunesmith.csource.types import canonical
 
@@ -19,9 +17,6 @@ _TYPE_NODES = frozenset({
     "placeholder_type_specifier", "dependent_type", "struct_specifier", "decltype", "auto",
 })  # fmt: skip
 _RESTRICT = frozenset({"restrict", "__restrict__", "__restrict"})
-_IDENTIFIERS = frozenset({
-    "identifier", "type_identifier", "field_identifier", "namespace_identifier", "statement_identifier",
-})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,45 +37,9 @@ class Declarator:
 
 
 class TypeReader:
-    """`place` answers where a node's words stand in the user's file."""
-
-    def __init__(self, place: GrammarText, language: str, known: Known) -> None:
+    def __init__(self, place: GrammarText) -> None:
         self.place = place
-        self.language = language
-        self.known = known
-
-    # -- text of nodes ------------------------------------------------------------------------------
-
-    def line(self, node: Node) -> int:
-        return self.place.tokens[self.place.at(node.start_byte)].line if self.place.tokens else 0
-
-    def text(self, node: Node) -> str:
-        """As it stands in the source after macros; lines after the first keep only their own indentation."""
-        text = layout(self.place.words(node.start_byte, node.end_byte)).strip()
-        first, _, rest = text.partition("\n")
-        return f"{first}\n{dedent(rest)}" if rest else first
-
-    def short(self, node: Node) -> str:
-        return squeeze(self.place.words(node.start_byte, node.end_byte))
-
-    def names(self, node: Node) -> frozenset[str]:
-        words = self.place.words(node.start_byte, node.end_byte)
-        found = {
-            word.text
-            for at, word in enumerate(words)
-            if word.kind == "word" and not (at and words[at - 1].text in (".", "->"))
-        }
-        indices = {
-            f"{a.text}.{c.text}"
-            for a, b, c in zip(words, words[1:], words[2:], strict=False)
-            if a.text in ("threadIdx", "blockIdx", "blockDim", "gridDim") and b.text == "."
-        }
-        return frozenset(found | indices)
-
-    def is_type(self, name: str) -> bool:
-        return self.known.is_type(name, self.language)
-
-    # -- types --------------------------------------------------------------------------------------
+        self.language = place.language
 
     def specifiers(self, node: Node) -> Specifiers:
         """Of a declaration, parameter, type descriptor or function definition."""
@@ -110,10 +69,10 @@ class TypeReader:
                 const, volatile = const or "const" in more, volatile or "volatile" in more
             elif child.is_named and child.type not in ("attribute_specifier", "attribute_declaration"):
                 raise Unreadable(
-                    f"`{self.short(child)}` in a declaration is not understood", self.line(child)
+                    f"`{self.place.short(child)}` in a declaration is not understood", self.place.line(child)
                 )
         if not base:
-            raise Unreadable("a declaration without a type that is understood", self.line(node))
+            raise Unreadable("a declaration without a type that is understood", self.place.line(node))
         type_ = Type(canonical(base, self.language), const=const, volatile=volatile, space=space)
         return Specifiers(type_, frozenset(words), align)
 
@@ -123,8 +82,8 @@ class TypeReader:
             qualifiers = {"const", "volatile"}
             return " ".join(w for w in words if w not in qualifiers), qualifiers & set(words)
         if node.type == "struct_specifier" and node.child_by_field_name("body") is not None:
-            raise Unreadable("a struct is defined inside a declaration", self.line(node))
-        return self.short(node), set()
+            raise Unreadable("a struct is defined inside a declaration", self.place.line(node))
+        return self.place.short(node), set()
 
     def type_of(self, node: Node) -> Type:
         """Of a `type_descriptor`: `const uint4 *`."""
@@ -157,7 +116,7 @@ class TypeReader:
                 found = self.declarator(inner, type_, depth + 1)
                 if inner is not None and inner.type == "parenthesized_declarator":
                     if not found.type.reference:
-                        raise Unreadable("a pointer to an array is not understood", self.line(node))
+                        raise Unreadable("a pointer to an array is not understood", self.place.line(node))
                     # A reference to an array is used as a pointer to its elements.
                     return replace(found, type=replace(type_, pointers=type_.pointers + 1))
                 return replace(found, dims=(*found.dims, node.child_by_field_name("size")))
@@ -168,5 +127,5 @@ class TypeReader:
                 return replace(found, arguments=node.child_by_field_name("parameters"))
             case _:
                 raise Unreadable(
-                    f"`{self.short(node)}` as a declared name is not understood", self.line(node)
+                    f"`{self.place.short(node)}` as a declared name is not understood", self.place.line(node)
                 )

@@ -85,11 +85,6 @@ def print_parameter(parameter: Parameter, language: str = "cuda") -> str:
     return print_type(parameter.type, parameter.name, language)
 
 
-def print_declaration(declare: Declare, language: str = "cuda") -> str:
-    """Without the semicolon."""
-    return _Printer(language).declaration(declare)
-
-
 def print_statements(stmts: Iterable[Stmt], indent: int = 0, language: str = "cuda") -> str:
     """One or more lines for each statement, `indent` levels in; ends with a line break unless empty."""
     printer = _Printer(language)
