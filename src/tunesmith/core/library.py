@@ -15,7 +15,6 @@ from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
 from tunesmith.core.files.template_guard import guarded
-from tunesmith.core.files.template_source import without_comments
 from tunesmith.core.known import FIRST, best_of, rows_of, thinned
 from tunesmith.core.ports import KEPT_MARK
 from tunesmith.core.problem import Argument, Problem
@@ -23,6 +22,7 @@ from tunesmith.core.reporting import delivered_templates
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
+from tunesmith.csource.lex import without_comments
 
 FORMAT = 1  # counts changes of what an entry means
 KEPT_ROWS = 200

@@ -1,28 +1,48 @@
-"""A source as words: comments gone, directives whole, every word with the line it stands on."""
+"""C text as words. Comments, strings, numbers, directives and lines that go on are known here alone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeVar
 
 Kind = Literal["word", "number", "string", "mark", "directive"]
 
-_LEX = re.compile(
-    r"""
-      (?P<space>(?:[ \t\f\v\r\n]|\\\r?\n)+)
-    | (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-    | (?P<string>(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"
-                |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')
-    | (?P<word>[^\W\d]\w*)
-    | (?P<number>\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*)
+_SPLICE = r"\\[ \t]*\r?\n"
+_RAW = r"""(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"|"""
+_WORD, _NUMBER = r"[^\W\d]\w*", r"\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*"
+
+
+def _parts(is_c: bool) -> re.Pattern[str]:
+    """What a text is made of, code in long pieces. C has neither raw strings nor 1'000."""
+    raw, no_raw = ("", "") if is_c else (_RAW, r"""(?!(?:u8|[uUL])?R")""")
+    number = _NUMBER.replace(r"'(?=\w)|", "") if is_c else _NUMBER
+    return re.compile(
+        rf"""
+          (?P<newline>\n)
+        | (?P<space>(?:[ \t\f\v\r]|{_SPLICE})+)
+        | (?P<comment>//(?:{_SPLICE}|[^\n])*|/\*.*?(?:\*/|\Z))
+        | (?P<string>{raw}"(?:\\(?:\r\n|.)|[^"\\\n])*"|'(?:\\(?:\r\n|.)|[^'\\\n])+')
+        | (?P<code>(?:{no_raw}{_WORD}|{number}|[^\w"'/\#.\\\n]+|\.(?!\d))+|/=?|\#\#?|.)
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+CPP, C = _parts(is_c=False), _parts(is_c=True)  # their matches join: nothing of a text is left out
+_CODE = re.compile(
+    rf"""
+      (?P<space>[ \t\f\v\r]+)
+    | (?P<word>{_WORD})
+    | (?P<number>{_NUMBER})
     | (?P<mark><<<|<<=|>>=|\.\.\.|->\*?|::|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\#\#|[-+*/%&|^]=|.)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_DIRECTIVE = re.compile(r"[ \t]*(?://(?:\\\r?\n|[^\n])*|/\*.*?\*/|\\\r?\n|[^\n])*", re.DOTALL)
-_HEX_EXPONENT = re.compile(r"0[xX][^pP]*[eE][+-]")
+_NO_BREAK = re.compile(r"[^\r\n]")
+_SPLICED = re.compile(_SPLICE)
+DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,44 +53,159 @@ class Token:
     text: str
     line: int
     space: str = ""
+    offset: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Directive(NamedTuple):
+    """`#word rest`, without comments and as one line; `start` and `end` are places in the text."""
+
+    word: str
+    rest: str
+    line: int
+    start: int
+    end: int
+
+
+def _elements(text: str) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of everything there is, each directive whole."""
+    start, fresh = -1, True  # of the directive that is open; whether only blanks stand on this line so far
+    for match in CPP.finditer(text):
+        kind = match.lastgroup or "code"
+        if kind == "newline":
+            if start >= 0:
+                yield "directive", start, match.start()
+            start, fresh = -1, True
+        elif start >= 0:
+            continue
+        elif fresh and kind == "code":
+            if match.group() == "#":
+                start = match.start()
+                continue
+            fresh = False
+        elif kind == "string":
+            fresh = False
+        yield kind, match.start(), match.end()
+    if start >= 0:
+        yield "directive", start, len(text)
 
 
 def lex(text: str, line: int = 1) -> list[Token]:
     found: list[Token] = []
-    position, space, fresh = 0, "", True  # fresh: nothing but blanks on this line so far
-    while position < len(text):
-        match = _LEX.match(text, position)
-        if match is None:  # not possible: the last alternative takes anything
-            break
-        whole, kind = match.group(), match.lastgroup
-        if kind in ("space", "comment"):
-            if "\n" in whole:
-                fresh, space = True, whole.rpartition("\n")[2] if kind == "space" else ""
-            else:
-                space += whole if kind == "space" else " "
-        elif whole == "#" and fresh:
-            directive = _DIRECTIVE.match(text, position + 1)
-            whole = text[position : directive.end() if directive else position + 1]
-            found.append(Token("directive", _plain_directive(whole[1:]), line, space))
-            space = ""
-        else:
-            if kind == "number" and _HEX_EXPONENT.match(whole):  # 0xe+1 is a sum
-                whole = re.split(r"(?<=[eE])(?=[+-])", whole)[0]
-            found.append(Token(_KINDS[kind or "mark"], whole, line, space))
-            fresh, space = False, ""
+    space = ""
+    for kind, start, end in _elements(text):
+        whole = text[start:end]
+        match kind:
+            case "newline":
+                space = ""
+            case "space":
+                space = whole.rpartition("\n")[2] if "\n" in whole else space + whole
+            case "comment":
+                space = "" if "\n" in whole else f"{space} "
+            case "directive":
+                found.append(Token("directive", _one_line(whole[1:]), line, space, start))
+            case "string":
+                found.append(Token("string", whole, line, space, start))
+                space = ""
+            case _:
+                for word in _CODE.finditer(text, start, end):
+                    if word.lastgroup == "space":
+                        space = word.group()
+                        continue
+                    found.append(
+                        Token(_KINDS[word.lastgroup or "mark"], word.group(), line, space, word.start())
+                    )
+                    space = ""
         line += whole.count("\n")
-        position += len(whole)
     return found
 
 
-_KINDS: dict[str, Kind] = {
-    "string": "string", "delimiter": "string", "word": "word", "number": "number", "mark": "mark",
-}  # fmt: skip
+_KINDS: dict[str, Kind] = {"word": "word", "number": "number", "mark": "mark"}
 
 
-def _plain_directive(text: str) -> str:
-    text = re.sub(r"\\\r?\n", " ", text)
-    return re.sub(r"/\*.*?\*/|//.*", " ", text, flags=re.DOTALL).strip()
+def directives(text: str) -> Iterator[Directive]:
+    line, done = 1, 0
+    for kind, start, end in _elements(text):
+        if kind == "directive":
+            line, done = line + text.count("\n", done, start), start
+            yield Directive(*first_word(_one_line(text[start + 1 : end])), line, start, end)
+
+
+def _one_line(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        if match.lastgroup == "comment":
+            return " "
+        return _SPLICED.sub("", match.group()) if match.lastgroup == "space" else match.group()
+
+    return CPP.sub(plain, text).strip() if "/" in text or "\\" in text else text.strip()
+
+
+def first_word(text: str) -> tuple[str, str]:
+    """Of a directive, and what follows it: `if(X)` is "if" and "(X)"."""
+    found = re.match(r"\w*", text)
+    end = found.end() if found else 0
+    return text[:end], text[end:].strip()
+
+
+def blank(text: str, kinds: Container[str]) -> str:
+    """The text with blanks for comments, directives or what is in strings; every place stays what it is."""
+    pieces: list[str] = []
+    done = 0
+    elements = _elements(text) if "directive" in kinds else _plain_elements(text)
+    for kind, start, end in elements:
+        if kind in kinds:
+            whole = blanks(text[start:end])
+            if kind == "string":
+                whole = f"{text[end - 1]}{whole[1:-1]}{text[end - 1]}"
+            pieces += (text[done:start], whole)
+            done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _plain_elements(text: str) -> Iterator[tuple[str, int, int]]:
+    return ((match.lastgroup or "", match.start(), match.end()) for match in CPP.finditer(text))
+
+
+def blanks(text: str) -> str:
+    return _NO_BREAK.sub(" ", text)
+
+
+def without_comments(text: str) -> str:
+    """The code alone, on the same lines; what stands in quotes is left as it is."""
+    return blank(text.replace("\r\n", "\n"), ("comment",))
+
+
+def joined(text: str) -> str:
+    """Lines that go on as one. Their newlines stand behind it as vertical tabs, so that lines still count."""
+    parts, at, gone = [], 0, 0
+    for splice in _SPLICED.finditer(text):
+        if gone and (end := text.find("\n", at, splice.start())) >= 0:
+            parts += [text[at:end], "\v" * gone]
+            at, gone = end, 0
+        parts.append(text[at : splice.start()])
+        at, gone = splice.end(), gone + 1
+    end = text.find("\n", at) if gone else -1
+    end = len(text) if end < 0 else end
+    return "".join([*parts, text[at:end], "\v" * gone, text[end:]])
+
+
+W = TypeVar("W", str, Token)
+
+
+def split_at(mark: str, words: Iterable[W]) -> list[list[W]]:
+    """The words between marks that stand outside every kind of bracket."""
+    parts: list[list[W]] = [[]]
+    depth = 0
+    for word in words:
+        text = str(word)
+        depth += DEPTHS.get(text, 0)
+        if text == mark and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
 
 
 def layout(tokens: Iterable[Token], first_line: int | None = None) -> str:
@@ -116,7 +251,7 @@ def _would_join(left: Token, right: Token) -> bool:
     if _is_wordlike(left) and _is_wordlike(right):
         return True
     if left.kind == "mark" and right.kind == "mark":
-        match = _LEX.match(left.text + right.text)
+        match = _CODE.match(left.text + right.text)
         return match is not None and match.end() > len(left.text)
     return False
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.fold import binary, unary
-from tunesmith.csource.lex import Token, lex, read_number
+from tunesmith.csource.lex import Token, first_word, lex, read_number
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.types import BY_HEADER
 
@@ -82,7 +82,7 @@ class _Preprocessor:
             if all(condition.on for condition in self.open_conditions):
                 self._waiting.append(token)
             return
-        word, rest = _first_word(token.text)
+        word, rest = first_word(token.text)
         if word in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
             self.flush()
             self._condition(word, rest, token.line)
@@ -148,7 +148,7 @@ class _Preprocessor:
 
     def _holds(self, word: str, rest: str, line: int) -> bool:
         if word != "if":
-            return (_first_word(rest)[0] in self._macros) == (word == "ifdef")
+            return (first_word(rest)[0] in self._macros) == (word == "ifdef")
         tokens = _decided_defined(lex(rest, line), self._macros)
         try:
             expanded = _Expansion(self._macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)
@@ -173,18 +173,6 @@ def _pragmas(tokens: list[Token]) -> list[Token]:
             done.append(tokens[at])
             at += 1
     return done
-
-
-def _first_word(text: str) -> tuple[str, str]:
-    parts = text.split(None, 1)
-    if not parts:
-        return "", ""
-    word = parts[0]
-    rest = parts[1].strip() if len(parts) > 1 else ""
-    for at, char in enumerate(word):  # `#if(X)`, `#include<x.h>`
-        if not (char.isalnum() or char == "_"):
-            return word[:at], (word[at:] + " " + rest).strip()
-    return word, rest
 
 
 def _decided_defined(tokens: list[Token], macros: Mapping[str, Macro]) -> list[Token]:

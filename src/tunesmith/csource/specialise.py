@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource.fold import fold, fold_statements, int_value, integer, of_type
-from tunesmith.csource.lex import Token, lex, squeeze
+from tunesmith.csource.lex import lex, split_at, squeeze
 from tunesmith.csource.nodes import (
     MAX_DEPTH,
     Call,
@@ -334,19 +334,7 @@ def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
     if not bracket:
         return name, ()
     inside = rest.strip().removesuffix(">")
-    return name, _at_commas(inside)
-
-
-def _at_commas(text: str) -> tuple[str, ...]:
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in lex(text):
-        depth += {"<": 1, "(": 1, "{": 1, ">": -1, ")": -1, "}": -1, ">>": -2}.get(token.text, 0)
-        if token.text == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return tuple(squeeze(part) for part in parts if part)
+    return name, tuple(squeeze(part) for part in split_at(",", lex(inside)) if part)
 
 
 def _missing(source: Source, name: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from tunesmith.core.files.template_source import without_comments
+from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Number
 from tunesmith.expert.model.kernel import Choice, Kernel, Schedule
 
