@@ -6,15 +6,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.csource.nodes import Language
-from tunesmith.expert.drafting.c_expressions import translate
+from tunesmith.core.dtypes import TYPES
+from tunesmith.core.expr import nodes as size
+from tunesmith.core.expr import unparse
+from tunesmith.csource.nodes import Binary, Call, Expr, Language, Member, Name, Opaque, SizeOf, Unreadable
+from tunesmith.csource.parse import read_expression
 from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument
+from tunesmith.expert.model.translate import NoTranslation, size_node
+from tunesmith.expert.reading.element_types import element_type
 from tunesmith.expert.reading.source_model import KernelSignature, LaunchSite, SourceModel
 
 _CAST = re.compile(
     r"\([\w\s]+\)\s*(\w+)|(?:static_cast<[\w\s]+>|int|unsigned|u?int\d+_t|size_t)\s*\(\s*(\w+)\s*\)"
 )
 _WORD = re.compile(r"[^\W\d]\w*")
+# What projects call their own rounding-up division, without underscores and case.
+_CEILDIV = frozenset({"ceildiv", "cdiv", "divup", "idivup", "divceil", "divroundup", "roundupdiv"})
 
 
 @dataclass(frozen=True)
@@ -115,3 +122,69 @@ def _bounds(kernel: KernelSignature, constants: Mapping[str, str]) -> str:
         return ""
     most = kernel.launch_bounds[0]
     return f"; __launch_bounds__ allows {translate(most, {}, constants) or most}"
+
+
+# -- the host's expressions over sizes -----------------------------------------------------------------
+
+
+def translate(text: str, sizes: Mapping[str, str], constants: Mapping[str, str]) -> str | None:
+    """The C expression in the language of problem files, or None where it has no counterpart there.
+
+    `sizes` maps host expressions to size names, `constants` host names to the C expressions they stand for.
+    """
+    try:
+        return unparse(_Host(sizes, constants).node(text, 0))
+    except NoTranslation:
+        return None
+
+
+class _Host:
+    def __init__(self, sizes: Mapping[str, str], constants: Mapping[str, str]) -> None:
+        self._sizes = {host: name for text, name in sizes.items() if (host := _expression(text)) is not None}
+        self._constants = constants
+
+    def node(self, text: str, depth: int) -> size.Node:
+        expr = _expression(text)
+        if expr is None:
+            raise NoTranslation
+        return size_node(expr, self._meaning, depth)
+
+    def _meaning(self, expr: Expr, depth: int) -> size.Node | None:
+        if expr in self._sizes:
+            return size.Name(self._sizes[expr])
+        match expr:
+            case Name(name=name) if name in self._constants:
+                return self.node(self._constants[name], depth + 1)
+            case Member(field="multiProcessorCount"):
+                return size.Name("device.sms")
+            case SizeOf(type=type_) if not type_.is_pointer:
+                return _bytes(type_.base)
+            case Opaque(text=text) if text.startswith("sizeof"):
+                return _bytes(text.removeprefix("sizeof").strip(" ()"))
+            case Call(function=function, args=(left, right)):
+                return self._call(function.split("::")[-1].lower(), left, right, depth + 1)
+            case Binary(op="&"):
+                raise NoTranslation
+        return None
+
+    def _call(self, name: str, left: Expr, right: Expr, depth: int) -> size.Node:
+        args = (size_node(left, self._meaning, depth), size_node(right, self._meaning, depth))
+        if name == "min" or name == "max":
+            return size.Call("min" if name == "min" else "max", args)
+        if name.replace("_", "") in _CEILDIV:
+            return size.Call("ceildiv", args)
+        raise NoTranslation
+
+
+def _expression(text: str) -> Expr | None:
+    try:
+        return read_expression(text)
+    except Unreadable:
+        return None
+
+
+def _bytes(base: str) -> size.Num:
+    element, vector = element_type(base, "cuda")
+    if element is None:
+        raise NoTranslation
+    return size.Num(TYPES[element].bytes * vector)
