@@ -33,19 +33,10 @@ from tunesmith.csource.nodes import (
     Unary,
     While,
 )
-from tunesmith.csource.types import size_of
+from tunesmith.csource.types import INTEGERS, size_of
 from tunesmith.csource.walk import map_expr, map_statements, nodes_in
 
 Constants = Mapping[str, int | float]
-
-_INTEGER_TYPES = {  # bits, signed
-    "bool": (1, False), "char": (8, True), "signed char": (8, True), "unsigned char": (8, False),
-    "short": (16, True), "unsigned short": (16, False), "int": (32, True), "unsigned int": (32, False),
-    "long": (64, True), "unsigned long": (64, False), "long long": (64, True),
-    "unsigned long long": (64, False), "size_t": (64, False), "ptrdiff_t": (64, True),
-    "int8_t": (8, True), "uint8_t": (8, False), "int16_t": (16, True), "uint16_t": (16, False),
-    "int32_t": (32, True), "uint32_t": (32, False), "int64_t": (64, True), "uint64_t": (64, False),
-}  # fmt: skip
 
 
 def fold(expr: Expr, env: Constants = {}) -> Expr:  # noqa: B006 - a Mapping, never changed
@@ -155,16 +146,16 @@ def _cast(node: Cast, value: int) -> Expr:
         return node
     if node.type.base in ("int", "int32_t", "bool"):
         return integer(converted)
-    return replace(node, value=integer(converted)) if node.type.base in _INTEGER_TYPES else node
+    return replace(node, value=integer(converted)) if node.type.base in INTEGERS else node
 
 
 def _converted(value: int, base: str) -> int | None:
-    kind = _INTEGER_TYPES.get(base)
-    if kind is None:
+    if base not in INTEGERS:
         return None
-    bits, signed = kind
-    if bits == 1:
+    if base == "bool":
         return int(value != 0)
+    size, signed = INTEGERS[base]
+    bits = 8 * size
     value &= (1 << bits) - 1
     return value - (1 << bits) if signed and value >> (bits - 1) else value
 

@@ -34,7 +34,7 @@ from tunesmith.csource.nodes import (
 )
 from tunesmith.csource.parse import read_expression, read_type
 from tunesmith.csource.substitution import replace_words, substitute
-from tunesmith.csource.types import canonical, declared_types, size_of
+from tunesmith.csource.types import INTEGERS, canonical, declared_types, size_of
 from tunesmith.csource.walk import (
     assigned_in,
     map_expr,
@@ -47,10 +47,6 @@ from tunesmith.csource.walk import (
 
 _ALIAS_STEPS = 16
 _MAX_TYPE_TEXT = 1000
-_INTEGERS = frozenset({
-    "int", "unsigned int", "long", "unsigned long", "long long", "unsigned long long", "size_t", "bool",
-    "int32_t", "uint32_t", "int64_t", "uint64_t", "short", "unsigned short", "char", "unsigned char",
-})  # fmt: skip
 _LOCAL_ALIAS = re.compile(
     r"(?:using\s+(?P<new>\w+)\s*=\s*(?P<of>[^;]+?)|typedef\s+(?P<old>[^;]+?)\s+(?P<name>\w+))\s*;?"
 )
@@ -282,7 +278,7 @@ def _inside(stmt: Stmt, depth: int) -> Stmt:
 def _local_constant(stmt: Declare) -> Expr | None:
     if stmt.dims or stmt.storage in ("shared", "dynamic shared") or stmt.init is None or stmt.type.is_pointer:
         return None
-    if not (stmt.type.const or stmt.storage == "constexpr") or stmt.type.base not in _INTEGERS | {"auto"}:
+    if not (stmt.type.const or stmt.storage == "constexpr") or stmt.type.base not in {*INTEGERS, "auto"}:
         return None
     init = fold(stmt.init)
     if isinstance(init, Cast) and isinstance(init.value, Number):

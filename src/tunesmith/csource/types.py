@@ -29,12 +29,20 @@ from tunesmith.csource.nodes import (
 )
 from tunesmith.csource.walk import nodes_in
 
+# Bytes and whether signed, in all spellings: OpenCL's ulong is CUDA's unsigned long long.
+INTEGERS: Mapping[str, tuple[int, bool]] = {
+    "bool": (1, False), "char": (1, True), "signed char": (1, True), "unsigned char": (1, False),
+    "uchar": (1, False), "short": (2, True), "unsigned short": (2, False), "ushort": (2, False),
+    "int": (4, True), "unsigned int": (4, False), "unsigned": (4, False), "uint": (4, False),
+    "long": (8, True), "unsigned long": (8, False), "ulong": (8, False), "long long": (8, True),
+    "unsigned long long": (8, False), "size_t": (8, False), "ptrdiff_t": (8, True), "ssize_t": (8, True),
+    "intptr_t": (8, True), "uintptr_t": (8, False),
+    **{f"int{bits}_t": (bits // 8, True) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": (bits // 8, False) for bits in (8, 16, 32, 64)},
+}  # fmt: skip
 _SIZES: dict[str, int] = {
-    "bool": 1, "char": 1, "signed char": 1, "unsigned char": 1, "int8_t": 1, "uint8_t": 1,
-    "short": 2, "unsigned short": 2, "int16_t": 2, "uint16_t": 2,
-    "int": 4, "unsigned int": 4, "int32_t": 4, "uint32_t": 4, "float": 4,
-    "long": 8, "unsigned long": 8, "long long": 8, "unsigned long long": 8, "int64_t": 8, "uint64_t": 8,
-    "size_t": 8, "ptrdiff_t": 8, "intptr_t": 8, "uintptr_t": 8, "double": 8,
+    **{name: size for name, (size, _) in INTEGERS.items()},
+    "float": 4, "double": 8,
     "half": 2, "__half": 2, "__nv_bfloat16": 2, "__hip_bfloat16": 2, "hip_bfloat16": 2,
     "__half2": 4, "__nv_bfloat162": 4, "__hip_bfloat162": 4,
     "__nv_fp8_e4m3": 1, "__nv_fp8_e5m2": 1, "__nv_fp8_storage_t": 1, "__nv_fp8x2_storage_t": 2,
@@ -93,6 +101,21 @@ def size_of(name: str, language: str = "cuda") -> int | None:
     element, count = parts
     size = 2 if element == "half" else _ELEMENTS[element]
     return size * (4 if count == 3 and language == "opencl" else count)
+
+
+def is_integer(type_: Type) -> bool:
+    return not type_.is_pointer and type_.base in INTEGERS
+
+
+def byte_size(base: str) -> int | None:
+    """Of a value of the type in either language, where it is known.
+
+    OpenCL's and CUDA's three-element vectors differ; nobody here vectorises with them.
+    """
+    parts = vector_parts(base, "opencl")
+    if parts is not None:
+        return None if parts[1] == 3 else size_of(base, "opencl")
+    return size_of(base)
 
 
 def vector_parts(name: str, language: str = "cuda") -> tuple[str, int] | None:
@@ -244,12 +267,6 @@ def is_known(name: str) -> bool:
 
 Types = Mapping[str, Type]
 
-_RANKS = {
-    "double": 9, "float": 8, "unsigned long long": 7, "unsigned long": 7, "size_t": 7, "uint64_t": 7,
-    "long long": 6, "long": 6, "int64_t": 6, "ptrdiff_t": 6, "unsigned int": 5, "uint32_t": 5, "int": 4,
-    "int32_t": 4, "short": 3, "unsigned short": 3, "char": 2, "unsigned char": 2, "signed char": 2,
-    "int8_t": 2, "uint8_t": 2, "int16_t": 3, "uint16_t": 3, "bool": 1,
-}  # fmt: skip
 _PAIRS = {
     "__half2": "__half", "__nv_bfloat162": "__nv_bfloat16", "__hip_bfloat162": "__hip_bfloat16",
     "dim3": "unsigned int",
@@ -354,9 +371,17 @@ def _literal(text: str, value: int | float) -> Type:
 
 
 def _promoted(type_: Type) -> Type:
-    if type_.pointers == 0 and _RANKS.get(type_.base, 99) < 4:
+    if type_.pointers == 0 and INTEGERS.get(type_.base, (4, True))[0] < 4:
         return Type("int")
     return _value(type_)
+
+
+def _rank(base: str) -> tuple[int, int] | None:
+    """Of the usual conversions: the wider, and of two as wide the unsigned one."""
+    if base in INTEGERS:
+        size, signed = INTEGERS[base]
+        return size, int(not signed)
+    return {"float": (16, 0), "double": (17, 0)}.get(base)
 
 
 def _joined(a: Type | None, b: Type | None) -> Type | None:
@@ -368,7 +393,7 @@ def _joined(a: Type | None, b: Type | None) -> Type | None:
     a, b = _promoted(a), _promoted(b)
     if a == b:
         return a
-    left, right = _RANKS.get(a.base), _RANKS.get(b.base)
+    left, right = _rank(a.base), _rank(b.base)
     if left is None or right is None:
         return None
     return a if left >= right else b

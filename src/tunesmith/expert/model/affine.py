@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number, Unary
 from tunesmith.csource.printing import print_expr
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, names_in
-from tunesmith.expert.model.value_types import is_integer
 
 # A product of factors, in the order of their text -> how often it is added.
 Terms = dict[tuple[Expr, ...], int]

@@ -12,7 +12,7 @@ from tunesmith.core.expr.nodes import Node
 from tunesmith.core.problem import Problem, SizeRule
 from tunesmith.csource.fold import binary, unary
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, SizeOf, Ternary, Unary
-from tunesmith.expert.model.value_types import byte_size
+from tunesmith.csource.types import byte_size
 
 Triple = tuple[int, int, int]
 _MOST_THREADS = 1024

@@ -20,6 +20,7 @@ from tunesmith.csource.nodes import (
     Type,
     Unary,
 )
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import nodes_in
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.geometry import Layout, Strided
@@ -38,7 +39,7 @@ from tunesmith.expert.model.team_values import (
     Which,
 )
 from tunesmith.expert.model.teamwork import Machine
-from tunesmith.expert.model.value_types import is_integer, is_same_integer
+from tunesmith.expert.model.value_types import is_same_integer
 from tunesmith.expert.model.value_types import type_of as integer_type_of
 
 

@@ -8,8 +8,8 @@ from tunesmith.core import expr as sizes_expr
 from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
+from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.affine import number
-from tunesmith.expert.model.value_types import is_integer
 
 _DEEPEST = 60
 _ARITHMETIC: Mapping[str, size.ArithmeticOp] = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from tunesmith.core.expr import unparse
 from tunesmith.csource.nodes import Parameter
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.writing.plan import Plan
 
 

@@ -31,8 +31,8 @@ from tunesmith.csource.nodes import (
     Type,
     Unary,
 )
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.naming import Names
 

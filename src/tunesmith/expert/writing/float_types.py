@@ -21,8 +21,8 @@ from tunesmith.csource.nodes import (
     Type,
     Unary,
 )
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import nodes_in
-from tunesmith.expert.model.value_types import is_integer
 
 FLOAT, INTEGER = "float", "int"
 _FLOAT_CALLS = frozenset(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Type
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.index_division import IndexDivision
 from tunesmith.expert.writing.lines import Lines
 from tunesmith.expert.writing.packs import Pack

@@ -33,8 +33,8 @@ from tunesmith.csource.nodes import (
     While,
 )
 from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import assigned_in, children, names_in, statements_in
-from tunesmith.expert.model.value_types import is_integer
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
