@@ -157,8 +157,10 @@ def blank(text: str, kinds: Container[str]) -> str:
     for kind, start, end in elements:
         if kind in kinds:
             whole = blanks(text[start:end])
-            if kind == "string":
-                whole = f"{text[end - 1]}{whole[1:-1]}{text[end - 1]}"
+            if kind == "string":  # its quotes stay; before a raw string's there is more
+                quote = text[end - 1]
+                first = text.index(quote, start) - start
+                whole = f"{whole[:first]}{quote}{whole[first + 1 : -1]}{quote}"
             pieces += (text[done:start], whole)
             done = end
     return "".join([*pieces, text[done:]])
