@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunesmith.csource.nodes import Language
+from tunesmith.csource.types import PRIMITIVE, canonical
 
 Space = Literal["global", "local", "constant"]
 
@@ -77,7 +78,6 @@ _BOTH = {
     "int": "int32", "int32_t": "int32", "unsigned int": "uint32", "uint32_t": "uint32",
     "long": "int64", "int64_t": "int64", "unsigned long": "uint64", "uint64_t": "uint64",
     "long long": "int64", "unsigned long long": "uint64", "size_t": "uint64", "ptrdiff_t": "int64",
-    "uchar": "uint8", "ushort": "uint16", "uint": "uint32", "ulong": "uint64",
 }  # fmt: skip
 _CUDA = {
     "__half": "float16", "_Float16": "float16", "half_t": "float16", "Half": "float16",
@@ -92,15 +92,12 @@ _PAIRS = {
     "__hip_bfloat162": "bfloat16",
 }  # fmt: skip
 _VECTOR = re.compile(r"(u?char|u?short|u?int|u?long|u?longlong|half|float|double)(2|3|4|8|16)")
-_INTEGER_WORDS = frozenset({
-    "signed", "unsigned", "char", "short", "int", "long",
-})  # fmt: skip
-TYPE_WORDS = _INTEGER_WORDS | {"float", "double", "bool", "void", "half"}
+TYPE_WORDS = PRIMITIVE | {"half"}
 
 
 def elements_of(base: str, language: Language) -> tuple[str | None, int]:
     """The element type of `base`, or None when it has none of ours, and how many elements `base` holds."""
-    name = _canonical(base)
+    name = base.split("::")[-1].strip()  # a namespace in front says nothing of ours
     plain = _plain(name, language)
     if plain is not None:
         return plain, 1
@@ -114,20 +111,7 @@ def elements_of(base: str, language: Language) -> tuple[str | None, int]:
 
 
 def _plain(name: str, language: Language) -> str | None:
+    name = canonical(name, "opencl")
     if name in _BOTH:
         return _BOTH[name]
     return None if language == "opencl" else _CUDA.get(name)
-
-
-def _canonical(base: str) -> str:
-    """`long unsigned int` and `unsigned long` are one type; a namespace in front says nothing of ours."""
-    words = base.split()
-    if words and all(word in _INTEGER_WORDS for word in words):
-        sign = "unsigned " if "unsigned" in words else ""
-        if "char" in words:
-            return sign + ("signed char" if "signed" in words else "char")
-        if "short" in words:
-            return sign + "short"
-        longs = min(words.count("long"), 2)
-        return sign + (" ".join(["long"] * longs) if longs else "int")
-    return base.split("::")[-1].strip()
