@@ -17,8 +17,7 @@ from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
-from tunesmith.expert.reading.signature import missing_entry, signature_faults
-from tunesmith.expert.reading.source import is_source_name
+from tunesmith.expert.reading.source import is_source_name, missing_entry, signature_faults
 from tunesmith.store import FolderTexts, RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"

@@ -80,7 +80,7 @@ def catalogue_of(problem: Problem, device: Device) -> Catalogue:
 def signature_fault(problem: Problem, template: Template) -> str | None:
     """Why callers could not call a template as they call the original. A workspace may come after their
     arguments."""
-    from tunesmith.expert.reading.signature import missing_entry, signature_faults
+    from tunesmith.expert.reading.source import missing_entry, signature_faults
 
     extra = {argument.name for argument in template.workspace}
     if len(problem.launches) == len(template.launches) == 1:

@@ -16,7 +16,7 @@ from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.problem import Argument, Problem
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.template import Template, original
-from tunesmith.expert.reading.signature import missing_entry, signature_faults
+from tunesmith.expert.reading.source import missing_entry, signature_faults
 
 FOLDERS = sorted(path.parent for path in (Path(__file__).parents[2] / "examples/cuda").glob("*/problem.toml"))
 H200 = a_device(shared=232448, sms=132, llc=50 << 20, memory=140 << 30, max_allocation=140 << 30)

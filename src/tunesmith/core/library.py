@@ -15,7 +15,6 @@ from tunesmith.core.candidates import Row, Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
 from tunesmith.core.files.template_file import guarded
-from tunesmith.core.files.template_source import without_comments
 from tunesmith.core.history import score_at
 from tunesmith.core.ports import KEPT_MARK, Tried
 from tunesmith.core.problem import Argument, Problem
@@ -24,6 +23,7 @@ from tunesmith.core.reporting import delivered_templates
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
+from tunesmith.csource.lex import without_comments
 
 FIRST = 8  # configurations of a run that are tried first elsewhere
 RUNNERS_UP = 3  # of these, the best in general by short measurements

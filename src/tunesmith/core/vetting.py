@@ -1,8 +1,8 @@
 """Whether a source that nobody here wrote may be given to a compiler: device code, and no file but its own.
 
-The text is read as a compiler reads it (`core/bare_source`). Whether the kernel is right is the oracle's
-business. On a CPU a kernel is native code: there nothing may be called that the source does not define itself
-and OpenCL does not bring. On a GPU assembler may stand in functions, as instructions.
+The text is read as a compiler reads it. Whether the kernel is right is the oracle's business. On a CPU a
+kernel is native code: there nothing may be called that the source does not define itself and OpenCL does not
+bring. On a GPU assembler may stand in functions, as instructions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tunesmith.core.bare_source import Unreadable, bare, line_at, without_strings
+from tunesmith.csource.lex import CPP, C, joined
+from tunesmith.csource.nodes import Unreadable
 
 _DIRECTIVE = re.compile(r"^[ \t\v]*(?:\#|%:)[ \t\v]*(?P<word>\w*)[ \t\v]*(?P<rest>[^\n]*)$", re.MULTILINE)
 _NAMED = re.compile(r'(<[^>\n]+>|"[^"\n]+")')
@@ -55,6 +56,9 @@ _PTX_TYPES = frozenset({
     "reg", "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",
     "f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "v2", "v4",
 })  # fmt: skip
+_RAW_STRING = re.compile(r"(?:u8|[uUL])?R\"")
+_TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _OPENCL_FLAG = re.compile(r"-cl-[\w-]+(?:=[\w.{}]+)?")
 _NO_TYPE = frozenset({"return", "else", "goto", "case", "do", "sizeof"})
 
@@ -64,12 +68,12 @@ def vet(source: str, original: str, language: str) -> str | None:
     includes it may have."""
     is_c = language == "opencl"
     try:
-        text, known = bare(source, is_c), _includes(_bare_of_user(original, is_c))
+        text, known = _bare(source, is_c), _includes(_bare_of_user(original, is_c))
     except Unreadable as error:
-        return str(error)
+        return f"line {error.line}: {error.reason}"
     for directive in _DIRECTIVE.finditer(text):
         word, rest = directive["word"], directive["rest"]
-        line = f"line {line_at(text, directive.start())}"
+        line = f"line {_line_at(text, directive.start())}"
         if word == "include":
             named = _NAMED.match(rest.strip())
             if named is None or named[0] not in known:
@@ -77,7 +81,7 @@ def vet(source: str, original: str, language: str) -> str | None:
                 return f"{line}: #include {rest.strip()[:80]} is not among the original's, which are: {have}"
         elif word not in _DIRECTIVES and (word or rest.strip()):
             return f"{line}: #{word or rest.strip()[:40]} is not allowed in a template"
-    code = without_strings(text, is_c)
+    code = _without_strings(text, is_c)
     words = set(_WORDS.findall(code))
     if reads := words & _READS_FILES:
         return f"{min(reads)} is not allowed in a template"
@@ -106,7 +110,7 @@ def _vet_device(text: str, code: str, words: set[str], original: str) -> str | N
     if not words & _ASSEMBLER:
         return None
     if _STRINGISED.search(code) and not _STRINGISED.search(
-        without_strings(_bare_of_user(original, is_c=False), is_c=False)
+        _without_strings(_bare_of_user(original, is_c=False), is_c=False)
     ):
         return "# in a macro makes strings, which is not allowed beside asm: write instructions as they are"
     if sum(word in _ASSEMBLER for word in _WORDS.findall(code)) > sum(1 for _ in _ASM.finditer(code)):
@@ -162,7 +166,7 @@ def _prototypes(code: str) -> Iterator[str]:
 def _bare_of_user(original: str, is_c: bool) -> str:
     """The user's own source is compiled whatever is thought of it: where it cannot be read, as it stands."""
     try:
-        return bare(original, is_c)
+        return _bare(original, is_c)
     except Unreadable:
         return original
 
@@ -170,3 +174,45 @@ def _bare_of_user(original: str, is_c: bool) -> str:
 def _includes(text: str) -> frozenset[str]:
     found = (_NAMED.match(d["rest"].strip()) for d in _DIRECTIVE.finditer(text) if d["word"] == "include")
     return frozenset(match[0] for match in found if match is not None)
+
+
+# -- the text as a compiler sees it when it looks for directives ---------------------------------------
+
+
+def _bare(source: str, is_c: bool) -> str:
+    """Spliced lines are one, comments are blanks; newlines that are gone stand as vertical tabs.
+
+    What compilers read in more than one way is refused: a reader that goes astray there would take code for
+    a comment.
+    """
+    text = source.replace("\r\n", "\n")
+    if (found := _CONTROL.search(text) or _TRIGRAPH.search(text)) is not None:
+        shown = found[0] if found[0].isprintable() else f"a control character ({found[0]!a})"
+        reason = f"{shown} is not allowed in a template: compilers disagree on it"
+        raise Unreadable(reason, text.count("\n", 0, found.start()) + 1)
+    text = joined(text)
+    parts: list[str] = []
+    for element in (C if is_c else CPP).finditer(text):
+        kind, word = element.lastgroup, element[0]
+        if word in ('"', "'") or (kind == "comment" and word[1] == "*" and not word[2:].endswith("*/")):
+            reason = f"{word[:2]} is opened and not closed"
+            raise Unreadable(reason, _line_at(text, element.start()))
+        if not is_c and _RAW_STRING.match(text, element.start()):
+            reason = "raw strings are not allowed in a template: write an ordinary one"
+            raise Unreadable(reason, _line_at(text, element.start()))
+        gone = "\v" * (word.count("\n") + word.count("\v"))
+        parts.append(f" {gone}" if kind == "comment" else word)
+    return "".join(parts)
+
+
+def _without_strings(text: str, is_c: bool) -> str:
+    """A bare text with blanks in its strings: everything else stays where it is."""
+
+    def blank(element: re.Match[str]) -> str:
+        return f'"{" " * (len(element[0]) - 2)}"' if element.lastgroup == "string" else element[0]
+
+    return (C if is_c else CPP).sub(blank, text)
+
+
+def _line_at(text: str, place: int) -> int:
+    return 1 + text.count("\n", 0, place) + text.count("\v", 0, place)

@@ -9,25 +9,16 @@ function in all namespaces, become ordinary ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from tunesmith.core.template import plain_name
+from tunesmith.csource.lex import Directive, blank, first_word
+from tunesmith.csource.lex import directives as directives_in
 
-_LEX = re.compile(
-    r"""
-      (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-    | (?P<raw>\b(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)")
-    | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')
-    | (?P<word>[^\W\d]\w*|\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
-_SPELLED = re.compile(r"\s*(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
-_LINE = re.compile(r"\s*(\d+)(?:\s+\"([^\"\n]*)\")?")
-_FIRST_WORD = re.compile(r"(?:\s|\\\r?\n)*(\w+)")
+_SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
+_LINE = re.compile(r"(\d+)(?:\s+\"([^\"\n]*)\")?")
 _EXTERN_C = re.compile(r"\bextern\s*(\" \")")
 _CALLED = re.compile(r"\b([^\W\d]\w*)\s*\(")
 _FOREIGN = re.compile(r"\bnamespace\s+(std|cuda|nvcuda|cooperative_groups)\b[\s\w:]*\{")
@@ -52,6 +43,7 @@ LEAST_COUNTED = 2_000  # for each header, however short: thousands of empty ones
 _OPENS = ("if", "ifdef", "ifndef")
 _INCLUDES = ("include", "include_next", "import")
 _TURNS = ("else", "elif", "elifdef", "elifndef")
+_HIDDEN = ("comment", "string")
 _CARRIED = (*_OPENS, *_TURNS, *_INCLUDES, "endif", "define", "undef")
 
 
@@ -60,31 +52,6 @@ class NamespacedSource:
     includes: str  # directives to stand above every namespace
     text: str  # what stands inside one
     macros: tuple[str, ...]  # whose former meaning must come back after it
-
-
-@dataclass(frozen=True)
-class _Directive:
-    word: str
-    rest: str
-    text: str  # all of it, without comments
-    start: int
-    end: int
-
-    @property
-    def name(self) -> str:
-        """The macro that a define, an undef or an ifndef is about."""
-        found = _FIRST_WORD.match(self.rest)
-        return found[1] if found else ""
-
-    @property
-    def is_once(self) -> bool:
-        return self.word == "pragma" and self.rest.split() == ["once"]
-
-    @property
-    def spelled(self) -> str | None:
-        """What an include names."""
-        found = _SPELLED.match(self.rest) if self.word == "include" else None
-        return (found[1] or found[2]) if found else None
 
 
 class Unfit(Exception):
@@ -100,15 +67,15 @@ def section(
     Raises Unfit.
     """
     text = _Headers(dict(headers)).write(source, file)
-    plain = _blank(text)[1]
+    plain = blank(text, _HIDDEN)
     if foreign := _FOREIGN.search(plain):
         raise Unfit(f"it adds to namespace {foreign[1]}, which it could not from within another")
-    directives = tuple(_directives(text))
+    directives = tuple(directives_in(text))
     if asked := {name for each in (plain, *entries) for name in _GLOBAL.findall(each)}:
         own = asked & _global_names(plain, directives)
         if own:
             raise Unfit(f"it names its own ::{min(own)} as global, which within a namespace it is not")
-    changed = (d.name for d in directives if d.word in ("define", "undef"))
+    changed = (_named(d) for d in directives if d.word in ("define", "undef"))
     return NamespacedSource(
         includes=_includes(directives),
         text=f'#line 1 "{plain_name(file)}"\n{_own_linkage(text)}',
@@ -124,31 +91,19 @@ def pop(name: str) -> str:
     return f'#pragma pop_macro("{name}")'
 
 
-def _blank(text: str) -> tuple[str, str]:
-    """The text without comments, and without the contents of strings too; every position stays."""
-    code: list[str] = []
-    plain: list[str] = []
-    done = 0
-    for match in _LEX.finditer(text):
-        kind, found = match.lastgroup, match[0]
-        code.append(text[done : match.start()])
-        plain.append(text[done : match.start()])
-        code.append(" " * len(found) if kind == "comment" else found)
-        if kind == "word":
-            plain.append(found)
-        else:
-            plain.append(" " * len(found) if kind == "comment" else f'"{" " * (len(found) - 2)}"')
-        done = match.end()
-    return "".join([*code, text[done:]]), "".join([*plain, text[done:]])
+def _named(directive: Directive) -> str:
+    """The macro that a define, an undef or an ifndef is about."""
+    return first_word(directive.rest)[0]
 
 
-def _directives(text: str) -> Iterator[_Directive]:
-    code, plain = _blank(text)
-    for found in _DIRECTIVE.finditer(plain):
-        rest = code[found.start(2) : found.end()].rstrip()
-        yield _Directive(
-            found[1], rest, code[found.start() : found.end()].strip(), found.start(), found.end()
-        )
+def _is_once(directive: Directive) -> bool:
+    return directive.word == "pragma" and directive.rest.split() == ["once"]
+
+
+def _spelled(directive: Directive) -> str | None:
+    """What an include names."""
+    found = _SPELLED.match(directive.rest) if directive.word == "include" else None
+    return (found[1] or found[2]) if found else None
 
 
 class _Headers:
@@ -157,7 +112,7 @@ class _Headers:
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers
         self.room = MOST_CHARACTERS
-        self.directives = cache(lambda text: tuple(_directives(text)))
+        self.directives = cache(lambda text: tuple(directives_in(text)))
         self.open: list[str] = []
         # For each condition that is open, what was written since: further down it need not be written again.
         self.settled: list[set[str]] = [set()]
@@ -177,10 +132,10 @@ class _Headers:
                 self.follow(directive.word)
             if directive.word == "line" and (told := _LINE.match(directive.rest)):
                 line, since, file = int(told[1]), directive.end + 1, told[2] or file
-            elif directive.is_once:
+            elif _is_once(directive):
                 pieces.append(text[done : directive.start])
                 done = directive.end
-            elif (name := directive.spelled) is not None and name in self.headers:
+            elif (name := _spelled(directive)) is not None and name in self.headers:
                 after = line + text.count("\n", since, directive.end) + 1
                 marker = f'#line {after} "{plain_name(file)}"'
                 pieces.append(f"{text[done : directive.start]}{self.header(name)}{marker}")
@@ -200,7 +155,7 @@ class _Headers:
             return ""  # its guard, or what ends its recursion, would make nothing of it
         text = self.headers[name]
         directives = self.directives(text)
-        once = any(directive.is_once for directive in directives)
+        once = any(_is_once(directive) for directive in directives)
         self.open.append(name)
         written = f'#line 1 "{plain_name(name)}"\n{self.write(text, name)}\n\n'
         self.open.pop()
@@ -212,12 +167,12 @@ class _Headers:
         return written
 
 
-def _guarded(directives: Sequence[_Directive]) -> bool:
+def _guarded(directives: Sequence[Directive]) -> bool:
     """Whether `#ifndef X`, `#define X` and `#endif` go around everything."""
     if len(directives) < 3 or directives[-1].word != "endif":
         return False
     first, second = directives[:2]
-    if (first.word, second.word) != ("ifndef", "define") or first.name != second.name:
+    if (first.word, second.word) != ("ifndef", "define") or _named(first) != _named(second):
         return False
     depth = 0
     for directive in directives[:-1]:
@@ -227,7 +182,7 @@ def _guarded(directives: Sequence[_Directive]) -> bool:
     return True
 
 
-def _includes(directives: Sequence[_Directive]) -> str:
+def _includes(directives: Sequence[Directive]) -> str:
     """The directives up to the last include, with whatever decides on it and nothing left behind."""
     last = max((n for n, d in enumerate(directives) if d.word in _INCLUDES), default=-1)
     lines: list[str] = []
@@ -236,7 +191,7 @@ def _includes(directives: Sequence[_Directive]) -> str:
     for directive in directives[: last + 1]:
         if directive.word not in _CARRIED:
             continue
-        name = directive.name
+        name = _named(directive)
         if directive.word in ("define", "undef") and name:
             if name not in always:
                 always[name] = depth == 0
@@ -245,7 +200,7 @@ def _includes(directives: Sequence[_Directive]) -> str:
                 # Kept from here on and not from the start: until here a system header may have defined it.
                 lines += [f"#ifndef {_mark(name)}", f"#define {_mark(name)}", push(name), "#endif"]
         depth += (directive.word in _OPENS) - (directive.word == "endif")
-        lines.append(directive.text)
+        lines.append(f"#{directive.word} {directive.rest}".rstrip())
     lines += ["#endif"] * depth
     for name, sure in always.items():
         marked = (f"#ifdef {_mark(name)}", f"#undef {_mark(name)}", pop(name), "#endif")
@@ -259,11 +214,11 @@ def _mark(name: str) -> str:
 
 def _own_linkage(text: str) -> str:
     """What is defined here as `extern "C"` gets its namespace's linkage; the rest is defined elsewhere."""
-    code, plain = _blank(text)
+    plain = blank(text, _HIDDEN)
     pieces: list[str] = []
     done = 0
     for found in _EXTERN_C.finditer(plain):
-        if code[found.start(1) : found.end(1)] == '"C"' and _is_defined(plain, found.end()):
+        if text[found.start(1) : found.end(1)] == '"C"' and _is_defined(plain, found.end()):
             pieces.append(f'{text[done : found.start(1)]}"C++"')
             done = found.end(1)
     return "".join([*pieces, text[done:]])
@@ -287,7 +242,7 @@ def _is_defined(plain: str, start: int) -> bool:
     )
 
 
-def _global_names(plain: str, directives: Sequence[_Directive]) -> set[str]:
+def _global_names(plain: str, directives: Sequence[Directive]) -> set[str]:
     """What the text declares outside every function, type and namespace; rather too many than too few."""
     events = [(found.start(), found.end(), found[0]) for found in _BRACKET.finditer(plain)]
     events += [(directive.start, directive.end, directive.word) for directive in directives]

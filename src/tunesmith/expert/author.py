@@ -12,10 +12,11 @@ from functools import lru_cache
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.files.template_source import WORD, find_block, used_words, without_comments
+from tunesmith.core.files.template_source import WORD, find_block, used_words
 from tunesmith.core.ports import Declined, Refactoring, Written
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.unreadable import Unreadable
+from tunesmith.csource.lex import without_comments
+from tunesmith.csource.nodes import Unreadable
 from tunesmith.expert.model.kernel import Beyond, Choice, Draft, Kernel, Schedule
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Context, Refused

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tunesmith.core.device import Device
 from tunesmith.core.problem import Problem
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.author import read
-from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.kernel import Kernel
 from tunesmith.expert.model.launch_terms import launch_terms
 from tunesmith.expert.model.reach import Reach

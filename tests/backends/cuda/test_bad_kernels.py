@@ -13,7 +13,7 @@ import pytest
 from tests.backends.cuda.static_profiles import FOLDERS, read_problem
 from tunesmith.core.expr import Expr
 from tunesmith.core.profile.findings import Kind
-from tunesmith.expert.reading.signature import missing_entry, signature_faults
+from tunesmith.expert.reading.source import missing_entry, signature_faults
 
 pytestmark = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.core.expr import parse
-from tunesmith.expert.drafting.c_expressions import translate
+from tunesmith.expert.drafting.draft_launch import translate
 
 SIZES = {"n": "n", "x.size(0)": "rows", "args.d": "d"}
 CONSTANTS = {"BLOCK": "256", "WARPS": "(BLOCK / 32)", "blocks": "(n + BLOCK - 1) / BLOCK", "loop": "loop + 1"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Declare
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.nodes import Declare
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.kernel import Again, Beyond, Each, Kernel, Let, Once, Step, When
 from tunesmith.expert.model.lift import lift
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.expert.c.parse import read_expression
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.parse import read_expression
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.affine import (
     affine,
     coefficient_of,

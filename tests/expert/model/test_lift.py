@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.expert.model.kernels import ROOT, lifted, problem_in, refusal, summary
-from tunesmith.expert.c.printing import print_expr, print_statements
+from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.model.lift import lift
 

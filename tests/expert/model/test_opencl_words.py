@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.expert.model.kernels import lifted
 from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.expert.c.printing import print_expr, print_statements
+from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.model.kernel import Each
 
 KERNEL = """

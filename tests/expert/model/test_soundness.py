@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
-from tunesmith.expert.c.printing import print_statements
+from tunesmith.csource.printing import print_statements
 from tunesmith.expert.model.kernel import Each, Let
 
 _FLAT = "const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"

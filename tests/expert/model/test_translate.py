@@ -6,8 +6,8 @@ import pytest
 
 from tests.expert.model.kernels import problem_in
 from tunesmith.core.expr import parse
-from tunesmith.expert.c.parse import read_expression
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.parse import read_expression
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.launch_terms import launch_terms
 from tunesmith.expert.model.translate import from_sizes, parameter_values, to_sizes
 

@@ -8,8 +8,8 @@ from tests.samples import HOPPER
 from tunesmith.core.device import Device
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Expr, Number, Return, Stmt, Type
-from tunesmith.expert.c.parse import read_source_tree
+from tunesmith.csource.nodes import Expr, Number, Return, Stmt, Type
+from tunesmith.csource.parse import read_source_tree
 from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Step, Task, Total
 from tunesmith.expert.moves import MOVES, Context, Move, Refused
 

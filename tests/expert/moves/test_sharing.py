@@ -27,7 +27,7 @@ from tests.expert.moves.kernels import (
 from tunesmith.core.expr import parse
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.c.nodes import Name
+from tunesmith.csource.nodes import Name
 from tunesmith.expert.model.kernel import Access, Choice, Draft, Kernel, Task
 from tunesmith.expert.writing import structural_rules
 

@@ -21,8 +21,8 @@ from tests.expert.moves.kernels import (
     problem,
     refused,
 )
-from tunesmith.expert.c.parse import read_source_tree
-from tunesmith.expert.c.printing import print_expr, print_statements
+from tunesmith.csource.parse import read_source_tree
+from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.moves import PARAMETERS, REMEDIES, Context
 from tunesmith.expert.moves.convert import FORMATS, recognised

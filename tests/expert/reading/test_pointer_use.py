@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.source import read_source
-from tunesmith.expert.reading.source_model import Language
 
 
 def access(body: str, *, declared: str = "float* p", language: Language = "cuda", before: str = "") -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from tunesmith.core.expr import parse
 from tunesmith.core.problem import Accuracy, Argument, Contract, Kernel, Launch, Problem, Role
-from tunesmith.expert.reading.signature import missing_entry, signature_faults
+from tunesmith.expert.reading.source import missing_entry, signature_faults
 
 CUDA = "__global__ void k(float* out, const float* x, int n) { out[n] = x[n]; }"
 OPENCL = "__kernel void k(__global float* out, __global const float* x, int n) { out[n] = x[n]; }"

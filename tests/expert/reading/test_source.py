@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.core.errors import BadInput
-from tunesmith.expert.reading.blanking import blank
-from tunesmith.expert.reading.element_types import element_type
+from tunesmith.csource.nodes import Language
+from tunesmith.expert.reading.headers import blank_source
 from tunesmith.expert.reading.source import language_of, read_source
-from tunesmith.expert.reading.source_model import KernelSignature, Language, Parameter
+from tunesmith.expert.reading.source_model import KernelParameter, KernelSignature, elements_of
 
 LANGUAGES: tuple[Language, ...] = ("opencl", "cuda", "hip")
 
@@ -23,7 +23,7 @@ def kernel(text: str, language: Language = "cuda") -> KernelSignature:
     return found
 
 
-def parameter(text: str, name: str, language: Language = "cuda") -> Parameter:
+def parameter(text: str, name: str, language: Language = "cuda") -> KernelParameter:
     return next(p for p in kernel(text, language).parameters if p.name == name)
 
 
@@ -196,12 +196,12 @@ class TestElementTypes:
         ],
     )  # fmt: skip
     def test_cuda(self, name: str, element: str | None, vector: int) -> None:
-        assert element_type(name, "cuda") == (element, vector)
+        assert elements_of(name, "cuda") == (element, vector)
 
     def test_opencl_has_its_own_words(self) -> None:
-        assert element_type("ulong", "opencl") == ("uint64", 1)
-        assert element_type("half16", "opencl") == ("float16", 16)
-        assert element_type("__half", "opencl") == (None, 1)
+        assert elements_of("ulong", "opencl") == ("uint64", 1)
+        assert elements_of("half16", "opencl") == ("float16", 16)
+        assert elements_of("__half", "opencl") == (None, 1)
 
 
 class TestLaunches:
@@ -367,7 +367,7 @@ def test_any_text_is_read_or_refused(text: str, language: Language) -> None:
 @settings(deadline=None, max_examples=300)
 @given(text=st.one_of(st.text(), SOUP), language=st.sampled_from(LANGUAGES))
 def test_blanking_keeps_length_and_line_breaks(text: str, language: Language) -> None:
-    blanked = blank(text, language)
+    blanked = blank_source(text, language)
     for result in (blanked.plain, blanked.code):
         assert len(result) == len(text)
         for before, after in zip(text, result, strict=True):
@@ -385,6 +385,6 @@ def test_text_that_is_off_stays_off_however_deep_and_takes_no_longer() -> None:
     inside = "#if 1\n" * 20_000 + "hidden\n#else\nhidden\n" + "#endif\n" * 20_000
     text = f"#if 0\n{inside}#else\nshown\n#endif\nafter\n"
     began = time.perf_counter()
-    found = blank(text, "opencl")
+    found = blank_source(text, "opencl")
     assert found.plain.split() == ["shown", "after"]
     assert time.perf_counter() - began < 10.0

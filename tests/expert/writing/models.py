@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.bind import Bound, bind
-from tunesmith.expert.c.nodes import Stmt, Type
-from tunesmith.expert.c.parse import read_expression, read_source_tree
+from tunesmith.csource.nodes import Stmt, Type
+from tunesmith.csource.parse import read_expression, read_source_tree
+from tunesmith.csource.specialise import Bound, bind
 from tunesmith.expert.model.kernel import (
     Choice,
     Each,

@@ -16,9 +16,9 @@ from tests.expert.writing.test_builds import instructions
 from tests.expert.writing.test_emulated import compare
 from tests.running import FIXTURES
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Name, Ternary, Type
-from tunesmith.expert.c.parse import read_expression
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.nodes import Name, Ternary, Type
+from tunesmith.csource.parse import read_expression
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Step
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.expert.writing.models import each, rmsnorm
-from tunesmith.expert.c.nodes import Type
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.nodes import Type
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.writing.packs import Packed, pack_accesses
 from tunesmith.expert.writing.sizes import Sizes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expert.writing.models import statements
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.writing.pairs import converted
 
 FORMS = {"to_e4m3": "both({a}, {b})"}

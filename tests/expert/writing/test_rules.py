@@ -10,7 +10,7 @@ from tests.expert.moves.kernels import CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import read
 from tests.expert.writing.models import MAP, ROWS, choice
-from tunesmith.expert.c.nodes import Name
+from tunesmith.csource.nodes import Name
 from tunesmith.expert.model.kernel import Draft, Task
 from tunesmith.expert.moves import Context, Refused
 from tunesmith.expert.moves.rows import Rows

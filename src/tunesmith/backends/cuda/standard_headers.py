@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from tunesmith.backends.cuda.standard_templates import ALGORITHM, NUMERIC_LIMITS, SWAP, TYPE_TRAITS
 from tunesmith.core.files.read_headers import includes
-from tunesmith.core.standard_constants import FLOATS, LIMITS, MATH, STDINT
+from tunesmith.csource.types import FLOATS, LIMITS, MATH, STDINT
 
 Headers = tuple[tuple[str, str], ...]
 

@@ -228,4 +228,4 @@ class _ExprReader:
             raise self.refused(
                 f"{function} takes {wants} arguments, got {len(args)}", hint=f"give it {wants}"
             )
-        return n.Call(cast(Function, function), tuple(self.node(arg, depth) for arg in args))
+        return n.Call(cast("Function", function), tuple(self.node(arg, depth) for arg in args))

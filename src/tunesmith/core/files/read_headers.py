@@ -10,22 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tunesmith.core.errors import BadInput
+from tunesmith.csource.lex import directives, joined
 
 MOST_FILES = 500
 MOST_BYTES = 4 << 20
 
-_CONTINUED = re.compile(r"\\[ \t]*\r?\n")
-# What may hide a directive, or look like one: comments, raw strings, quotes, and numbers such as 1'000.
-_HIDING = re.compile(
-    r"""
-      (?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
-    | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)")
-    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])+'
-    | [^\W\d]\w* | \d(?:'?\w)*
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)", re.MULTILINE)
+_SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
 
 
 @dataclass(frozen=True)
@@ -46,15 +36,9 @@ def no_headers(_spelling: str, _includer: str | None, _folders: Sequence[str]) -
 
 def includes(text: str) -> Iterator[tuple[str, bool]]:
     """What a text includes, as it is spelled, and whether in quotes."""
-    code = _HIDING.sub(_without_hiding, _CONTINUED.sub("", text))
-    for found in _INCLUDE.finditer(code):
-        yield found[1] or found[2], found[1] is not None
-
-
-def _without_hiding(found: re.Match[str]) -> str:
-    if found["comment"] is not None:
-        return " " + "\n" * found[0].count("\n")
-    return '""' if found["raw"] is not None else found[0]
+    for word, rest, *_ in directives(joined(text)):
+        if word == "include" and (found := _SPELLED.match(rest)):
+            yield found[1] or found[2], found[1] is not None
 
 
 def user_headers(

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tunesmith.core.errors import BadInput
-from tunesmith.core.files.template_source import WORD, defines, used_words, without_comments
+from tunesmith.core.files.template_source import WORD, defines, used_words
 from tunesmith.core.files.toml_table import Table, show, texts
 from tunesmith.core.files.try_sizes import launch_places, try_places
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Constraint, Space
 from tunesmith.core.template import PLACEHOLDER, Template
+from tunesmith.csource.lex import without_comments
 
 _LOOKS_LIKE_PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
 

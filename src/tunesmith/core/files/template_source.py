@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tunesmith.core.errors import BadInput
+from tunesmith.csource.lex import blank, directives
 
 _OPEN = re.compile(r"\s*//\s*///\s*tunesmith\s*")
 _CLOSE = re.compile(r"\s*//\s*///\s*")
 _COMMENT_LINE = re.compile(r"\s*// ?(.*)")
 _EXAMPLE = 'open the file with "// /// tunesmith", then e.g. "// [params]", and close with "// ///"'
 
-_COMMENT_OR_STRING = re.compile(
-    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
-)
-_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)[ \t]*(.*)")
 _DEFINE = re.compile(r"(\w+)(\(?)[ \t]*(.*)")
 _INTEGER = re.compile(r"[(\s]*[-+]?(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*[)\s]*")
 _DEFINED = re.compile(r"\bdefined\s*(?:\w+|\(\s*\w+\s*\))")
@@ -80,23 +77,13 @@ def find_block(text: str, path: str) -> Block:
     )
 
 
-def without_comments(text: str) -> str:
-    """The code alone, on the same lines; what stands in quotes is left as it is."""
-    return _COMMENT_OR_STRING.sub(
-        lambda found: found[0] if found[0][0] != "/" else " " + "\n" * found[0].count("\n"),
-        text.replace("\r\n", "\n"),
-    )
-
-
 def defines(code: str) -> Iterator[Define]:
     conditions: list[str] = []
-    before = ("", "")  # the directive on the line above; blank lines do not count
-    for number, line in enumerate(code.split("\n"), 1):
-        directive = _DIRECTIVE.fullmatch(line)
-        if directive is None:
-            before = ("", "") if line.strip() else before
-            continue
-        word, rest = directive[1], directive[2].strip()
+    word, rest, before = "", "", 0  # the directive above, and where it ends
+    for directive in directives(code):
+        under_ifndef = word == "ifndef" and not code[before : directive.start].strip()
+        name, (word, rest) = rest, directive[:2]
+        before = directive.end
         if word in ("if", "ifdef", "ifndef"):
             conditions.append(rest)
         elif word == "elif" and conditions:
@@ -104,20 +91,16 @@ def defines(code: str) -> Iterator[Define]:
         elif word == "endif" and conditions:
             conditions.pop()
         elif word == "define" and (found := _DEFINE.fullmatch(rest)) and not found[2]:
-            under = before == ("ifndef", found[1])
-            yield Define(found[1], found[3].strip(), number, tuple(conditions), under)
-        before = (word, rest)
+            under = under_ifndef and name == found[1]
+            yield Define(found[1], found[3].strip(), directive.line, tuple(conditions), under)
 
 
 def used_words(code: str) -> frozenset[str]:
     """Every identifier the code uses; to ask whether a macro is defined, or to define it, is no use of it."""
-    words: set[str] = set()
-    for line in code.split("\n"):
-        directive = _DIRECTIVE.fullmatch(line)
-        if directive is None:
-            words.update(WORD.findall(line))
-        elif directive[1] == "define":
-            words.update(WORD.findall(directive[2])[1:])
-        elif directive[1] not in ("ifdef", "ifndef", "undef", "error", "warning"):
-            words.update(WORD.findall(_DEFINED.sub("", directive[2])))
+    words = set(WORD.findall(blank(code, ("directive",))))
+    for word, rest, *_ in directives(code):
+        if word == "define":
+            words.update(WORD.findall(rest)[1:])
+        elif word not in ("ifdef", "ifndef", "undef", "error", "warning"):
+            words.update(WORD.findall(_DEFINED.sub("", rest)))
     return frozenset(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,12 +13,18 @@ from tunesmith.core.dtypes import TYPES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.read_accuracy import TOLERANCES
 from tunesmith.core.files.toml_table import texts
-from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument, draft_arguments
-from tunesmith.expert.drafting.draft_launch import draft_launch, launches_of
-from tunesmith.expert.drafting.draft_reference import draft_reference, function_name
-from tunesmith.expert.reading.headers import split, words
+from tunesmith.csource.lex import split_at
+from tunesmith.csource.nodes import Language
+from tunesmith.expert.drafting.draft_launch import (
+    FILL,
+    DraftArgument,
+    draft_arguments,
+    draft_launch,
+    launches_of,
+)
+from tunesmith.expert.reading.headers import words
 from tunesmith.expert.reading.source import read_source
-from tunesmith.expert.reading.source_model import KernelSignature, Language, SourceModel
+from tunesmith.expert.reading.source_model import KernelSignature, SourceModel
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ def _template_arguments(entry: str | None) -> tuple[str, ...]:
     if entry is None or "<" not in entry:
         return ()
     inside = words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
-    return tuple(" ".join(part).replace(" :: ", "::") for part in split(inside) if part)
+    return tuple(" ".join(part).replace(" :: ", "::") for part in split_at(",", inside) if part)
 
 
 def _head(kernel: KernelSignature) -> Iterator[str]:
@@ -283,3 +290,35 @@ def _comment(text: str) -> str:
     clean = "".join(c if c.isprintable() else " " for c in text)
     clean = " ".join(clean.encode("utf-8", "replace").decode("utf-8").split())
     return f"  # {clean}" if clean else ""
+
+
+def function_name(kernel: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_]", "_", kernel)
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def draft_reference(kernel: str, arguments: Sequence[DraftArgument]) -> str:
+    name = function_name(kernel)
+    inputs = [a.name for a in arguments if a.role in ("input", "inout", FILL)]
+    scalars = [a.name for a in arguments if a.role == "scalar"]
+    sizes = [a.name for a in arguments if a.role == "size"]
+    outputs = [a.name for a in arguments if a.role in ("output", "inout", FILL)]
+    parameters = [*inputs, *scalars, *sizes]
+    signature = f"*, {', '.join(parameters)}" if parameters else ""
+    named = ", ".join(f"'{output}': ..." for output in outputs)
+    wanted = " and ".join(outputs) or "the output"
+    returned = f"the array {outputs[0]}" if len(outputs) == 1 else f"the arrays by name, {{{named}}}"
+    lines = [
+        f'"""The expected result of {name}, in float64."""',
+        "",
+        "import numpy as np  # noqa: F401",
+        "",
+        "",
+        f"def {name}({signature}):",
+        f'    """Return {returned}, shaped as in problem.toml.',
+        "",
+        "    Float arrays arrive as float64, integers as they are; drop the arguments you do not need.",
+        '    """',
+        f'    raise NotImplementedError("FILL: compute {wanted} of {name} with NumPy here, in reference.py")',
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,19 +1,121 @@
-"""The `[launch]` of a drafted problem: the source's own where it translates, FILL where it does not."""
+"""A drafted problem's arguments and launch: FILL where only the user knows."""
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from tunesmith.expert.drafting.c_expressions import translate
-from tunesmith.expert.drafting.draft_arguments import FILL, DraftArgument
-from tunesmith.expert.reading.source_model import KernelSignature, Language, LaunchSite, SourceModel
+from tunesmith.core.dtypes import TYPES
+from tunesmith.core.expr import is_name, unparse
+from tunesmith.core.expr import nodes as size
+from tunesmith.csource.nodes import Binary, Call, Expr, Language, Member, Name, Opaque, SizeOf, Unreadable
+from tunesmith.csource.parse import read_expression
+from tunesmith.expert.model.translate import NoTranslation, size_node
+from tunesmith.expert.reading.source_model import (
+    KernelParameter,
+    KernelSignature,
+    LaunchSite,
+    SourceModel,
+    elements_of,
+)
+
+FILL = "FILL"
+DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SIZE_LETTERS = frozenset("bcdhklmntwBCDHKLMNSTW") | {"nx", "ny", "nz", "hw", "nnz"}
+_SIZE_WORDS = frozenset({
+    "size", "sz", "len", "length", "seqlen", "count", "cnt", "num", "dim", "dims", "row", "rows", "col",
+    "cols", "column", "columns", "width", "height", "depth", "batch", "batches", "head", "heads",
+    "token", "tokens", "hidden", "channel", "channels", "element", "elements", "elem", "elems", "vocab",
+    "features", "classes", "experts", "groups", "bins", "points", "items", "samples", "nodes", "edges",
+    "total",
+})  # fmt: skip
+# An integer with one of these in its name is no size, whatever else is there: row_stride, batch_idx.
+_OTHER_WORDS = frozenset({
+    "stride", "strides", "offset", "start", "begin", "end", "idx", "index", "id", "seed", "flag",
+    "mode", "axis", "is", "has", "use", "pad", "padding", "step", "shift", "pos", "position", "mask",
+    "ld", "lda", "ldb", "ldc",
+})  # fmt: skip
+_RESERVED_SIZES = frozenset({"weight", "cache", "require"})  # words that stand beside sizes in problem files
+
+
+@dataclass(frozen=True)
+class DraftArgument:
+    parameter: KernelParameter
+    name: str  # as in the problem file, where a few names of C are not possible
+    element: str | None
+    vector: int
+    role: DraftRole
+
+    @property
+    def is_array(self) -> bool:
+        return self.parameter.pointer
+
+    @property
+    def may_be_output(self) -> bool:
+        return self.role in ("output", "inout", FILL)
+
+
+def draft_arguments(
+    kernel: KernelSignature, language: Language, bound: Mapping[str, str]
+) -> tuple[DraftArgument, ...]:
+    """`bound` gives the template parameters that the user has chosen already."""
+    taken: set[str] = set()
+    arguments = []
+    for parameter in kernel.parameters:
+        element, vector = parameter.element, parameter.vector
+        if element is None and parameter.base in bound and parameter.type.count("*") <= 1:
+            element, vector = elements_of(bound[parameter.base], language)
+        name = _possible_name(parameter.name, taken)
+        taken.add(name)
+        arguments.append(
+            DraftArgument(parameter, name, element, vector, _role(parameter, name, element, vector))
+        )
+    return tuple(arguments)
+
+
+def looks_like_a_size(name: str) -> bool:
+    if name in _SIZE_LETTERS:
+        return True
+    parts = [part.lower() for part in _PART.findall(name)]
+    if any(part in _OTHER_WORDS for part in parts):
+        return False
+    counted = len(parts) > 1 and parts[0] in ("n", "num", "nr")  # n_rows, nRows, num_warps
+    return counted or any(part in _SIZE_WORDS for part in parts)
+
+
+def _role(parameter: KernelParameter, name: str, element: str | None, vector: int) -> DraftRole:
+    if not parameter.pointer:
+        integer = element is not None and vector == 1 and TYPES[element].kind != "float"
+        usable = is_name(name) and name not in _RESERVED_SIZES
+        return "size" if integer and usable and looks_like_a_size(name) else "scalar"
+    if parameter.space == "local":
+        return "local"
+    if parameter.written is None or (parameter.written and parameter.read is None):
+        return "FILL"
+    if parameter.written:
+        return "inout" if parameter.read else "output"
+    return "input"
+
+
+def _possible_name(name: str, taken: set[str]) -> str:
+    """An ASCII name that also does as a keyword argument in Python: `in` is no such name."""
+    possible = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    while keyword.iskeyword(possible) or possible in taken:
+        possible += "_"
+    return possible
+
 
 _CAST = re.compile(
     r"\([\w\s]+\)\s*(\w+)|(?:static_cast<[\w\s]+>|int|unsigned|u?int\d+_t|size_t)\s*\(\s*(\w+)\s*\)"
 )
 _WORD = re.compile(r"[^\W\d]\w*")
+# What projects call their own rounding-up division, without underscores and case.
+_CEILDIV = frozenset({"ceildiv", "cdiv", "divup", "idivup", "divceil", "divroundup", "roundupdiv"})
 
 
 @dataclass(frozen=True)
@@ -114,3 +216,69 @@ def _bounds(kernel: KernelSignature, constants: Mapping[str, str]) -> str:
         return ""
     most = kernel.launch_bounds[0]
     return f"; __launch_bounds__ allows {translate(most, {}, constants) or most}"
+
+
+# -- the host's expressions over sizes -----------------------------------------------------------------
+
+
+def translate(text: str, sizes: Mapping[str, str], constants: Mapping[str, str]) -> str | None:
+    """The C expression in the language of problem files, or None where it has no counterpart there.
+
+    `sizes` maps host expressions to size names, `constants` host names to the C expressions they stand for.
+    """
+    try:
+        return unparse(_Host(sizes, constants).node(text, 0))
+    except NoTranslation:
+        return None
+
+
+class _Host:
+    def __init__(self, sizes: Mapping[str, str], constants: Mapping[str, str]) -> None:
+        self._sizes = {host: name for text, name in sizes.items() if (host := _expression(text)) is not None}
+        self._constants = constants
+
+    def node(self, text: str, depth: int) -> size.Node:
+        expr = _expression(text)
+        if expr is None:
+            raise NoTranslation
+        return size_node(expr, self._meaning, depth)
+
+    def _meaning(self, expr: Expr, depth: int) -> size.Node | None:
+        if expr in self._sizes:
+            return size.Name(self._sizes[expr])
+        match expr:
+            case Name(name=name) if name in self._constants:
+                return self.node(self._constants[name], depth + 1)
+            case Member(field="multiProcessorCount"):
+                return size.Name("device.sms")
+            case SizeOf(type=type_) if not type_.is_pointer:
+                return _bytes(type_.base)
+            case Opaque(text=text) if text.startswith("sizeof"):
+                return _bytes(text.removeprefix("sizeof").strip(" ()"))
+            case Call(function=function, args=(left, right)):
+                return self._call(function.split("::")[-1].lower(), left, right, depth + 1)
+            case Binary(op="&"):
+                raise NoTranslation
+        return None
+
+    def _call(self, name: str, left: Expr, right: Expr, depth: int) -> size.Node:
+        args = (size_node(left, self._meaning, depth), size_node(right, self._meaning, depth))
+        if name == "min" or name == "max":
+            return size.Call("min" if name == "min" else "max", args)
+        if name.replace("_", "") in _CEILDIV:
+            return size.Call("ceildiv", args)
+        raise NoTranslation
+
+
+def _expression(text: str) -> Expr | None:
+    try:
+        return read_expression(text)
+    except Unreadable:
+        return None
+
+
+def _bytes(base: str) -> size.Num:
+    element, vector = elements_of(base, "cuda")
+    if element is None:
+        raise NoTranslation
+    return size.Num(TYPES[element].bytes * vector)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tunesmith.expert.c.nodes import Binary, Expr, For, If, Name, Number, Stmt, Type, While
+from tunesmith.csource.nodes import Binary, Expr, For, If, Name, Number, Stmt, Type, While
+from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.affine import affine, number, same_value, simplified, stride
 from tunesmith.expert.model.independence import Touch, touches
 from tunesmith.expert.model.kernel import Access, Each, Let, Once, Step
 from tunesmith.expert.model.step_tree import all_steps
-from tunesmith.expert.model.value_types import byte_size
 
 
 def accesses(steps: Sequence[Step], arrays: Mapping[str, Type]) -> tuple[Access, ...]:

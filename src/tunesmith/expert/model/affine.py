@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Number, Unary
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.walk import map_expr, names_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number, Unary
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import map_expr, names_in
 
 # A product of factors, in the order of their text -> how often it is added.
 Terms = dict[tuple[Expr, ...], int]

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunesmith.expert.c.nodes import Call, Declare, Expr, For, Name, Stmt, Type, Verbatim
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, declared_in, names_in, nodes_in, stored_in
+from tunesmith.csource.nodes import Call, Declare, Expr, For, Name, Stmt, Type, Verbatim
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import assigned_in, declared_in, names_in, nodes_in, stored_in
 from tunesmith.expert.model.exits import structured
 from tunesmith.expert.model.independence import clash
 from tunesmith.expert.model.kept import SharedPlaces

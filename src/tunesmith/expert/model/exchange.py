@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Name, Type
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.substitution import substitute
+from tunesmith.csource.nodes import Name, Type
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model.affine import number, same_value
 from tunesmith.expert.model.independence import Touch, touches
 from tunesmith.expert.model.kernel import Each, Step

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import Binary, Expr, For, If, Jump, Return, Stmt, Unary, While
-from tunesmith.expert.c.walk import nodes_in
+from tunesmith.csource.nodes import Binary, Expr, For, If, Jump, Return, Stmt, Unary, While
+from tunesmith.csource.walk import nodes_in
 from tunesmith.expert.model.reach import OutOfReach
 
 _MOST = 4000  # statements after rewriting; a branch that leaves only sometimes has its rest copied

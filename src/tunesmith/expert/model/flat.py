@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.fold import fold
+from tunesmith.csource.nodes import (
     Binary,
     Cast,
     Expr,
@@ -21,8 +21,8 @@ from tunesmith.expert.c.nodes import (
     Stmt,
     Type,
 )
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import declared_in, map_expr, names_in, nodes_in
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import declared_in, map_expr, names_in, nodes_in
 from tunesmith.expert.model.affine import number, same_value, simplified, stride, without_casts
 from tunesmith.expert.model.exits import structured
 from tunesmith.expert.model.flat_guards import Peeled, peel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Binary,
     Declare,
     Expr,
@@ -17,8 +17,8 @@ from tunesmith.expert.c.nodes import (
     Stmt,
     Unary,
 )
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, declared_in, names_in
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import assigned_in, declared_in, names_in
 from tunesmith.expert.model.affine import number, same_value, without_casts
 from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided, form_of
 from tunesmith.expert.model.loops import head_of

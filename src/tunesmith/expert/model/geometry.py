@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.expert.c.nodes import Binary, Call, Expr, For, Ternary
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import names_in, nodes_in
+from tunesmith.csource.nodes import Binary, Call, Expr, For, Ternary
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.loops import Head, head_of
 from tunesmith.expert.model.normal import Normal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Call,
@@ -18,8 +18,8 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.walk import declared_in, nodes_in
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.walk import declared_in, nodes_in
 from tunesmith.expert.model.affine import affine, number, same_value, terms
 from tunesmith.expert.model.places import Place, place_of
 

@@ -16,17 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tunesmith.expert.c.nodes import Expr, Index, Name, Stmt, Type
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, map_expr, map_statements, names_in
+from tunesmith.csource.nodes import Expr, Index, Name, Stmt, Type
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import assigned_in, map_expr, map_statements, names_in
 from tunesmith.expert.model.affine import coefficient_of, number, same_value
 from tunesmith.expert.model.kernel import Kept
 from tunesmith.expert.model.loops import Head
 from tunesmith.expert.model.places import Place, place_of
 from tunesmith.expert.model.team_memory import Threads, blame, one_value
 from tunesmith.expert.model.team_values import Int, expr_of
-from tunesmith.expert.model.value_types import byte_size
 
 if TYPE_CHECKING:
     from tunesmith.expert.model.team_names import Named

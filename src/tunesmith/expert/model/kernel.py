@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tunesmith.expert.c.nodes import Expr, Function, Source, Stmt, Type
+from tunesmith.csource.nodes import Expr, Function, Source, Stmt, Type
 from tunesmith.expert.model.reach import Reach
 
 Operator = Literal["+", "*", "max", "min", "&", "|", "^"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tunesmith.core.expr.nodes import Node
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import Binary, Expr, Name
-from tunesmith.expert.c.substitution import substitute
+from tunesmith.csource.fold import fold
+from tunesmith.csource.nodes import Binary, Expr, Name
+from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.translate import from_sizes, parameter_values, to_sizes
 

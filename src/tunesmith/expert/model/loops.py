@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Assign, Binary, Declare, Expr, For, Name, Number, Unary
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.nodes import Assign, Binary, Declare, Expr, For, Name, Number, Unary
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import number, without_casts
-from tunesmith.expert.model.value_types import is_integer
 
 _MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 

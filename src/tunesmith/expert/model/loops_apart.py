@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import Assign, Binary, Declare, Expr, For, Name, Stmt, Type
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, names_in
+from tunesmith.csource.nodes import Assign, Binary, Declare, Expr, For, Name, Stmt, Type
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import assigned_in, names_in
 from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided
 from tunesmith.expert.model.loops import Head, head_of
 from tunesmith.expert.model.normal import Normal

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Declare,
     Evaluate,
@@ -31,7 +31,7 @@ from tunesmith.expert.c.nodes import (
     Type,
     Verbatim,
 )
-from tunesmith.expert.c.walk import assigned_in, declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import assigned_in, declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.element_loops import cooperates
 from tunesmith.expert.model.normal import Normal
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Call,
@@ -38,11 +38,12 @@ from tunesmith.expert.c.nodes import (
     Unary,
     While,
 )
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, map_expr, map_simple, names_in, nodes_in
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import assigned_in, map_expr, map_simple, names_in, nodes_in
 from tunesmith.expert.model.places import folded, is_pointer
 from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.value_types import BUILTINS, is_integer, is_same_integer, type_of
+from tunesmith.expert.model.value_types import BUILTINS, is_same_integer, type_of
 
 _LARGEST = 600  # nodes of one expression, written out
 _PURE_CALLS = frozenset({"min", "max", "abs", "__umulhi", "__mulhi", "umin", "umax"})

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.infer import type_of
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Call,
@@ -28,9 +27,10 @@ from tunesmith.expert.c.nodes import (
     Ternary,
     Type,
 )
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import map_expr, names_in, nodes_in
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import type_of
+from tunesmith.csource.walk import map_expr, names_in, nodes_in
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.exits import negated
 from tunesmith.expert.model.kernel import Each, Operator, Step, Total

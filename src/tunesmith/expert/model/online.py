@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Call,
@@ -27,8 +27,8 @@ from tunesmith.expert.c.nodes import (
     Stmt,
     Type,
 )
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.totals import MAXIMA
 

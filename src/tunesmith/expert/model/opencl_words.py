@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import Call, Expr
-from tunesmith.expert.c.walk import map_expr, map_statements
+from tunesmith.csource.nodes import Call, Expr
+from tunesmith.csource.walk import map_expr, map_statements
 from tunesmith.expert.model.kernel import Again, Each, Kernel, Let, Once, Step, When
 
 _WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Expr
+from tunesmith.csource.nodes import Expr
 
 
 class OutOfReach(Exception):

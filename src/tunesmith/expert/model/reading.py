@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Expr
+from tunesmith.csource.nodes import Expr
 from tunesmith.expert.model.kernel import Kept, Step, Task, Team
 from tunesmith.expert.model.reach import OutOfReach, Reach
 from tunesmith.expert.model.scenario import Scenario, Unknown, number_of

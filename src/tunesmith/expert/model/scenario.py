@@ -10,9 +10,9 @@ from tunesmith.core.expr import Expr as SizeExpr
 from tunesmith.core.expr import Undefined
 from tunesmith.core.expr.nodes import Node
 from tunesmith.core.problem import Problem, SizeRule
-from tunesmith.expert.c.arithmetic import binary, unary
-from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, SizeOf, Ternary, Unary
-from tunesmith.expert.model.value_types import byte_size
+from tunesmith.csource.fold import binary, unary
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, SizeOf, Ternary, Unary
+from tunesmith.csource.types import byte_size
 
 Triple = tuple[int, int, int]
 _MOST_THREADS = 1024

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import Binary, Declare, Expr, Index, Name, Stmt, Type
-from tunesmith.expert.c.walk import map_expr, map_statements, nodes_in
+from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Stmt, Type
+from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import map_expr, map_statements, nodes_in
 from tunesmith.expert.model.affine import from_terms, number, terms
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.places import place_of
-from tunesmith.expert.model.value_types import byte_size
 
 
 def with_used_types(normal: Normal) -> Normal:

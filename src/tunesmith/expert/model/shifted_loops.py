@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Cast,
@@ -30,8 +30,9 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, declared_in, map_expr, map_statements, names_in, stored_in
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import assigned_in, declared_in, map_expr, map_statements, names_in, stored_in
 from tunesmith.expert.model.affine import affine, from_terms, number, same_value, terms, without_casts
 from tunesmith.expert.model.geometry import BLOCK, THREAD, form_of
 from tunesmith.expert.model.launch_terms import product
@@ -39,7 +40,7 @@ from tunesmith.expert.model.loops import Head, head_of
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.reach import Reach
 from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
-from tunesmith.expert.model.value_types import is_integer, type_of
+from tunesmith.expert.model.value_types import type_of
 
 _MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _OPPOSITE = {">=": "<", ">": "<="}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import Declare, Expr, Name, Stmt
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import names_in, nodes_in
+from tunesmith.csource.nodes import Declare, Expr, Name, Stmt
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.kernel import Again, Each, Let, Once, Step, Total, When
 
 

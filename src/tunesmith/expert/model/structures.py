@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Braces,
     Call,
@@ -30,7 +30,7 @@ from tunesmith.expert.c.nodes import (
     Type,
     Verbatim,
 )
-from tunesmith.expert.c.walk import children, map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import children, map_expr, map_statements, names_in, nodes_in
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.arithmetic import binary, unary
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.fold import binary, unary
+from tunesmith.csource.nodes import (
     Binary,
     Call,
     Cast,
@@ -17,6 +17,7 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
+from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.team_memory import Memory, Threads, Vec
 from tunesmith.expert.model.team_values import (
@@ -31,7 +32,6 @@ from tunesmith.expert.model.team_values import (
     is_neutral,
     joined,
 )
-from tunesmith.expert.model.value_types import is_integer
 
 _ORDERINGS = frozenset({"<", ">", "<=", ">="})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})

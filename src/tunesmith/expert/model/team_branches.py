@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.fold import fold
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Expr,
@@ -21,7 +21,7 @@ from tunesmith.expert.c.nodes import (
     Type,
     While,
 )
-from tunesmith.expert.c.walk import names_in, nodes_in
+from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import number, same_value, without_casts
 from tunesmith.expert.model.exits import negated
 from tunesmith.expert.model.kernel import Let, Step, When

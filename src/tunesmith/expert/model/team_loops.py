@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.fold import fold
+from tunesmith.csource.nodes import (
     Binary,
     Declare,
     Evaluate,
@@ -16,9 +16,9 @@ from tunesmith.expert.c.nodes import (
     Stmt,
     Type,
 )
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import declared_in, nodes_in
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import declared_in, nodes_in
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.element_loops import element_body
 from tunesmith.expert.model.geometry import THREAD, Strided, check_lanes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Binary,
     Call,
     Declare,
@@ -13,6 +13,7 @@ from tunesmith.expert.c.nodes import (
     Name,
     Type,
 )
+from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.scenario import Scenario
@@ -27,7 +28,6 @@ from tunesmith.expert.model.team_values import (
     Which,
     expr_of,
 )
-from tunesmith.expert.model.value_types import is_integer
 
 Threads = tuple[int, ...]
 MOST_WORK = 150_000  # evaluations for one scenario

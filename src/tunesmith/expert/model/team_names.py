@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Braces,
     Call,
     Cast,
@@ -20,7 +20,8 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.c.walk import nodes_in
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import nodes_in
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.geometry import Layout, Strided
 from tunesmith.expert.model.kept import KeptArrays
@@ -38,7 +39,7 @@ from tunesmith.expert.model.team_values import (
     Which,
 )
 from tunesmith.expert.model.teamwork import Machine
-from tunesmith.expert.model.value_types import is_integer, is_same_integer
+from tunesmith.expert.model.value_types import is_same_integer
 from tunesmith.expert.model.value_types import type_of as integer_type_of
 
 

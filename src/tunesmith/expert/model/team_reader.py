@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Type
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.fold import fold
+from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Type
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.geometry import (
     BLOCK,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Call,
@@ -30,7 +30,7 @@ from tunesmith.expert.c.nodes import (
     Unary,
     While,
 )
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.kernel import Once, Operator
 from tunesmith.expert.model.places import place_of

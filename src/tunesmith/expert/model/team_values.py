@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Unary
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Unary
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.kernel import Operator
 

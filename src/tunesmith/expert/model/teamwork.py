@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Braces,
@@ -31,7 +31,7 @@ from tunesmith.expert.c.nodes import (
     Ternary,
     Unary,
 )
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.places import place_of
 from tunesmith.expert.model.scenario import Unknown, number_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Declare,
     Evaluate,
@@ -19,8 +19,8 @@ from tunesmith.expert.c.nodes import (
     Stmt,
     While,
 )
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, names_in, nodes_in
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import assigned_in, names_in, nodes_in
 from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.structures import structures, without_structures
 

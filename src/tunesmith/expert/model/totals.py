@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Assign, Binary, Call, Evaluate, Expr, If, Name, Stmt, Ternary, Unary
-from tunesmith.expert.c.walk import names_in, nodes_in, root, statements_in
+from tunesmith.csource.nodes import Assign, Binary, Call, Evaluate, Expr, If, Name, Stmt, Ternary, Unary
+from tunesmith.csource.walk import names_in, nodes_in, root, statements_in
 from tunesmith.expert.model.kernel import Operator
 
 MAXIMA = frozenset({"fmaxf", "fmax", "max", "std::max", "std::fmax", "__hmax", "__vmaxs2", "umax", "fmax_rn"})

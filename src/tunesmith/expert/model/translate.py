@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tunesmith.core import expr as sizes_expr
 from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
+from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.affine import number
-from tunesmith.expert.model.value_types import is_integer
 
 _DEEPEST = 60
 _ARITHMETIC: Mapping[str, size.ArithmeticOp] = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
@@ -18,8 +18,12 @@ _COMPARE: Mapping[str, size.CompareOp] = {
 }  # fmt: skip
 
 
-class _NoTranslationError(Exception):
-    pass
+# What a caller knows of a node and how deep it stands, asked before anything else; None: look into it.
+NodeLookup = Callable[[Expr, int], size.Node | None]
+
+
+class NoTranslation(Exception):
+    """There is no such expression over sizes."""
 
 
 def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str, size.Node]:
@@ -44,39 +48,45 @@ def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str,
 def to_sizes(expr: Expr, values: Mapping[str, size.Node]) -> str | None:
     """`d / 8` -> "d // 8", with `values` from `parameter_values`; None where there is no such expression."""
     try:
-        return sizes_expr.unparse(_to_node(expr, values, 0))
-    except _NoTranslationError:
+        return sizes_expr.unparse(
+            size_node(expr, lambda node, _: values.get(node.name) if isinstance(node, Name) else None)
+        )
+    except NoTranslation:
         return None
 
 
-def _to_node(expr: Expr, values: Mapping[str, size.Node], depth: int) -> size.Node:
+def size_node(expr: Expr, meaning: NodeLookup, depth: int = 0) -> size.Node:
+    """Raises NoTranslation."""
     if depth > _DEEPEST:
-        raise _NoTranslationError
-    d = depth + 1
+        raise NoTranslation
+    found = meaning(expr, depth)
+    if found is not None:
+        return found
+
+    def inner(part: Expr) -> size.Node:
+        return size_node(part, meaning, depth + 1)
+
     match expr:
-        case Number(value=int(value)):
+        case Number(value=int(value)) if abs(value) <= sizes_expr.LIMIT:
             return size.Num(value)
-        case Name(name=name) if name in values:
-            return values[name]
         case Cast(type=type_, value=value) if is_integer(type_):
-            return _to_node(value, values, d)
+            return inner(value)
         case Unary(op="-", operand=operand):
-            inner = _to_node(operand, values, d)
-            return size.Num(-inner.value) if isinstance(inner, size.Num) else size.Neg(inner)
+            node = inner(operand)
+            return size.Num(-node.value) if isinstance(node, size.Num) else size.Neg(node)
         case Unary(op="+", operand=operand):
-            return _to_node(operand, values, d)
+            return inner(operand)
         case Unary(op="!", operand=operand):
-            return size.Not(_to_node(operand, values, d))
+            return size.Not(inner(operand))
         case Binary(op="/", left=left, right=right):
-            return _divided(_to_node(left, values, d), _to_node(right, values, d))
+            return _divided(inner(left), inner(right))
         case Binary(op=op, left=left, right=right):
-            return _binary(op, _to_node(left, values, d), _to_node(right, values, d))
+            return _binary(op, inner(left), inner(right))
         case Ternary(condition=condition, yes=yes, no=no):
-            return size.If(_to_node(condition, values, d), _to_node(yes, values, d), _to_node(no, values, d))
+            return size.If(inner(condition), inner(yes), inner(no))
         case Call(function="min" | "max" as function, args=(left, right)):
-            parts = (_to_node(left, values, d), _to_node(right, values, d))
-            return size.Call("min" if function == "min" else "max", parts)
-    raise _NoTranslationError
+            return size.Call("min" if function == "min" else "max", (inner(left), inner(right)))
+    raise NoTranslation
 
 
 def _binary(op: str, left: size.Node, right: size.Node) -> size.Node:
@@ -90,7 +100,7 @@ def _binary(op: str, left: size.Node, right: size.Node) -> size.Node:
         return _folded(size.Arithmetic("*" if op == "<<" else "//", left, size.Num(1 << right.value)))
     if op == "&" and isinstance(right, size.Num) and right.value >= 0 and not right.value & (right.value + 1):
         return size.Arithmetic("%", left, size.Num(right.value + 1))
-    raise _NoTranslationError
+    raise NoTranslation
 
 
 def _folded(node: size.Arithmetic) -> size.Node:
@@ -98,7 +108,7 @@ def _folded(node: size.Arithmetic) -> size.Node:
         try:
             return size.Num(sizes_expr.Expr("", node).evaluate({}))
         except sizes_expr.Undefined:
-            raise _NoTranslationError from None
+            raise NoTranslation from None
     return node
 
 
@@ -139,7 +149,7 @@ def from_sizes(node: size.Node, values: Mapping[str, size.Node]) -> Expr | None:
             plain.setdefault(value, name)
     try:
         return _from_node(node, plain, 0)
-    except _NoTranslationError:
+    except NoTranslation:
         return None
 
 
@@ -147,7 +157,7 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
     if node in names:
         return Name(names[node])
     if depth > _DEEPEST:
-        raise _NoTranslationError
+        raise NoTranslation
     d = depth + 1
     match node:
         case size.Num(value):
@@ -185,4 +195,4 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
             b = _from_node(right, names, d)
             up = _from_node(size.Call("ceildiv", (left, right)), names, d)
             return Binary("*", up, b)
-    raise _NoTranslationError
+    raise NoTranslation

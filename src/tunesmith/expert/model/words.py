@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tunesmith.expert.c.nodes import Assign, Binary, Call, Declare, Evaluate, Expr, For, If, Name, Stmt, While
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import nodes_in
+from tunesmith.csource.nodes import Assign, Binary, Call, Declare, Evaluate, Expr, For, If, Name, Stmt, While
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import nodes_in
 from tunesmith.expert.model.kernel import Access, Again, Beyond, Each, Kernel, Let, Once, Step, Total, When
 from tunesmith.expert.model.loops import head_of, trips
 from tunesmith.expert.model.step_tree import all_steps, parts_of

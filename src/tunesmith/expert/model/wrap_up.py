@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Call, Expr, For, Function, Name, Opaque, Source, Stmt, Verbatim
-from tunesmith.expert.c.walk import (
+from tunesmith.csource.nodes import Call, Expr, For, Function, Name, Opaque, Source, Stmt, Verbatim
+from tunesmith.csource.walk import (
     children,
     declared_in,
     names_in,

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.c.nodes import Function
+from tunesmith.csource.nodes import Function
 from tunesmith.expert.model.kernel import Choice, Draft
 from tunesmith.expert.moves.finishing import with_wide
 from tunesmith.expert.moves.port import Context, Refused, extend

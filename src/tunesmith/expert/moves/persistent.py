@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Choice, Draft
 from tunesmith.expert.moves.lanes import term
 from tunesmith.expert.moves.port import Context, Refused, extend, product

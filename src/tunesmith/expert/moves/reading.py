@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
-from tunesmith.expert.c.walk import declared_in, names_in, nodes_in
+from tunesmith.csource.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
+from tunesmith.csource.walk import declared_in, names_in, nodes_in
 from tunesmith.expert.model.kernel import Each, Kernel, Let, Once
 from tunesmith.expert.model.value_types import type_of
 from tunesmith.expert.moves.shape import all_steps, loops

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.c.nodes import For
+from tunesmith.csource.nodes import For
 from tunesmith.expert.model.kernel import Choice, Draft
 from tunesmith.expert.moves.port import Context, Refused, extend
 from tunesmith.expert.moves.reading import inner_loops

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tunesmith.expert.c.printing import print_expr
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.kernel import Choice, Draft, Each
 from tunesmith.expert.moves.packing import packs_in, planned, widest_vector
 from tunesmith.expert.moves.port import Context

@@ -1,20 +1,172 @@
-"""Where kernels begin and end and what their headers say, read from the token stream.
+"""Where kernels begin and end and what their headers say, read from the words of a source.
 
-Headers are read from tokens, not from a syntax tree: one construct a grammar does not know, anywhere in the
-file, can cost a tree the whole function, while a header always has the same simple shape.
+Headers are read from words, not from a syntax tree: one construct a grammar does not know, anywhere in the
+file, can cost a tree the whole function, while a header always has the same simple shape. Comments, strings,
+directives and foreign qualifiers are blanks here: every place and line break is that of the original.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from tunesmith.expert.reading.blanking import ATTRIBUTES, Blanked
-from tunesmith.expert.reading.source_model import Language
+from tunesmith.csource.lex import Token, blank, blanks, directives, lex, split_at
+from tunesmith.csource.nodes import Language
 
-_TOKEN = re.compile(r"[^\W\d]\w*|\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*|::|->|\.\.\.|\S")
-_OPEN, _CLOSE = frozenset("([{<"), frozenset(")]}>")
+_DEFINE = re.compile(r"([^\W\d]\w*)(?:\(([^)]*)\))?\s*(.*)", re.DOTALL)
+_WORD = re.compile(r"[^\W\d]\w*")
+
+# tree-sitter's C grammar knows none of the OpenCL words; its CUDA grammar only some of the CUDA ones.
+_OPENCL_WORDS = frozenset({
+    "__kernel", "kernel", "__global", "global", "__local", "local", "__constant", "constant",
+    "__private", "private", "__generic", "__read_only", "read_only", "__write_only", "write_only",
+    "__read_write", "read_write",
+})  # fmt: skip
+_CUDA_WORDS = frozenset({
+    "__global__", "__device__", "__host__", "__shared__", "__constant__", "__managed__",
+    "__forceinline__", "__noinline__", "__inline__", "__grid_constant__",
+})  # fmt: skip
+ATTRIBUTES = frozenset({
+    "__attribute__", "__launch_bounds__", "__maxnreg__", "__cluster_dims__", "__block_size__",
+    "__declspec",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MacroText:
+    name: str
+    parameters: tuple[str, ...] | None  # None: an object-like macro
+    body: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place where conditional compilation opens, turns to another branch, or closes."""
+
+    offset: int
+    kind: Literal["#if", "#else", "#endif"]
+
+
+@dataclass(frozen=True)
+class Blanked:
+    plain: str  # without comments, string contents, directives and `#if 0` text
+    code: str  # additionally without the qualifiers a grammar would trip over
+    macros: tuple[MacroText, ...]
+    marks: tuple[Mark, ...]
+
+    def plain_macros(self) -> dict[str, str]:
+        """Object-like macros with one meaning in the whole file."""
+        return _single_meanings(self.macros)
+
+
+def blank_source(text: str, language: Language) -> Blanked:
+    plain = blank(text, ("comment", "string", "directive"))
+    conditions = _Conditions()
+    macros: list[MacroText] = []
+    pieces: list[str] = []
+    done = 0
+    for directive in directives(text):
+        was_off = conditions.off
+        if directive.word != "define":
+            conditions.read(directive.word, directive.rest, directive.start)
+        elif not was_off and (define := _DEFINE.match(directive.rest)):
+            # "#define F (x)" is object-like: only a parenthesis that touches the name opens parameters.
+            parameters = None if define[2] is None else tuple(p.strip() for p in define[2].split(","))
+            macros.append(MacroText(define[1], parameters, define[3].strip()))
+        if was_off != conditions.off:
+            part = plain[done : directive.start]
+            pieces.append(blanks(part) if was_off else part)
+            done = directive.start
+    pieces.append(blanks(plain[done:]) if conditions.off else plain[done:])
+    plain = "".join(pieces)
+    code = _without_qualifiers(plain, _single_meanings(macros), language)
+    return Blanked(plain, code, tuple(macros), tuple(conditions.marks))
+
+
+def _single_meanings(macros: Iterable[MacroText]) -> dict[str, str]:
+    bodies: dict[str, set[str | None]] = {}
+    for macro in macros:
+        bodies.setdefault(macro.name, set()).add(None if macro.parameters is not None else macro.body)
+    unique = {name: next(iter(found)) for name, found in bodies.items() if len(found) == 1}
+    return {name: body for name, body in unique.items() if body is not None}
+
+
+class _Conditions:
+    """Follows #if ... #endif: text under a literal 0 is off, other branches leave marks."""
+
+    def __init__(self) -> None:
+        self.marks: list[Mark] = []
+        self._frames: list[Literal["zero", "one", "maybe", "off"]] = []
+
+    @property
+    def off(self) -> bool:
+        """What is opened inside of text that is off is off itself, and stays so: the last frame tells."""
+        return bool(self._frames) and self._frames[-1] in ("zero", "off")
+
+    def read(self, word: str, rest: str, offset: int) -> None:
+        if word in ("if", "ifdef", "ifndef"):
+            if self.off:
+                self._frames.append("off")
+            elif word == "if" and rest in ("0", "1"):
+                self._frames.append("zero" if rest == "0" else "one")
+            else:
+                self._frames.append("maybe")
+                self.marks.append(Mark(offset, "#if"))
+        elif word in ("else", "elif", "elifdef", "elifndef") and self._frames:
+            frame = self._frames[-1]
+            if frame == "maybe":
+                self.marks.append(Mark(offset, "#else"))
+            elif frame == "one":
+                self._frames[-1] = "off"
+            elif frame == "zero":
+                self._frames[-1] = "one" if word == "else" else "maybe"
+                if word != "else":
+                    self.marks.append(Mark(offset, "#if"))
+        elif word == "endif" and self._frames and self._frames.pop() == "maybe":
+            self.marks.append(Mark(offset, "#endif"))
+
+
+def _without_qualifiers(plain: str, macros: dict[str, str], language: Language) -> str:
+    words = _OPENCL_WORDS if language == "opencl" else _CUDA_WORDS
+    words |= {
+        name
+        for name, body in macros.items()
+        if body and all(word in words for word in body.split()) and _WORD.fullmatch(name)
+    }
+    pieces: list[str] = []
+    done = 0
+    for match in _WORD.finditer(plain):
+        if match.start() < done:
+            continue
+        if match.group() in words:
+            end = match.end()
+        elif match.group() in ATTRIBUTES:
+            end = _group_end(plain, match.end())
+        else:
+            continue
+        pieces += (plain[done : match.start()], blanks(plain[match.start() : end]))
+        done = end
+    pieces.append(plain[done:])
+    return "".join(pieces)
+
+
+def _group_end(text: str, start: int) -> int:
+    """The end of the parenthesised group that begins at `start`, or `start` when there is none."""
+    position = start
+    while position < len(text) and text[position].isspace():
+        position += 1
+    depth = 0
+    for end in range(position, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        if depth == 0:
+            return end + 1 if end > position else start
+    return start
+
+
+# -- headers ---------------------------------------------------------------------------------------------
+
 _MARKERS: Mapping[Language, frozenset[str]] = {
     "opencl": frozenset({"__kernel", "kernel"}),
     "cuda": frozenset({"__global__"}),
@@ -22,12 +174,6 @@ _MARKERS: Mapping[Language, frozenset[str]] = {
 }
 _DYNAMIC_SHARED = re.compile(r"\bextern\b[^;{}]*\b__shared__\b|\bHIP_DYNAMIC_SHARED\b")
 _NOT_A_NAME = ATTRIBUTES | {"noexcept", "requires", "alignas", "void"}
-
-
-@dataclass(frozen=True)
-class Token:
-    text: str
-    offset: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +205,17 @@ def read_headers(source: Blanked, language: Language) -> list[Header]:
 
 
 def words(text: str) -> tuple[str, ...]:
-    return tuple(_TOKEN.findall(text))
+    return tuple(token.text for token in _tokens(text))
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """`>>` as two: it closes two lists of template arguments more often than it shifts."""
+    for token in lex(text):
+        if token.text == ">>":
+            yield replace(token, text=">")
+            yield replace(token, text=">", offset=token.offset + 1)
+        else:
+            yield token
 
 
 def expand(tokens: Sequence[str], macros: Mapping[str, Sequence[str]], depth: int = 8) -> tuple[str, ...]:
@@ -70,23 +226,9 @@ def expand(tokens: Sequence[str], macros: Mapping[str, Sequence[str]], depth: in
     return expand(replaced[:10_000], macros, depth - 1)
 
 
-def split(tokens: Sequence[str], separator: str = ",") -> list[tuple[str, ...]]:
-    """Split at a separator that stands outside every kind of bracket."""
-    parts: list[list[str]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token in _OPEN) - (token in _CLOSE)
-        if token == separator and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [tuple(part) for part in parts]
-
-
 def _tokenize(source: Blanked) -> list[Token]:
-    tokens = [Token(match.group(), match.start()) for match in _TOKEN.finditer(source.plain)]
-    tokens += [Token(mark.kind, mark.offset) for mark in source.marks]
-    return sorted(tokens, key=lambda token: token.offset)
+    marks = [Token("mark", mark.kind, 0, "", mark.offset) for mark in source.marks]
+    return sorted([*_tokens(source.plain), *marks], key=lambda token: token.offset)
 
 
 def _marked(tokens: Sequence[Token], markers: frozenset[str]) -> Iterator[tuple[int, str]]:
@@ -168,8 +310,10 @@ def _read_header(
         namespace=namespace,
         specialised=header[at - 1] == ">",
         template_params=template_params,
-        parameters=tuple(part for part in split(expand(group, known)) if part and part != ("void",)),
-        launch_bounds=tuple(" ".join(part) for part in split(bounds[0])) if bounds else None,
+        parameters=tuple(
+            tuple(part) for part in split_at(",", expand(group, known)) if part and part != ["void"]
+        ),
+        launch_bounds=tuple(" ".join(part) for part in split_at(",", bounds[0])) if bounds else None,
         reqd_work_group_size=_work_group_size(header + [t.text for t in tokens[first:marker]]),
         offset=tokens[marker].offset,
         conditional=any(tokens[marker].offset < mark.offset < end.offset for mark in source.marks),
@@ -191,8 +335,8 @@ def _template_params(prefix: Sequence[str]) -> tuple[str, ...]:
             inside.append(token)
         depth += token == "<"
     names = (
-        [t for t in split(part, "=")[0] if t.isidentifier() and t not in ("typename", "class")]
-        for part in split(inside)
+        [t for t in split_at("=", part)[0] if t.isidentifier() and t not in ("typename", "class")]
+        for part in split_at(",", inside)
     )
     return tuple(found[-1] for found in names if found)
 
@@ -228,7 +372,7 @@ def _work_group_size(header: Sequence[str]) -> tuple[str, ...] | None:
         if word in header:
             for name, _, inside in _groups(header[header.index(word) :]):
                 if name == word:
-                    return tuple(" ".join(part) for part in split(inside))
+                    return tuple(" ".join(part) for part in split_at(",", inside))
     return None
 
 

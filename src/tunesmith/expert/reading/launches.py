@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tunesmith.csource.grammar import callee, declared_name, encoded, syntax_nodes, text_of
 from tunesmith.expert.reading.source_model import LaunchSite
-from tunesmith.expert.reading.syntax import callee, declared_name, encoded, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -45,7 +45,7 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
     """`code` is the text that `root` was parsed from."""
     text = encoded(code)
     known: dict[int, _Function] = {}
-    for node in walk(root):
+    for node in syntax_nodes(root):
         if node.type != "call_expression":
             continue
         arguments = node.child_by_field_name("arguments")
@@ -73,7 +73,7 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
 
 def read_constants(root: Node) -> Iterator[tuple[str, str]]:
     """File-level `const`/`constexpr` values, and those of namespaces."""
-    for node in walk(root):
+    for node in syntax_nodes(root):
         if node.type != "init_declarator" or node.parent is None or node.parent.type != "declaration":
             continue
         words = [text_of(child) for child in node.parent.children]
@@ -102,11 +102,11 @@ def _site(kernel: Node, shape: list[Node], passed: list[Node], scope: _Scope, li
 
 def _kernel_name(node: Node) -> tuple[str, str | None]:
     """The name and its template arguments, out of `(k<T>)`, `HIP_KERNEL_NAME(k<T>)`, `ns::k`."""
-    for child in walk(node):
+    for child in syntax_nodes(node):
         if child.type == "template_function":
             arguments = text_of(child.child_by_field_name("arguments"))
             return text_of(child.child_by_field_name("name")), arguments[1:-1].strip()
-    names = [text_of(child) for child in walk(node) if child.type == "identifier"]
+    names = [text_of(child) for child in syntax_nodes(node) if child.type == "identifier"]
     return (names[-1] if names else text_of(node)), None
 
 
@@ -144,7 +144,7 @@ def _read_function(function: Node) -> _Function:
     """Its declarations, and the names that are assigned, stepped, or could be under another name."""
     declarations: list[_Declaration] = []
     changed: set[str] = set()
-    for node in walk(function):
+    for node in syntax_nodes(function):
         match node.type:
             case "parameter_declaration" | "optional_parameter_declaration" if not _is_dim3(node.parent):
                 name = text_of(declared_name(node.child_by_field_name("declarator")))

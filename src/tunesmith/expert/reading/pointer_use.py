@@ -11,19 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunesmith.expert.reading.blanking import Macro
-from tunesmith.expert.reading.pointer_calls import (
-    BOTH,
-    HIDDEN,
-    NONE,
-    POINTER_CASTS,
-    READ,
-    WRITE,
-    Access,
-    pointer_effect,
-    takes_values,
-)
-from tunesmith.expert.reading.syntax import callee, declared_name, is_field, text_of, walk
+from tunesmith.csource.grammar import callee, declared_name, is_field, syntax_nodes, text_of
+from tunesmith.expert.reading.headers import MacroText
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -55,7 +44,7 @@ class PointerUse:
     """Follows pointers through the bodies and the helper functions of one file."""
 
     def __init__(
-        self, root: Node, macros: Iterable[Macro], types: Iterable[str], *, references: bool
+        self, root: Node, macros: Iterable[MacroText], types: Iterable[str], *, references: bool
     ) -> None:
         self._references = references  # whether the language has them: C++ does, C does not
         self._types = frozenset(types)
@@ -64,15 +53,15 @@ class PointerUse:
             inside = set(_IDENTIFIER.findall(macro.body)) - set(macro.parameters or ())
             self._macro_words.setdefault(macro.name, set()).update(inside)
         self._functions: dict[str, list[Node]] = {}
-        for node in walk(root):
+        for node in syntax_nodes(root):
             if node.type == "function_definition":
                 name = declared_name(node.child_by_field_name("declarator"))
                 self._functions.setdefault(text_of(name), []).append(node)
         self._bodies: dict[int, Places] = {}
-        self._effects: dict[tuple[str, int, bool], Access] = {}
+        self._effects: dict[tuple[str, int, bool], PointerAccess] = {}
         self._depth = 0
 
-    def of(self, body: Places, name: str, *, reference: bool = False) -> Access:
+    def of(self, body: Places, name: str, *, reference: bool = False) -> PointerAccess:
         hidden = self._behind_macros(body)
         access = NONE
         pending = [_Name(name, reference)]
@@ -102,7 +91,7 @@ class PointerUse:
             pending += [name for name in fresh if name in self._macro_words]
         return reached
 
-    def _classify(self, node: Node, memory: bool) -> Access | _Name:
+    def _classify(self, node: Node, memory: bool) -> PointerAccess | _Name:
         """Climb from an occurrence; `memory` says whether `node` is the memory or a pointer to it."""
         if node.type == "type_identifier":  # `Tensor t(out, n);` reads as a function declaration
             return HIDDEN
@@ -156,7 +145,7 @@ class PointerUse:
             node = parent
         return HIDDEN
 
-    def _passed(self, arguments: Node, node: Node, memory: bool) -> Access | None:
+    def _passed(self, arguments: Node, node: Node, memory: bool) -> PointerAccess | None:
         """The effect of handing `node` to a call; None when the call only casts the pointer."""
         call = arguments.parent
         if call is None or call.type != "call_expression":
@@ -179,7 +168,7 @@ class PointerUse:
         known = pointer_effect(name, position)
         return HIDDEN if known is None else known
 
-    def _effect(self, name: str, position: int, memory: bool) -> Access:
+    def _effect(self, name: str, position: int, memory: bool) -> PointerAccess:
         key = (name, position, memory)
         if key not in self._effects:
             if self._depth >= _DEEPEST:
@@ -193,7 +182,7 @@ class PointerUse:
             self._effects[key] = access
         return self._effects[key]
 
-    def _effect_of(self, function: Node, position: int, memory: bool) -> Access:
+    def _effect_of(self, function: Node, position: int, memory: bool) -> PointerAccess:
         declarator = function.child_by_field_name("declarator")
         while declarator is not None and declarator.type != "function_declarator":
             declarator = declarator.child_by_field_name("declarator")
@@ -213,19 +202,19 @@ class PointerUse:
             self._bodies[body.id] = places_in(body)
         access = self.of(self._bodies[body.id], text_of(name), reference=memory)
         constant = any(text_of(child) == "const" for child in parameters[position].children)
-        return READ | Access(write=access.write) if constant and access.hidden else access
+        return READ | PointerAccess(write=access.write) if constant and access.hidden else access
 
 
 def places_in(body: Node) -> Places:
     """Where each name occurs in a body."""
     places: dict[str, list[Node]] = {}
-    for node in walk(body):
+    for node in syntax_nodes(body):
         if node.type in ("identifier", "type_identifier"):
             places.setdefault(text_of(node), []).append(node)
     return places
 
 
-def _assigned(assignment: Node, node: Node, memory: bool) -> Access | _Name:
+def _assigned(assignment: Node, node: Node, memory: bool) -> PointerAccess | _Name:
     left = assignment.child_by_field_name("left")
     plain = text_of(assignment.child_by_field_name("operator")) == "="
     if left == node:
@@ -239,7 +228,7 @@ def _assigned(assignment: Node, node: Node, memory: bool) -> Access | _Name:
     return HIDDEN
 
 
-def _declared(declaration: Node, node: Node, memory: bool) -> Access | _Name:
+def _declared(declaration: Node, node: Node, memory: bool) -> PointerAccess | _Name:
     if not is_field(declaration, "value", node):
         return NONE
     declarator = declaration.child_by_field_name("declarator")
@@ -255,3 +244,69 @@ def _declared(declaration: Node, node: Node, memory: bool) -> Access | _Name:
     if declarator.type == "identifier" and holder_type is not None and holder_type.type == "primitive_type":
         return NONE  # a difference of pointers
     return _Name(text_of(name), reference=False)
+
+
+@dataclass(frozen=True)
+class PointerAccess:
+    """What is done through a pointer. `hidden`: it also goes somewhere that could not be followed."""
+
+    read: bool = False
+    write: bool = False
+    hidden: bool = False
+
+    def __or__(self, other: PointerAccess) -> PointerAccess:
+        return PointerAccess(self.read or other.read, self.write or other.write, self.hidden or other.hidden)
+
+
+NONE = PointerAccess()
+READ = PointerAccess(read=True)
+WRITE = PointerAccess(write=True)
+BOTH = PointerAccess(read=True, write=True)
+HIDDEN = PointerAccess(hidden=True)
+
+# Function name, then the effect on each argument that is a pointer; other positions are not known.
+_RULES: tuple[tuple[re.Pattern[str], dict[int, PointerAccess]], ...] = tuple(
+    (re.compile(pattern), effects)
+    for pattern, effects in (
+        (r"vload\w*", {1: READ}),
+        (r"vstore\w*", {2: WRITE}),
+        (r"(?:__hip_|__)?atom(?:ic)?_(?:\w+_)?load\w*", {0: READ}),
+        (r"(?:__hip_|__)?atom(?:ic)?_(?:\w+_)?(?:store|init)\w*", {0: WRITE}),
+        (r"(?:unsafe|__hip_|__)?[aA]tom(?:ic)?[A-Z_]\w*", {0: BOTH}),
+        (r"__ld(?:g|c[agsv]|lu)", {0: READ}),
+        (r"__st(?:c[gs]|w[bt])", {0: WRITE}),
+        (r"memcpy|memmove|__pipeline_memcpy_async|async_work_group_\w*copy", {0: WRITE, 1: READ}),
+        (r"memset", {0: WRITE}),
+        (r"__builtin_nontemporal_load", {0: READ}),
+        (r"__builtin_nontemporal_store", {1: WRITE}),
+        (r"load_matrix_sync", {1: READ}),
+        (r"store_matrix_sync", {0: WRITE}),
+        (r"prefetch|__builtin_prefetch|assert|printf|__builtin_assume", dict.fromkeys(range(8), NONE)),
+        (r"swap", {0: BOTH, 1: BOTH}),
+    )
+)
+# The value of these calls is the pointer they were given.
+POINTER_CASTS = frozenset({
+    "reinterpret_cast", "static_cast", "const_cast", "__builtin_assume_aligned",
+})  # fmt: skip
+# In C++ an unknown function may take a reference; these are known to take values.
+_BY_VALUE = re.compile(
+    r"""__\w+ | \w+_cast | printf | assert | make_\w+ | h[a-z]+2? | is(?:nan|inf|finite) | sizeof
+    | f?(?:abs|min|max|mod|ma|dim)f? | r?sqrtf? | r?cbrtf? | pow[if]?f? | copysignf? | hypotf? | sincospif?
+    | (?:exp|exp2|exp10|expm1|log|log2|log10|log1p|erf|erfc|erfinv|tgamma|lgamma)f?
+    | a?(?:sin|cos|tan)h?f? | atan2f? | (?:l?l?r(?:ound|int)|ceil|floor|trunc|round|nearbyint|saturate)f?
+    | float | double | half | int | unsigned | u?int\d*_t | u?char | u?short | u?long | bool | size_t""",
+    re.VERBOSE,
+)
+
+
+def pointer_effect(function: str, position: int) -> PointerAccess | None:
+    """The effect of passing a pointer as this argument, or None where the function is not known."""
+    for pattern, effects in _RULES:
+        if pattern.fullmatch(function):
+            return effects.get(position, HIDDEN)
+    return None
+
+
+def takes_values(function: str) -> bool:
+    return _BY_VALUE.fullmatch(function) is not None

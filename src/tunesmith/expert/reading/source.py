@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from tunesmith.core.dtypes import ElementType, element_type
 from tunesmith.core.errors import BadInput
-from tunesmith.expert.reading.blanking import Blanked, blank
-from tunesmith.expert.reading.headers import Header, read_headers
+from tunesmith.core.problem import Argument, Launch, Problem
+from tunesmith.csource.grammar import syntax_tree
+from tunesmith.csource.lex import split_at
+from tunesmith.csource.nodes import Language
+from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
 from tunesmith.expert.reading.launches import read_constants, read_launches
-from tunesmith.expert.reading.parameters import read_parameter
 from tunesmith.expert.reading.pointer_use import PointerUse, places_in
-from tunesmith.expert.reading.source_model import KernelSignature, Language, Parameter, SourceModel
-from tunesmith.expert.reading.syntax import parse
+from tunesmith.expert.reading.source_model import (
+    TYPE_WORDS,
+    KernelParameter,
+    KernelSignature,
+    SourceModel,
+    Space,
+    elements_of,
+)
 
 if TYPE_CHECKING:
     from tunesmith.expert.reading.pointer_use import Places
@@ -45,12 +54,12 @@ def language_of(file_name: str) -> Language:
 
 def read_source(text: str, language: Language, *, where: str | None = None) -> SourceModel:
     """Read `text`; `where` names the file in errors. Raises BadInput when it defines no kernel."""
-    source = blank(text, language)
+    source = blank_source(text, language)
     headers = read_headers(source, language)
     defined = [header for header in headers if header.body is not None]
     if not defined:
         raise _no_kernel(headers, language, where)
-    root = parse(source.code, language)
+    root = syntax_tree(source.code, language)
     aliases = _type_aliases(source)
     types = {*aliases, *_TYPE_PARAMETER.findall(source.plain)}
     use = PointerUse(root, source.macros, types, references=language != "opencl")
@@ -74,7 +83,7 @@ def _signature(
     # A template parameter hides a typedef of the same name.
     aliases = {name: meaning for name, meaning in aliases.items() if name not in header.template_params}
     # Parsed on its own, so that nothing else in the file can spoil it.
-    body = places_in(parse(f"void kernel_body() {header.body}", language))
+    body = places_in(syntax_tree(f"void kernel_body() {header.body}", language))
     parameters = (
         read_parameter(tokens, index, language, aliases) for index, tokens in enumerate(header.parameters)
     )
@@ -92,7 +101,7 @@ def _signature(
     )
 
 
-def _with_access(parameter: Parameter, body: Places, use: PointerUse) -> Parameter:
+def _with_access(parameter: KernelParameter, body: Places, use: PointerUse) -> KernelParameter:
     if not parameter.pointer:
         return parameter
     access = use.of(body, parameter.name)
@@ -139,3 +148,198 @@ def _no_kernel(headers: Iterable[Header], language: Language, where: str | None)
         "write them out, or give the preprocessed source",
         where=where,
     )
+
+
+_SPACES: Mapping[str, Space] = {
+    "__global": "global", "global": "global", "__local": "local", "local": "local",
+    "__constant": "constant", "constant": "constant",
+}  # fmt: skip
+_RESTRICT = frozenset({"restrict", "__restrict", "__restrict__"})
+_QUALIFIERS = _RESTRICT | {
+    "const", "volatile", "register", "struct", "enum", "typename", "class", "__grid_constant__",
+}  # fmt: skip
+# `local` and the like are ordinary names in CUDA.
+_OPENCL_QUALIFIERS = _QUALIFIERS | set(_SPACES) | {
+    "__private", "private", "__read_only", "read_only", "__write_only", "write_only", "__read_write",
+    "read_write",
+}  # fmt: skip
+
+
+def read_parameter(
+    tokens: Sequence[str], index: int, language: Language, aliases: Mapping[str, str]
+) -> KernelParameter:
+    """`aliases` are the file's typedefs. Accesses are filled in later, from the body."""
+    declared = _without_attributes(split_at("=", tokens)[0])
+    stars = [at for at in _outside_brackets(declared) if declared[at] in ("*", "[")]
+    qualifiers = _OPENCL_QUALIFIERS if language == "opencl" else _QUALIFIERS
+    name_at = _name_position(declared, qualifiers)
+    type_end = stars[0] if stars else (len(declared) if name_at is None else name_at)
+    base_words = [t for at, t in enumerate(declared[:type_end]) if t not in qualifiers and at != name_at]
+    spaces = [_SPACES[token] for token in declared if token in _SPACES] if language == "opencl" else []
+    base = _join(base_words)
+    element, vector = elements_of(_resolve(base, aliases), language)
+    depth = len(stars)
+    known = depth <= 1 and not {"&", "&&", "(", "..."}.intersection(declared)
+    const = "const" in declared[:type_end] or spaces[:1] == ["constant"]
+    return KernelParameter(
+        name=declared[name_at] if name_at is not None else f"argument{index}",
+        type=("const " if "const" in declared[:type_end] else "") + base + "*" * depth,
+        base=base,
+        element=element if known else None,
+        vector=vector,
+        pointer=depth > 0,
+        const=const,
+        space=spaces[0] if spaces else None,
+        restrict=any(token in _RESTRICT or token.lower().strip("_") == "restrict" for token in declared),
+        written=False,
+        read=not depth,
+    )
+
+
+def _without_attributes(tokens: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    depth, dropping = 0, False
+    for token in tokens:
+        if token == "__attribute__":
+            dropping = True
+        elif dropping:
+            depth += (token == "(") - (token == ")")
+            dropping = depth > 0
+        else:
+            kept.append(token)
+    return kept
+
+
+def _name_position(declared: Sequence[str], qualifiers: frozenset[str]) -> int | None:
+    """The last identifier outside brackets, unless it is itself the type of an unnamed parameter."""
+    outside = ((at, declared[at]) for at in _outside_brackets(declared))
+    seen = [at for at, token in outside if token.isidentifier() and token not in qualifiers]
+    if len(seen) < 2 and not (seen and "<" in declared[: seen[-1]]):
+        return None
+    last = seen[-1]
+    qualified = last > 0 and declared[last - 1] == "::"  # `const at::Half`, a type without a name
+    return None if qualified or declared[last] in TYPE_WORDS else last
+
+
+def _outside_brackets(tokens: Sequence[str]) -> Iterator[int]:
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth -= token in (">", ")", "]")
+        if depth == 0:
+            yield at
+        depth += token in ("<", "(", "[")
+
+
+def _join(words: Sequence[str]) -> str:
+    text = ""
+    for word in words:
+        apart = (text[-1:] + word[:1]).replace("_", "a").isalnum() and text
+        text += f" {word}" if apart else word
+    return text
+
+
+def _resolve(base: str, aliases: Mapping[str, str]) -> str:
+    for _ in range(8):
+        if base not in aliases:
+            break
+        base = aliases[base]
+    return base
+
+
+def signature_faults(problem: Problem) -> list[str]:
+    """Every disagreement, in words. A kernel the reader cannot find is left to the compiler."""
+    language = problem.kernel.language
+    if language not in ("opencl", "cuda", "hip"):
+        return []
+    try:
+        model = read_source(problem.kernel.text, language)  # type: ignore[arg-type]
+    except BadInput:
+        return []
+    faults: list[str] = []
+    for launch in problem.launches:
+        entry = launch.entry.split("<")[0].strip().removeprefix("::")
+        meant = [k for k in model.kernels if k.qualified_name == entry]
+        meant = meant or [k for k in model.kernels if k.name == entry.split("::")[-1]]
+        # What the preprocessor decides is not known here.
+        if len(meant) == 1 and meant[0].definitions == 1 and not meant[0].conditional:
+            faults += _compare(problem, launch, meant[0])
+    return faults
+
+
+def missing_entry(problem: Problem) -> str | None:
+    """Why no kernel can be called what a launch calls it, where that is certain without a compiler."""
+    kernel = problem.kernel
+    if kernel.language not in ("opencl", "cuda", "hip") or "#include" in kernel.text or "##" in kernel.text:
+        return None
+    for entry in dict.fromkeys(launch.entry for launch in problem.launches):
+        name = entry.split("<")[0].split("::")[-1].strip()
+        outside = [*kernel.flags, *(text for define in kernel.defines for text in define)]
+        if (
+            re.search(rf"\b{re.escape(name)}\b", kernel.text)
+            or any(name in text for text in outside)
+            or "{" in name
+        ):
+            continue
+        try:
+            known = [k.name for k in read_source(kernel.text, kernel.language).kernels]  # type: ignore[arg-type]
+        except BadInput:
+            return None
+        return f"entry {entry!r} is nowhere in {kernel.path}, which defines {', '.join(known)}"
+    return None
+
+
+def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[str]:
+    taken = [p.name for p in kernel.parameters]
+    given = list(launch.args)
+    where = f"{problem.kernel.path}:{kernel.line}"
+    both = f"the kernel takes ({', '.join(taken)}), the problem gives ({', '.join(given)})"
+    if len(taken) != len(given):
+        return [f"{kernel.name} takes {len(taken)} arguments, {len(given)} are given: {both} ({where})"]
+    if taken != given and set(taken) == set(given):
+        return [f"the arguments of {kernel.name} are in another order: {both} ({where})"]
+    faults = []
+    for number, (parameter, name) in enumerate(zip(kernel.parameters, given, strict=True), start=1):
+        fault = _mismatch(parameter, problem.argument(name), problem.kernel.language)
+        if fault:
+            faults.append(f"argument {number} of {kernel.name}: {fault} ({where})")
+    return faults
+
+
+def _mismatch(parameter: KernelParameter, argument: Argument, language: str) -> str | None:
+    is_pointer = argument.role != "scalar"
+    if language != "opencl" and _unknowable(parameter, argument):
+        return None
+    if parameter.pointer != is_pointer:
+        kinds = ("a scalar", "an array")
+        own, given = kinds[parameter.pointer], kinds[is_pointer]
+        return f"{parameter.name} is {own} in the kernel, {argument.name} is {given}"
+    if (parameter.space == "local") != (argument.role == "local"):
+        own = f"{parameter.space or 'global'} memory in the kernel"
+        return f"{parameter.name} is {own}, {argument.name} has role {argument.role}"
+    if parameter.element is None:
+        return None
+    if parameter.vector > 1 and not is_pointer:
+        return f"{parameter.name} is {parameter.type} in the kernel, a scalar argument is a single number"
+    if not _stored_alike(element_type(parameter.element), argument.element):
+        return f"{parameter.name} is {parameter.element} in the kernel, {argument.name} is {argument.type}"
+    return None
+
+
+def _unknowable(parameter: KernelParameter, argument: Argument) -> bool:
+    """What C++ leaves open: a type may be a pointer, and a pointer may be null or carry anything."""
+    if not parameter.pointer:
+        return parameter.element is None
+    if argument.role == "scalar":
+        return argument.type in ("int64", "uint64") and argument.value is not None
+    if parameter.element is None:
+        return True
+    carrier = element_type(parameter.element)
+    wide = parameter.vector > 1 or (carrier.kind != "float" and argument.element.packed > 1)
+    return wide or (carrier.kind != "float" and carrier.bytes == 1)
+
+
+def _stored_alike(kernel: ElementType, problem: ElementType) -> bool:
+    """Small floats are often passed as plain integers of their size; anything else must agree in kind."""
+    if kernel.bytes != problem.bytes:
+        return False
+    return kernel.bytes <= 2 or (kernel.kind == "float") == (problem.kind == "float")

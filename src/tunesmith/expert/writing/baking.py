@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tunesmith.core.expr import unparse
-from tunesmith.expert.c.nodes import Parameter
-from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.csource.nodes import Parameter
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.writing.plan import Plan
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Ternary, Type
-from tunesmith.expert.c.walk import assigned_in, declared_in, names_in
+from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Ternary, Type
+from tunesmith.csource.walk import assigned_in, declared_in, names_in
 from tunesmith.expert.model.kernel import Again, Each, Kernel, Let, Step, When
 from tunesmith.expert.model.value_types import type_of
 from tunesmith.expert.writing.sites import Sites

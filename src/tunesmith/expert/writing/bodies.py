@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.c.nodes import Binary, Expr, For, Index, Name, Number, Stmt, Type, Verbatim
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import map_statements
+from tunesmith.csource.nodes import Binary, Expr, For, Index, Name, Number, Stmt, Type, Verbatim
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import map_statements
 from tunesmith.expert.model.kernel import Again, Each, Step, When
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.float_types import declared_types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tunesmith.expert.c.printing import print_function
+from tunesmith.csource.printing import print_function
 from tunesmith.expert.writing.baking import Baked
 from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
 from tunesmith.expert.writing.cpu_vectors import Lift

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.expert.c.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
-from tunesmith.expert.c.printing import print_expr, print_statements
-from tunesmith.expert.c.substitution import substitute
+from tunesmith.csource.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
+from tunesmith.csource.printing import print_expr, print_statements
+from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.bodies import known_types, unrolled
 from tunesmith.expert.writing.cpu_folds import Folds

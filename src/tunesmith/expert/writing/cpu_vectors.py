@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
     Assign,
     Binary,
     Call,
@@ -31,8 +31,8 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.naming import Names
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.c.nodes import Assign, Binary, Call, Expr, Name, Number, Stmt, Type, Unary
-from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.nodes import Assign, Binary, Call, Expr, Name, Number, Stmt, Type, Unary
+from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.writing.float_types import FLOAT, INTEGER, base_of, declared_types
 from tunesmith.expert.writing.naming import Names
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
     Binary,
     Call,
     Cast,
@@ -20,9 +21,8 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.c.unreadable import MAX_DEPTH
-from tunesmith.expert.c.walk import nodes_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import nodes_in
 
 FLOAT, INTEGER = "float", "int"
 _FLOAT_CALLS = frozenset(

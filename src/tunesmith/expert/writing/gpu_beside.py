@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Ternary, Type
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.substitution import rename
-from tunesmith.expert.c.walk import declared_in, names_in
+from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Ternary, Type
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import rename
+from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.writing.beside import either, length_of_all
 from tunesmith.expert.writing.bodies import Body, known_types, prepare
 from tunesmith.expert.writing.gpu_loops import GpuLoops

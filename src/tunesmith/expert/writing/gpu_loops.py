@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from tunesmith.expert.c.nodes import Assign, Evaluate, Expr, Index, Name, Number, Stmt
-from tunesmith.expert.c.printing import print_expr, print_statements
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.nodes import Assign, Evaluate, Expr, Index, Name, Number, Stmt
+from tunesmith.csource.printing import print_expr, print_statements
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.writing.bodies import Body, prepare
 from tunesmith.expert.writing.fast_math import FastMath

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Type
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.value_types import byte_size
+from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Type
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.writing.index_division import IndexDivision
 from tunesmith.expert.writing.lines import Lines
 from tunesmith.expert.writing.packs import Pack

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import Expr, Name
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.nodes import Expr, Name
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import terms
 from tunesmith.expert.model.kernel import Again, Each, Step, When
 from tunesmith.expert.model.step_tree import all_steps, own_parts

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Stmt
-from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.c.walk import map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Stmt
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import Choice
-from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.writing.plan import LoopPlan, Plan
 
 _WORDS = 4294967296  # 2^32

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Binary, Expr, Index, Name, Number, Type
-from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
+from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import Again, Draft, Each, Kernel, Once, Step, When
 from tunesmith.expert.model.step_tree import all_steps, own_parts
-from tunesmith.expert.model.value_types import BUILTINS, byte_size
+from tunesmith.expert.model.value_types import BUILTINS
 from tunesmith.expert.writing.beside import Independence, gathered
 from tunesmith.expert.writing.groups import group_loops, side_by_side
 from tunesmith.expert.writing.naming import Knobs, Names

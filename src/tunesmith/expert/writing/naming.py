@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from tunesmith.core.files.template_source import without_comments
-from tunesmith.expert.c.nodes import Number
+from tunesmith.csource.lex import without_comments
+from tunesmith.csource.nodes import Number
 from tunesmith.expert.model.kernel import Choice, Kernel, Schedule
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

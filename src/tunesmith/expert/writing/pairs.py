@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tunesmith.expert.c.nodes import Assign, Call, Evaluate, Expr, Index, Jump, Member, Name, Return, Stmt
-from tunesmith.expert.c.walk import nodes_in
+from tunesmith.csource.nodes import Assign, Call, Evaluate, Expr, Index, Jump, Member, Name, Return, Stmt
+from tunesmith.csource.walk import nodes_in
 
 
 @dataclass(frozen=True)

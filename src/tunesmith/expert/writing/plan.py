@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c.nodes import Binary, Expr, Number, Type
-from tunesmith.expert.c.walk import names_in
+from tunesmith.csource.nodes import Binary, Expr, Number, Type
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Draft, Each, Kernel, Step, Task
 from tunesmith.expert.model.step_tree import all_steps
 from tunesmith.expert.model.value_types import BUILTINS

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tunesmith.expert.c.nodes import (
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
     Assign,
     Binary,
     Cast,
@@ -25,15 +26,15 @@ from tunesmith.expert.c.nodes import (
     Scope,
     Stmt,
     Ternary,
+    TooDeep,
     Type,
     Unary,
     Verbatim,
     While,
 )
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.unreadable import MAX_DEPTH, TooDeep
-from tunesmith.expert.c.walk import assigned_in, children, names_in, statements_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import assigned_in, children, names_in, statements_in
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))

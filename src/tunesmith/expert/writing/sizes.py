@@ -10,9 +10,9 @@ from tunesmith.core.expr import Node, parse, unparse
 from tunesmith.core.expr.nodes import Arithmetic, Name, Neg, Num
 from tunesmith.core.expr.nodes import Call as SizeCall
 from tunesmith.core.problem import Problem
-from tunesmith.expert.c import nodes as c
-from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, names_in, statements_in
+from tunesmith.csource import nodes as c
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import assigned_in, names_in, statements_in
 from tunesmith.expert.model.kernel import Again, Kernel, Let, Once, Step, When
 from tunesmith.expert.model.translate import parameter_values, to_sizes
 

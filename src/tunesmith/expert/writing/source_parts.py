@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tunesmith.expert.c.nodes import Evaluate, Function, Source, Stmt
-from tunesmith.expert.c.printing import print_function
-from tunesmith.expert.c.walk import calls_in, names_in
+from tunesmith.csource.nodes import Evaluate, Function, Source, Stmt
+from tunesmith.csource.printing import print_function
+from tunesmith.csource.walk import calls_in, names_in
 from tunesmith.expert.model.kernel import Again, Each, Kernel, Step, When
 from tunesmith.expert.writing.fast_math import FastMath
 

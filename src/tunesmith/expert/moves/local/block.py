@@ -10,8 +10,8 @@ import re
 from dataclasses import replace
 
 from tunesmith.core.expr import Undefined
-from tunesmith.core.files.template_source import without_comments
 from tunesmith.core.profile.remedies import Remedy
+from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.kernel import Choice
 from tunesmith.expert.moves.local.port import LaunchText, LocalDraft, add
 from tunesmith.expert.moves.port import Context, Refused

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from tunesmith.core.problem import Problem
-from tunesmith.expert.reading.blanking import Blanked, blank
-from tunesmith.expert.reading.headers import Header, read_headers
-from tunesmith.expert.reading.source_model import Language
+from tunesmith.csource.nodes import Language
+from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
@@ -56,7 +55,7 @@ def find_site(problem: Problem) -> Site | str:
     if len(entries) != 1:
         return f"there are {len(entries)} kernels to a call: their texts are left as they are"
     (entry,) = entries
-    source = blank(kernel.text, cast("Language", kernel.language))
+    source = blank_source(kernel.text, cast("Language", kernel.language))
     found = [h for h in read_headers(source, cast("Language", kernel.language)) if h.name == entry]
     defined = [h for h in found if h.body is not None]
     if len(defined) != 1:

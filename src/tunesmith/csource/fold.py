@@ -1,0 +1,309 @@
+"""Constants folded as C computes them, and what adds nothing left out.
+
+Integer literals and names of `env` are computed with; a result that does not fit the type it is computed in
+is left as it stands. Floating point is never reassociated: `x * 1.0f` and `x + 0.0f` stay.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from tunesmith.csource.lex import is_unsigned
+from tunesmith.csource.nodes import (
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Member,
+    Name,
+    Number,
+    Scope,
+    SizeOf,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+    While,
+)
+from tunesmith.csource.types import INTEGERS, size_of
+from tunesmith.csource.walk import map_expr, map_statements, nodes_in
+
+Constants = Mapping[str, int | float]
+
+
+def fold(expr: Expr, env: Constants = {}) -> Expr:  # noqa: B006 - a Mapping, never changed
+    """The expression with constants computed and identities of integer arithmetic removed."""
+    return map_expr(expr, lambda node: _fold_one(node, env))
+
+
+def int_value(expr: Expr, env: Constants = {}) -> int | None:  # noqa: B006 - a Mapping, never changed
+    """The integer an expression comes to, or None; types narrower than a cast says are not looked at."""
+    match expr:
+        case Number(value=int(value)):
+            return value
+        case Name(name=name):
+            found = env.get(name)
+            return found if isinstance(found, int) else None
+        case Unary(op="-" | "+" | "~" | "!" as op, operand=operand):
+            inside = int_value(operand, env)
+            if inside is None:
+                return None
+            return unary(op, inside)
+        case Binary(op=op, left=left, right=right):
+            a, b = int_value(left, env), int_value(right, env)
+            if a is None or b is None:
+                return None
+            result = _integer_result(op, a, b)
+            return result if result is not None and abs(result) < 2**64 else None
+        case Ternary(condition=condition, yes=yes, no=no):
+            chosen = int_value(condition, env)
+            return None if chosen is None else int_value(yes if chosen else no, env)
+        case Cast(type=type_, value=inner) if not type_.is_pointer:
+            inside = int_value(inner, env)
+            return None if inside is None else _converted(inside, type_.base)
+        case SizeOf() | Call():
+            folded = fold(expr, env)
+            return folded.value if isinstance(folded, Number) and isinstance(folded.value, int) else None
+        case _:
+            return None
+
+
+def fold_statements(stmts: Iterable[Stmt], env: Constants = {}) -> tuple[Stmt, ...]:  # noqa: B006 - see above
+    """Every expression folded; branches that are never taken and loops that never turn are left out."""
+    return map_statements(stmts, lambda expr: fold(expr, env), _decided)
+
+
+def _decided(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
+    match stmt:
+        case If(condition=Number(value=value), then=then, otherwise=otherwise):
+            return _spliced(then if value else otherwise, stmt.line)
+        case While(condition=Number(value=0), after=False):
+            return ()
+        case For(condition=Number(value=0), init=init) if not any(_has_effect(part) for part in init):
+            return ()
+        case _:
+            return stmt
+
+
+def _has_effect(stmt: Stmt) -> bool:
+    return not is_pure(stmt)
+
+
+def _spliced(body: tuple[Stmt, ...], line: int) -> tuple[Stmt, ...]:
+    """Declarations keep the scope the branch gave them."""
+    return (Scope(body, line=line),) if any(isinstance(part, Declare) for part in body) else body
+
+
+def is_pure(part: Expr | Stmt) -> bool:
+    """Whether evaluating it changes nothing and may be left out: no assignment, no call, no memory."""
+    return all(
+        isinstance(node, Number | Name | Binary | Ternary | Cast | SizeOf | Declare)
+        or (isinstance(node, Unary) and node.op not in ("++", "--", "*"))
+        or (isinstance(node, Member) and not node.arrow)
+        for node in nodes_in(part)
+    )
+
+
+def _fold_one(node: Expr, env: Constants) -> Expr:
+    match node:
+        case Name(name=name) if name in env:
+            value = env[name]
+            return integer(value) if isinstance(value, int) else Number(repr(value), value)
+        case Unary(op=op, operand=Number() as operand) if not node.postfix:
+            return _unary(op, operand) or node
+        case Binary(op=op, left=Number() as left, right=Number() as right):
+            return _binary(op, left, right) or node
+        case Binary():
+            return _identity(node)
+        case Ternary(condition=Number(value=value), yes=yes, no=no):
+            return yes if value else no
+        case Cast(type=type_, value=Number(value=int(value))) if not type_.is_pointer:
+            return _cast(node, value)
+        case SizeOf(type=type_):
+            size = 8 if type_.is_pointer else size_of(type_.base)
+            return node if size is None else Number(f"{size}", size)
+        case Call(function="min" | "max" | "std::min" | "std::max" as function, args=args):
+            values = [arg.value for arg in args if isinstance(arg, Number) and isinstance(arg.value, int)]
+            if len(values) == 2 == len(args):
+                return integer(max(values) if function.endswith("max") else min(values))
+            return node
+        case _:
+            return node
+
+
+def _cast(node: Cast, value: int) -> Expr:
+    """(int)3 is 3; (long long)3 keeps its cast, which widens what it is multiplied with."""
+    converted = _converted(value, node.type.base)
+    if converted is None:
+        return node
+    if node.type.base in ("int", "int32_t", "bool"):
+        return integer(converted)
+    return replace(node, value=integer(converted)) if node.type.base in INTEGERS else node
+
+
+def _converted(value: int, base: str) -> int | None:
+    if base not in INTEGERS:
+        return None
+    if base == "bool":
+        return int(value != 0)
+    size, signed = INTEGERS[base]
+    bits = 8 * size
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+def _unary(op: str, operand: Number) -> Expr | None:
+    value = operand.value
+    if op == "!":
+        return integer(int(not value))
+    if op == "+":
+        return operand
+    if isinstance(value, int) and not is_unsigned(operand.text):
+        if op == "-":
+            return integer(-value)
+        if op == "~":
+            return integer(~value)
+    if op == "-" and isinstance(value, float) and not operand.text.startswith("-"):
+        return Number(f"-{operand.text}", -value)
+    return None
+
+
+def _binary(op: str, left: Number, right: Number) -> Expr | None:
+    a, b = left.value, right.value
+    if op in COMPARISONS:
+        if op not in ("&&", "||") and (is_unsigned(left.text) or is_unsigned(right.text)) and min(a, b) < 0:
+            return None
+        return integer(int(COMPARISONS[op](a, b)))
+    if not (isinstance(a, int) and isinstance(b, int)):
+        return None  # the precision it would be computed in is not known here
+    unsigned = is_unsigned(left.text) or is_unsigned(right.text)
+    wide = any(number.text.lower().rstrip("u").endswith("l") for number in (left, right))
+    value = _integer_result(op, a, b)
+    if value is None:
+        return None
+    if unsigned:
+        if min(a, b) < 0:
+            return None
+        value %= 1 << (64 if wide else 32)
+        return Number(f"{value}{'ULL' if wide else 'u'}", value)
+    bits = 63 if wide or any(not -(2**31) <= operand < 2**31 for operand in (a, b)) else 31
+    if not -(1 << bits) <= value < (1 << bits):
+        return None  # it would overflow: undefined, so not for us to decide
+    result = integer(value)
+    return replace(result, text=f"{value}LL") if wide and "L" not in result.text else result
+
+
+def _integer_result(op: str, a: int, b: int) -> int | None:
+    """A negative number that is shifted up is undefined in C: not for us to decide."""
+    return None if op == "<<" and a < 0 else binary(op, a, b)
+
+
+def _identity(node: Binary) -> Expr:
+    """x * 1, x + 0, x / 1, 0 * x, x & 0, true && x: where nothing else can change."""
+    op, left, right = node.op, node.left, node.right
+    a = left.value if isinstance(left, Number) and _plain(left) else None
+    b = right.value if isinstance(right, Number) and _plain(right) else None
+    if (op in ("+", "-", "<<", ">>", "|", "^") and b == 0) or (op in ("*", "/") and b == 1):
+        return left
+    if (op in ("+", "|", "^") and a == 0) or (op == "*" and a == 1):
+        return right
+    if op in ("*", "&") and a == 0 and is_pure(right) and not _may_float(right):
+        return left
+    if op in ("*", "&") and b == 0 and is_pure(left) and not _may_float(left):
+        return right
+    if op == "%" and b == 1 and is_pure(left):
+        return integer(0)
+    if op == "&&" and a is not None:
+        return right if a else integer(0)
+    if op == "||" and a is not None:
+        return integer(1) if a else right
+    return node
+
+
+def _plain(number: Number) -> bool:
+    """An int literal: one with a suffix widens or changes the sign of what it meets."""
+    return isinstance(number.value, int) and number.text.lstrip("-").isdigit()
+
+
+def _may_float(expr: Expr) -> bool:
+    """Whether something in it speaks against an integer; 0 * x is not 0 for every float."""
+    return any(isinstance(n, Number) and isinstance(n.value, float) for n in nodes_in(expr)) or any(
+        isinstance(n, Call | Index | Member | Braces | Assign) for n in nodes_in(expr)
+    )
+
+
+COMPARISONS: Mapping[str, Callable[[int | float, int | float], bool]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "&&": lambda a, b: bool(a) and bool(b),
+    "||": lambda a, b: bool(a) or bool(b),
+}
+_ALWAYS: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+
+
+def binary(op: str, a: int, b: int) -> int | None:
+    """Of numbers without a width; None where there is no value, or no such operator."""
+    if op in COMPARISONS:
+        return int(COMPARISONS[op](a, b))
+    if op in _ALWAYS:
+        return _ALWAYS[op](a, b)
+    if op in ("/", "%") and b != 0:
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return quotient if op == "/" else a - b * quotient
+    if op in ("<<", ">>") and 0 <= b < 64:
+        return a << b if op == "<<" else a >> b
+    return None
+
+
+def unary(op: str, value: int) -> int:
+    return {"-": -value, "+": value, "!": int(not value), "~": ~value}[op]
+
+
+def integer(value: int) -> Number:
+    """An integer as a literal of a type that holds it."""
+    suffix = "" if -(2**31) <= value < 2**31 else ("LL" if value < 2**63 else "ULL")
+    text = f"{value}{suffix}"
+    if value == -(2**31):
+        text = "(-2147483647 - 1)"
+    return Number(text, value)
+
+
+_SUFFIXES = {
+    "int": "", "bool": "", "unsigned int": "u", "long long": "LL", "unsigned long long": "ULL",
+    "size_t": "ULL", "long": "L", "unsigned long": "UL", "int32_t": "", "uint32_t": "u", "int64_t": "LL",
+    "uint64_t": "ULL",
+}  # fmt: skip
+
+
+def of_type(value: Expr, type_: Type) -> Expr:
+    """A constant's value as an expression of the constant's own type."""
+    if isinstance(value, Number) and type_.pointers == 0:
+        if isinstance(value.value, int) and type_.base in _SUFFIXES:
+            suffix = _SUFFIXES[type_.base]
+            if value.value >= 0 or "u" not in suffix.lower():
+                return Number(f"{value.value}{suffix}", value.value) if suffix else integer(value.value)
+        if type_.base == "float" and isinstance(value.value, float) and value.text[-1:] in "fF":
+            return value
+        if type_.base == "double" and isinstance(value.value, float) and value.text[-1:].isdigit():
+            return value
+    plain = Type(type_.base, type_.pointers)
+    return value if isinstance(value, Cast) and value.type == plain else Cast(plain, value)

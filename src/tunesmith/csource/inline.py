@@ -1,0 +1,439 @@
+"""Calls of the file's own functions put in place, where these touch memory, threads or their arguments.
+
+Functions that only compute a value from values stay calls: `helpers_needed` says which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tunesmith.csource.fold import fold_statements, is_pure
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
+    Assign,
+    Binary,
+    Call,
+    Declare,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    If,
+    Name,
+    Return,
+    Scope,
+    Source,
+    Stmt,
+    Ternary,
+    TooDeep,
+    Type,
+    Unreadable,
+    Verbatim,
+    While,
+)
+from tunesmith.csource.specialise import complete_arguments, file_meaning, specialise, template_meaning
+from tunesmith.csource.substitution import Placed, Placer
+from tunesmith.csource.types import Types, declared_types, type_of
+from tunesmith.csource.walk import (
+    calls_in,
+    children,
+    declared_in,
+    map_expr,
+    names_in,
+    nodes_in,
+    statements_in,
+    stored_in,
+)
+
+_MAX_STACK = 24
+_MAX_CALLS = 2000
+
+
+@dataclass(frozen=True)
+class Inlined:
+    function: Function
+    notes: tuple[str, ...]  # calls that had to stay, with the reason and the line
+
+
+def inline(function: Function, source: Source, also: frozenset[str] = frozenset()) -> Inlined:
+    """`also`: functions to be put in place even though they only compute a value."""
+    work = _Inliner(function, source, also)
+    body = work.block(function.body, (), 0)
+    result = replace(function, body=fold_statements((*work.placer.shared, *body)))
+    work.note_other_calls(result)
+    return Inlined(result, tuple(dict.fromkeys(work.notes)))
+
+
+class _Inliner:
+    def __init__(self, function: Function, source: Source, also: frozenset[str]) -> None:
+        self.notes: list[str] = []
+        self._source = source
+        self._also = also
+        self._types = declared_types(function)
+        taken = set(self._types) | set(declared_in(function.body)) | set(names_in(function.body))
+        taken |= {f.name for f in source.functions} | {name for name, _ in source.constants}
+        taken |= {parameter.name for parameter in function.parameters}
+        self.placer = Placer(taken, self._types, source)
+        self._calls = 0
+        self._wanted: dict[str, bool] = {}
+
+    def block(self, stmts: tuple[Stmt, ...], stack: tuple[str, ...], depth: int) -> tuple[Stmt, ...]:
+        if depth > MAX_DEPTH:
+            raise TooDeep
+        done: list[Stmt] = []
+        for stmt in stmts:
+            done.extend(self._statement(stmt, stack, depth + 1))
+        return tuple(done)
+
+    def _statement(self, stmt: Stmt, stack: tuple[str, ...], d: int) -> tuple[Stmt, ...]:
+        match stmt:
+            case If(condition=condition, then=then, otherwise=otherwise):
+                more, condition = self._hoisted(condition, stmt, stack)
+                then, otherwise = self.block(then, stack, d), self.block(otherwise, stack, d)
+                return (*more, replace(stmt, condition=condition, then=then, otherwise=otherwise))
+            case For(init=init, body=body):
+                before: tuple[Stmt, ...] = ()
+                heads: list[Declare | Evaluate] = []
+                for part in init:
+                    more, head = self._simple(part, stack)
+                    before, heads = (*before, *more), [*heads, head]
+                for expr in (*stmt.step, *(() if stmt.condition is None else (stmt.condition,))):
+                    self._refuse_in(expr, "it stands in the head of a loop", stmt.line)
+                return (*before, replace(stmt, init=tuple(heads), body=self.block(body, stack, d)))
+            case While(condition=condition, body=body):
+                self._refuse_in(condition, "it stands in the head of a loop", stmt.line)
+                return (replace(stmt, body=self.block(body, stack, d)),)
+            case Scope(body=body):
+                return (replace(stmt, body=self.block(body, stack, d)),)
+            case Evaluate(expr=Call() as call) if self._is_wanted(call):
+                more, args = self._hoisted_args(call, stmt, stack)
+                call = replace(call, args=args)
+                placed = self._place(call, stmt, stack)
+                return (*more, *((replace(stmt, expr=call),) if placed is None else _without_value(placed)))
+            case Evaluate(expr=Assign(op="=", target=Name(), value=Call() as call)) if self._is_wanted(call):
+                return self._update(stmt, call, stack)
+            case Evaluate() | Declare():
+                more, simple = self._simple(stmt, stack)
+                return (*more, simple)
+            case Return(value=value) if value is not None:
+                more, value = self._hoisted(value, stmt, stack)
+                return (*more, replace(stmt, value=value))
+            case _:
+                return (stmt,)
+
+    def _simple(
+        self, stmt: Declare | Evaluate, stack: tuple[str, ...]
+    ) -> tuple[tuple[Stmt, ...], Declare | Evaluate]:
+        if isinstance(stmt, Evaluate):
+            before, expr = self._hoisted(stmt.expr, stmt, stack)
+            return before, replace(stmt, expr=expr)
+        if stmt.init is None:
+            return (), stmt
+        before, init = self._hoisted(stmt.init, stmt, stack)
+        return before, replace(stmt, init=init)
+
+    def _update(self, stmt: Evaluate, call: Call, stack: tuple[str, ...]) -> tuple[Stmt, ...]:
+        """`sum = warp_sum(sum)`: the function may work on the variable itself, without a copy."""
+        assign = stmt.expr
+        if not isinstance(assign, Assign) or not isinstance(assign.target, Name):
+            return (stmt,)
+        before, args = self._hoisted_args(call, stmt, stack)
+        placed = self._place(replace(call, args=args), stmt, stack, updated=assign.target.name)
+        if placed is None:
+            return (*before, replace(stmt, expr=replace(assign, value=replace(call, args=args))))
+        if placed.value is None or placed.value == assign.target:
+            return (*before, *placed.body)
+        return (*before, *placed.body, replace(stmt, expr=replace(assign, value=placed.value)))
+
+    # -- calls inside expressions -------------------------------------------------------------------
+
+    def _hoisted(self, expr: Expr, stmt: Stmt, stack: tuple[str, ...]) -> tuple[tuple[Stmt, ...], Expr]:
+        """The expression with values in place of calls, and the statements that compute these before it."""
+        if not any(self._is_wanted(call) for call in calls_in(expr)):
+            return (), expr
+        sometimes = _sometimes_evaluated(expr)
+        before: list[Stmt] = []
+
+        def node(part: Expr) -> Expr:
+            if not isinstance(part, Call) or not self._is_wanted(part):
+                return part
+            short = self._short(part, stack)
+            if short is not None:
+                return short
+            if part.function in sometimes:
+                self._note(part, "it is called only under a condition inside an expression", stmt.line)
+                return part
+            placed = self._place(part, stmt, stack)
+            if placed is None:
+                return part
+            if placed.value is None:
+                self._note(part, "it gives no value", stmt.line)
+                return part
+            before.extend(placed.body)
+            return placed.value
+
+        changed = map_expr(expr, node)
+        return tuple(before), changed
+
+    def _hoisted_args(
+        self, call: Call, stmt: Stmt, stack: tuple[str, ...]
+    ) -> tuple[tuple[Stmt, ...], tuple[Expr, ...]]:
+        before: list[Stmt] = []
+        args: list[Expr] = []
+        for arg in call.args:
+            more, changed = self._hoisted(arg, stmt, stack)
+            before.extend(more)
+            args.append(changed)
+        return tuple(before), tuple(args)
+
+    def _refuse_in(self, expr: Expr, why: str, line: int) -> None:
+        for call in calls_in(expr):
+            if self._is_wanted(call):
+                self._note(call, why, line)
+
+    def _note(self, call: Call, why: str, line: int) -> None:
+        self.notes.append(f"line {line}: {call.function} stays a call: {why}")
+
+    def _is_wanted(self, call: Call) -> bool:
+        if call.function not in self._wanted:
+            own = own_functions(call, self._source)
+            self._wanted[call.function] = bool(own) and (
+                call.function in self._also or any(touches(f, self._source) or not f.text for f in own)
+            )
+        return self._wanted[call.function] and bool(own_functions(call, self._source))
+
+    def note_other_calls(self, function: Function) -> None:
+        """Calls of the file's functions with a number of arguments that none of them takes: defaults."""
+        own = {f.name for f in self._source.functions if not f.is_kernel}
+        for stmt in statements_in(function.body):
+            for part in children(stmt):
+                for call in calls_in(part) if isinstance(part, Expr) else ():
+                    if call.function in own and not own_functions(call, self._source):
+                        self._note(call, f"none of that name takes {len(call.args)} arguments", stmt.line)
+
+    # -- one call -----------------------------------------------------------------------------------
+
+    def _place(self, call: Call, stmt: Stmt, stack: tuple[str, ...], updated: str = "") -> Placed | None:
+        self._calls += 1
+        if call.function in stack or len(stack) > _MAX_STACK:
+            why = "it calls itself" if call.function in stack else "functions call each other too deep"
+            self._note(call, why, stmt.line)
+            return None
+        if self._calls > _MAX_CALLS:
+            self._note(call, f"more than {_MAX_CALLS} calls were put in place already", stmt.line)
+            return None
+        function = resolve(call, self._types, self._source)
+        if isinstance(function, str):
+            self._note(call, function, stmt.line)
+            return None
+        try:
+            placed = self.placer.place(function, call.args, stmt.line, updated)
+        except TooDeep:
+            raise
+        except Unreadable as trouble:
+            self._note(call, trouble.reason, stmt.line)
+            return None
+        body = self.block(placed.body, (*stack, call.function), len(stack) + 1)
+        return replace(placed, body=body)
+
+    def _short(self, call: Call, stack: tuple[str, ...]) -> Expr | None:
+        """The call as an expression, where the function is only one itself and calls none in turn."""
+        if call.function in stack:
+            return None
+        function = resolve(call, self._types, self._source)
+        if isinstance(function, str) or any(self._is_wanted(inner) for inner in calls_in(function.body)):
+            return None
+        return self.placer.as_expression(function, call.args)
+
+
+def _without_value(placed: Placed) -> tuple[Stmt, ...]:
+    """The body for its effects alone: a last variable that only holds the value goes."""
+    last = placed.body[-1] if placed.body else None
+    unused = isinstance(last, Declare) and Name(last.name) == placed.value and is_pure(last)
+    return placed.body[:-1] if unused else placed.body
+
+
+def _sometimes_evaluated(expr: Expr) -> frozenset[str]:
+    """Functions called in a branch of a ternary or behind && and ||."""
+    found: set[str] = set()
+    for node in nodes_in(expr):
+        behind: tuple[Expr, ...] = ()
+        if isinstance(node, Ternary):
+            behind = (node.yes, node.no)
+        elif isinstance(node, Binary) and node.op in ("&&", "||"):
+            behind = (node.right,)
+        for part in behind:
+            found |= {call.function for call in calls_in(part)}
+    return frozenset(found)
+
+
+_INDICES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
+COLLECTIVE = (
+    "__shfl", "__syncthreads", "__syncwarp", "__ballot", "__any", "__all", "__match", "__activemask",
+    "__reduce", "atomic", "atom_", "__threadfence", "barrier", "mem_fence", "sub_group", "work_group",
+    "get_", "__ld", "__st", "vload", "vstore", "async_work_group", "__pipeline", "__nanosleep",
+)  # fmt: skip
+
+
+# Instructions that make values of values: no memory, no other thread, no special register.
+_ARITHMETIC = frozenset({
+    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos",
+    "cvt", "div", "dp2a", "dp4a", "ex2", "fma", "lg2", "lop3", "mad", "max", "min", "mov", "mul", "mul24",
+    "mad24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf",
+    "shl", "shr", "sin", "slct", "sqrt", "sub", "szext", "tanh", "testp", "xor",
+})  # fmt: skip
+
+
+_ASSEMBLY = re.compile(r'\s*(?:__)?asm(?:__)?\s*(?:__)?(?:volatile)?(?:__)?\s*\(((?:\s*"(?:[^"\\]|\\.)*")+)')
+
+
+def own_functions(call: Call, source: Source) -> list[Function]:
+    """The file's functions a call may mean, by name and number of arguments."""
+    return [
+        function
+        for function in source.functions
+        if function.name == call.function
+        and len(function.parameters) == len(call.args)
+        and not function.is_kernel
+    ]
+
+
+def touches(function: Function, source: Source) -> str:
+    """What a function does besides computing a value from values, in words; "" for a pure one."""
+    pending, seen = [function], {function.name}
+    while pending:
+        current = pending.pop()
+        reason = _touches_itself(current)
+        if reason:
+            return reason
+        for call in calls_in(current.body):
+            for called in own_functions(call, source):
+                if called.name not in seen:
+                    seen.add(called.name)
+                    pending.append(called)
+    return ""
+
+
+def _touches_itself(function: Function) -> str:
+    for parameter in function.parameters:
+        if parameter.type.is_pointer:
+            return f"takes the pointer {parameter.name}"
+        if parameter.type.reference and not parameter.type.const:
+            return f"writes to its argument {parameter.name}"
+    local = {node.name for node in nodes_in(function.body) if isinstance(node, Declare)}
+    if any(name not in local for name in stored_in(function.body)):
+        return "writes to memory"
+    for node in nodes_in(function.body):
+        if isinstance(node, Name) and node.name.startswith(_INDICES):
+            return f"asks for {node.name}"
+        if isinstance(node, Call) and node.function.startswith(COLLECTIVE):
+            return f"calls {node.function}"
+        if isinstance(node, Declare) and "shared" in node.storage:
+            return f"uses the shared memory {node.name}"
+        if isinstance(node, Verbatim) and node.names & {"asm", "__asm__"} and not _only_computes(node.text):
+            return "contains assembly"
+    return ""
+
+
+def _only_computes(assembly: str) -> bool:
+    """Whether every instruction of an `asm` statement is arithmetic on its operands."""
+    found = _ASSEMBLY.match(assembly)
+    if found is None or "%%" in found[1]:
+        return False
+    text = re.sub(r"\\[nt]", ";", "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1])))
+    lines = [re.sub(r"^@!?\w+\s+", "", line.strip(" {}")) for line in text.split(";")]
+    return all(line.startswith(".reg") or line.split(".")[0] in _ARITHMETIC for line in lines if line)
+
+
+def resolve(call: Call, types: Types, source: Source) -> Function | str:
+    """The function a call means with its template arguments filled in; a sentence where that is not clear."""
+    given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
+    special = [f for f in own_functions(call, source) if f.specialises]
+    candidates = [f for f in own_functions(call, source) if not f.specialises]
+    if len(candidates) != 1:
+        # As the language ranks them: a function for just these types, then a template that fits them.
+        exact = [f for f in (*candidates, *special) if not f.template and _matches(f, given)]
+        candidates = exact or [f for f in candidates if f.template]
+    # With template arguments at the call, it means a template or what is written for one.
+    fits = [f for f in candidates if not call.template_args or f.text.startswith("template")]
+    if len(fits) != 1:
+        return f"which {call.function} is called cannot be told from its arguments"
+    function = fits[0]
+    try:
+        if not function.template:
+            return specialise(function, file_meaning(source))
+        texts = _deduced(function, call, types, source)
+        exact = [f for f in special if f.specialises == texts]
+        if exact:
+            return specialise(exact[0], file_meaning(source))
+        arguments = complete_arguments(function.template, texts, source)
+        return specialise(function, template_meaning(function.template, arguments, source))
+    except Unreadable as trouble:
+        return f"{call.function}: {trouble.reason}"
+
+
+def _matches(function: Function, given: list[Type | None]) -> bool:
+    return all(
+        type_ is not None and (parameter.type.base, parameter.type.pointers) == (type_.base, type_.pointers)
+        for parameter, type_ in zip(function.parameters, given, strict=True)
+    )
+
+
+def _deduced(function: Function, call: Call, types: Types, source: Source) -> tuple[str, ...]:
+    """Template arguments: those written at the call, then those its arguments' types tell."""
+    texts = list(call.template_args)
+    for parameter in function.template[len(texts) :]:
+        found = {
+            text
+            for formal, arg in zip(function.parameters, call.args, strict=True)
+            if formal.type.base == parameter.name and (text := _deduced_text(formal.type, arg, types, source))
+        }
+        if parameter.kind == "type" and len(found) == 1:
+            texts.append(found.pop())
+        elif parameter.default:
+            break
+        else:
+            raise Unreadable(f"its template parameter {parameter.name} cannot be told from the arguments")
+    return tuple(texts)
+
+
+def _deduced_text(formal: Type, arg: Expr, types: Types, source: Source) -> str:
+    type_ = type_of(arg, types, source.functions, source.language)
+    if type_ is None or type_.pointers < formal.pointers:
+        return ""
+    extra = type_.pointers - formal.pointers
+    const = "const " if type_.const and not formal.const and type_.pointers else ""
+    return const + type_.base + "*" * extra
+
+
+def helpers_needed(function: Function, source: Source) -> tuple[Function, ...]:
+    """The file's functions that a function still calls, those they call before them."""
+    done: dict[int, Function] = {}
+    pending: list[tuple[Function, bool]] = [(f, False) for f in reversed(_called(function, source))]
+    seen: set[int] = set()
+    while pending:
+        current, ready = pending.pop()
+        if ready:
+            done[id(current)] = current
+        elif id(current) not in seen:
+            seen.add(id(current))
+            pending.append((current, True))
+            pending += [(f, False) for f in reversed(_called(current, source)) if id(f) not in seen]
+    return tuple(helper for helper in done.values() if helper.text)
+
+
+def _called(function: Function, source: Source) -> list[Function]:
+    names = {call.function for call in calls_in(function.body)}
+    names |= _words_in_text(nodes_in(function.body))
+    for call in calls_in(function.body):
+        names |= {word for text in call.template_args for word in re.findall(r"\w+", text)}
+    return [f for f in source.functions if f.name in names and not f.is_kernel]
+
+
+def _words_in_text(nodes: Iterable[object]) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        found |= getattr(node, "names", frozenset())
+    return found

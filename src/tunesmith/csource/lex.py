@@ -1,0 +1,305 @@
+"""C text as words. Comments, strings, numbers, directives and lines that go on are known here alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeVar
+
+Kind = Literal["word", "number", "string", "mark", "directive"]
+
+_SPLICE = r"\\[ \t]*\r?\n"
+_RAW = r"""(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"|"""
+_WORD, _NUMBER = r"[^\W\d]\w*", r"\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*"
+
+
+def _parts(is_c: bool) -> re.Pattern[str]:
+    """What a text is made of, code in long pieces. C has neither raw strings nor 1'000."""
+    raw, no_raw = ("", "") if is_c else (_RAW, r"""(?!(?:u8|[uUL])?R")""")
+    number = _NUMBER.replace(r"'(?=\w)|", "") if is_c else _NUMBER
+    return re.compile(
+        rf"""
+          (?P<newline>\n)
+        | (?P<space>(?:[ \t\f\v\r]|{_SPLICE})+)
+        | (?P<comment>//(?:{_SPLICE}|[^\n])*|/\*.*?(?:\*/|\Z))
+        | (?P<string>{raw}"(?:\\(?:\r\n|.)|[^"\\\n])*"|'(?:\\(?:\r\n|.)|[^'\\\n])+')
+        | (?P<code>(?:{no_raw}{_WORD}|{number}|[^\w"'/\#.\\\n]+|\.(?!\d))+|/=?|\#\#?|.)
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+CPP, C = _parts(is_c=False), _parts(is_c=True)  # their matches join: nothing of a text is left out
+_CODE = re.compile(
+    rf"""
+      (?P<space>[ \t\f\v\r]+)
+    | (?P<word>{_WORD})
+    | (?P<number>{_NUMBER})
+    | (?P<mark><<<|<<=|>>=|\.\.\.|->\*?|::|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\#\#|[-+*/%&|^]=|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NO_BREAK = re.compile(r"[^\r\n]")
+_SPLICED = re.compile(_SPLICE)
+DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`space`: the blanks before it on its line. A directive's text is the whole of it after the #."""
+
+    kind: Kind
+    text: str
+    line: int
+    space: str = ""
+    offset: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Directive(NamedTuple):
+    """`#word rest`, without comments and as one line; `start` and `end` are places in the text."""
+
+    word: str
+    rest: str
+    line: int
+    start: int
+    end: int
+
+
+def _elements(text: str) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of everything there is, each directive whole."""
+    start, fresh = -1, True  # of the directive that is open; whether only blanks stand on this line so far
+    for match in CPP.finditer(text):
+        kind = match.lastgroup or "code"
+        if kind == "newline":
+            if start >= 0:
+                yield "directive", start, match.start()
+            start, fresh = -1, True
+        elif start >= 0:
+            continue
+        elif fresh and kind == "code":
+            if match.group() == "#":
+                start = match.start()
+                continue
+            fresh = False
+        elif kind == "string":
+            fresh = False
+        yield kind, match.start(), match.end()
+    if start >= 0:
+        yield "directive", start, len(text)
+
+
+def lex(text: str, line: int = 1) -> list[Token]:
+    found: list[Token] = []
+    space = ""
+    for kind, start, end in _elements(text):
+        whole = text[start:end]
+        match kind:
+            case "newline":
+                space = ""
+            case "space":
+                space = whole.rpartition("\n")[2] if "\n" in whole else space + whole
+            case "comment":
+                space = "" if "\n" in whole else f"{space} "
+            case "directive":
+                found.append(Token("directive", _one_line(whole[1:]), line, space, start))
+            case "string":
+                found.append(Token("string", whole, line, space, start))
+                space = ""
+            case _:
+                for word in _CODE.finditer(text, start, end):
+                    if word.lastgroup == "space":
+                        space = word.group()
+                        continue
+                    found.append(
+                        Token(_KINDS[word.lastgroup or "mark"], word.group(), line, space, word.start())
+                    )
+                    space = ""
+        line += whole.count("\n")
+    return found
+
+
+_KINDS: dict[str, Kind] = {"word": "word", "number": "number", "mark": "mark"}
+
+
+def directives(text: str) -> Iterator[Directive]:
+    line, done = 1, 0
+    for kind, start, end in _elements(text):
+        if kind == "directive":
+            line, done = line + text.count("\n", done, start), start
+            yield Directive(*first_word(_one_line(text[start + 1 : end])), line, start, end)
+
+
+def _one_line(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        if match.lastgroup == "comment":
+            return " "
+        return _SPLICED.sub("", match.group()) if match.lastgroup == "space" else match.group()
+
+    return CPP.sub(plain, text).strip() if "/" in text or "\\" in text else text.strip()
+
+
+def first_word(text: str) -> tuple[str, str]:
+    """Of a directive, and what follows it: `if(X)` is "if" and "(X)"."""
+    found = re.match(r"\w*", text)
+    end = found.end() if found else 0
+    return text[:end], text[end:].strip()
+
+
+def blank(text: str, kinds: Container[str]) -> str:
+    """The text with blanks for comments, directives or what is in strings; every place stays what it is."""
+    pieces: list[str] = []
+    done = 0
+    elements = _elements(text) if "directive" in kinds else _plain_elements(text)
+    for kind, start, end in elements:
+        if kind in kinds:
+            whole = blanks(text[start:end])
+            if kind == "string":  # its quotes stay; before a raw string's there is more
+                quote = text[end - 1]
+                first = text.index(quote, start) - start
+                whole = f"{whole[:first]}{quote}{whole[first + 1 : -1]}{quote}"
+            pieces += (text[done:start], whole)
+            done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _plain_elements(text: str) -> Iterator[tuple[str, int, int]]:
+    return ((match.lastgroup or "", match.start(), match.end()) for match in CPP.finditer(text))
+
+
+def blanks(text: str) -> str:
+    return _NO_BREAK.sub(" ", text)
+
+
+def without_comments(text: str) -> str:
+    """The code alone, on the same lines; what stands in quotes is left as it is."""
+    return blank(text.replace("\r\n", "\n"), ("comment",))
+
+
+def joined(text: str) -> str:
+    """Lines that go on as one. Their newlines stand behind it as vertical tabs, so that lines still count."""
+    parts, at, gone = [], 0, 0
+    for splice in _SPLICED.finditer(text):
+        if gone and (end := text.find("\n", at, splice.start())) >= 0:
+            parts += [text[at:end], "\v" * gone]
+            at, gone = end, 0
+        parts.append(text[at : splice.start()])
+        at, gone = splice.end(), gone + 1
+    end = text.find("\n", at) if gone else -1
+    end = len(text) if end < 0 else end
+    return "".join([*parts, text[at:end], "\v" * gone, text[end:]])
+
+
+W = TypeVar("W", str, Token)
+
+
+def split_at(mark: str, words: Iterable[W]) -> list[list[W]]:
+    """The words between marks that stand outside every kind of bracket."""
+    parts: list[list[W]] = [[]]
+    depth = 0
+    for word in words:
+        text = str(word)
+        depth += DEPTHS.get(text, 0)
+        if text == mark and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+def layout(tokens: Iterable[Token], first_line: int | None = None) -> str:
+    """The words as text, each on its own line number counted from `first_line` (or the first word's)."""
+    pieces: list[str] = []
+    line = first_line
+    previous: Token | None = None
+    for token in tokens:
+        line = token.line if line is None else line
+        breaks = max(token.line - line, 0)
+        if token.kind == "directive":
+            pieces.append("\n" * max(breaks, 1 if pieces else 0) + f"#{token.text}\n")
+            line = max(token.line, line) + 1
+        else:
+            space = token.space
+            if not breaks and not space and previous is not None and _would_join(previous, token):
+                space = " "
+            pieces.append("\n" * breaks + space + token.text)
+            line = max(token.line, line) + token.text.count("\n")
+        previous = token
+    return "".join(pieces)
+
+
+def squeeze(tokens: Sequence[Token]) -> str:
+    """One line in the usual spacing: for types and template arguments."""
+    text = ""
+    for at, token in enumerate(tokens):
+        previous = tokens[at - 1] if at else None
+        gap = previous is not None and (
+            previous.text == ","
+            or (_is_wordlike(previous) and (_is_wordlike(token) or token.text in ("*", "&")))
+            or (token.space != "" and token.text not in (",", ">", ")") and previous.text not in "<(")
+        )
+        text += (" " if gap else "") + token.text
+    return text
+
+
+def _is_wordlike(token: Token) -> bool:
+    return token.kind in ("word", "number", "string")
+
+
+def _would_join(left: Token, right: Token) -> bool:
+    if _is_wordlike(left) and _is_wordlike(right):
+        return True
+    if left.kind == "mark" and right.kind == "mark":
+        match = _CODE.match(left.text + right.text)
+        return match is not None and match.end() > len(left.text)
+    return False
+
+
+_INTEGER_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)")
+_FLOAT_LITERAL = re.compile(r"(\d*\.\d+(?:[eE][+-]?\d+)?|\d+\.?(?:[eE][+-]?\d+)?)(f16|bf16|[fFlLhH]?)")
+_HEX_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+)([fFlLhH]?)")
+_CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
+_MAX_LITERAL = 400
+
+
+def read_number(text: str) -> int | float | None:
+    """The value of a numeric, character or boolean literal; None where it is none that is known."""
+    text = text.replace("'", "") if text[:1].isdigit() else text
+    if len(text) > _MAX_LITERAL:
+        return None
+    if text in ("true", "false"):
+        return int(text == "true")
+    integer = _INTEGER_LITERAL.fullmatch(text)
+    if integer:
+        digits = integer[1]
+        if digits[:2] in ("0x", "0X", "0b", "0B"):
+            return int(digits, 0)
+        if digits.startswith("0") and len(digits) > 1:
+            return int(digits, 8) if not set(digits) & set("89") else None
+        return int(digits)
+    real = _FLOAT_LITERAL.fullmatch(text)
+    if real:
+        return float(real[1])
+    hexadecimal = _HEX_LITERAL.fullmatch(text)
+    if hexadecimal:
+        return float.fromhex(hexadecimal[1])
+    if len(text) == 3 and text[0] == text[2] == "'":
+        return ord(text[1])
+    if len(text) == 4 and text[:2] == "'\\" and text[3] == "'":
+        return _CHARACTERS.get(text[2])
+    return None
+
+
+def is_unsigned(text: str) -> bool:
+    """Whether a literal is of an unsigned type: by its suffix, or a hexadecimal too large for int."""
+    match = _INTEGER_LITERAL.fullmatch(text.replace("'", ""))
+    if match is None:
+        return False
+    value = read_number(text)
+    wide = "l" in match[2].lower()
+    return "u" in match[2].lower() or (
+        isinstance(value, int) and match[1][:2] in ("0x", "0X") and not wide and 2**31 <= value < 2**32
+    )

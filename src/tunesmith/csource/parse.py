@@ -1,0 +1,376 @@
+"""A source text as a tree: its functions, and everything around them.
+
+What cannot be read is said in `unread`, with a line number, and does not keep the rest from being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tunesmith.csource.fold import integer, of_type
+from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names, syntax_nodes, syntax_tree
+from tunesmith.csource.lex import Token, layout
+from tunesmith.csource.nodes import (
+    Declare,
+    Expr,
+    Function,
+    Language,
+    Number,
+    Return,
+    Source,
+    TemplateParameter,
+    Type,
+    Unreadable,
+)
+from tunesmith.csource.parse_expressions import ExpressionReader
+from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader, StatementReader
+from tunesmith.csource.parse_types import TypeReader
+from tunesmith.csource.preprocess import preprocess
+from tunesmith.csource.types import canonical
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_DEVICE_WORDS = KERNEL_WORDS | {"__device__", "constexpr"}
+_MAX_TEXT = 500_000
+
+
+def read_source_tree(text: str, language: Language, defines: Iterable[tuple[str, str]] = ()) -> Source:
+    """`defines`: macros given to the compiler, as name and text. Never raises for what the text holds."""
+    if len(text) > _MAX_TEXT:
+        return Source(language, (), unread=(f"the file is longer than {_MAX_TEXT:,} characters",))
+    try:
+        prepared = preprocess(text, language, defines)
+    except Unreadable as trouble:
+        return Source(language, (), unread=(_said(trouble),))
+    known = known_names(prepared.tokens, language)
+    tokens = _without_own_namespaces(prepared.tokens, known)
+    place = grammar_text(tokens, language, known)
+    root = syntax_tree(place.text, language)
+    found = _Found()
+    if root.type == "ERROR" or any(child.type == "ERROR" for child in root.children):
+        for item in top_level_items(tokens):
+            part = grammar_text(item, language, known)
+            _FileReader(part, found).read(syntax_tree(part.text, language))
+    else:
+        _FileReader(place, found).read(root)
+    pragmas = tuple(f"#{t.text}" for t in tokens if t.kind == "directive" and "OPENCL" in t.text)
+    return Source(
+        language,
+        tuple(found.functions),
+        includes=prepared.includes,
+        preamble=(*pragmas, *found.preamble),
+        constants=tuple(found.constants.items()),
+        aliases=tuple(found.aliases.items()),
+        shared=tuple(found.shared),
+        unread=(*prepared.problems, *found.unread),
+    )
+
+
+def read_expression(text: str, language: Language = "cuda") -> Expr:
+    """One expression by itself, such as a template argument; raises Unreadable."""
+    source = read_source_tree(f"__device__ void expression() {{ return ({text}); }}", language)
+    body = source.functions[0].body if len(source.functions) == 1 and not source.unread else ()
+    if len(body) == 1 and isinstance(body[0], Return) and body[0].value is not None:
+        return body[0].value
+    raise Unreadable(f"`{text}` is not understood as an expression")
+
+
+def read_type(text: str, language: Language = "cuda") -> Type:
+    """One type by itself; raises Unreadable."""
+    source = read_source_tree(f"__device__ void type({text} parameter) {{}}", language)
+    if len(source.functions) == 1 and len(source.functions[0].parameters) == 1 and not source.unread:
+        return source.functions[0].parameters[0].type
+    raise Unreadable(f"`{text}` is not understood as a type")
+
+
+def _said(trouble: Unreadable) -> str:
+    return f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
+
+
+def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[Token, ...]:
+    """Functions are read without the file's own namespaces, so `ns::` and `using namespace ns` go."""
+    if not known.namespaces:
+        return tokens
+    kept: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        words = [token.text for token in tokens[at : at + 4]]
+        before = tokens[at - 1].text if at else ""
+        if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
+            at += 4
+        elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
+            if at + 2 < len(tokens):
+                follower = tokens[at + 2]
+                kept.append(replace(follower, space=tokens[at].space))
+            at += 3
+        else:
+            kept.append(tokens[at])
+            at += 1
+    return tuple(kept)
+
+
+@dataclass
+class _Found:
+    functions: list[Function] = field(default_factory=list)
+    preamble: list[str] = field(default_factory=list)
+    constants: dict[str, Expr] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    shared: list[Declare] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+class _FileReader:
+    def __init__(self, place: GrammarText, found: _Found) -> None:
+        self.place = place
+        self.found = found
+        self.types = TypeReader(place)
+        self.expressions = ExpressionReader(self.types)
+        self.statements = StatementReader(self.expressions)
+        self.functions = FunctionReader(self.statements)
+
+    def read(self, root: Node) -> None:
+        pending = list(reversed(root.named_children))
+        if root.type == "ERROR":  # the whole file: what is around its functions means nothing
+            self._unread(root, "this could not be read")
+            pending = [
+                node for node in pending if node.type in ("function_definition", "template_declaration")
+            ]
+        while pending:
+            node = pending.pop()
+            match node.type:
+                case "function_definition" | "template_declaration":
+                    self._function_or_template(node)
+                case "namespace_definition" | "linkage_specification":
+                    body = node.child_by_field_name("body")
+                    if body is None:
+                        continue
+                    pending += reversed(body.named_children) if body.type == "declaration_list" else [body]
+                case "ERROR":
+                    # A broken head may hide whole functions below it.
+                    self._unread(node, "this could not be read")
+                    pending += reversed([n for n in node.named_children if n.type == "function_definition"])
+                case "comment" | "preproc_call":
+                    pass
+                case _:
+                    self._other(node)
+
+    def _unread(self, node: Node, reason: str) -> None:
+        error = next((n for n in syntax_nodes(node) if n.type == "ERROR" or n.is_missing), node)
+        line = self.place.line(error)
+        shown = " ".join(self.place.written(error).split())[:60]
+        self.found.unread.append(f"line {line}: {reason}" + (f": `{shown}`" if shown else ""))
+
+    def _other(self, node: Node) -> None:
+        text = self._whole_text(node)
+        if not text.strip(" ;"):
+            return
+        if node.type == "declaration" and not node.has_error:
+            if self._file_shared(node):
+                return
+            self._file_constants(node)
+            if any(_is_function(part) for part in node.children_by_field_name("declarator")):
+                return  # a prototype: functions are put in order by who calls whom
+        elif node.type == "alias_declaration" or node.type == "type_definition":
+            self._alias(node)
+        elif node.type == "enum_specifier":
+            self._enumerators(node)
+        elif node.has_error:
+            self._unread(node, "this could not be read")
+        elif node.type == "struct_specifier":
+            self._static_functions(node)
+        self.found.preamble.append(text)
+
+    def _static_functions(self, node: Node) -> None:
+        """`Op::apply` of a struct: read to be put in place; its text stays in the struct."""
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is None or body is None:
+            return
+        for member in body.named_children:
+            if member.type != "function_definition" or not self._is_static(member):
+                continue
+            try:
+                found = self.functions.function(member, (), set(), "")
+            except Unreadable:
+                continue  # it stays a call of something that is not known
+            if found is not None:
+                self.found.functions.append(replace(found, name=f"{self.place.short(name)}::{found.name}"))
+
+    def _is_static(self, member: Node) -> bool:
+        return any(
+            child.type == "storage_class_specifier" and child.text == b"static" for child in member.children
+        )
+
+    def _whole_text(self, node: Node) -> str:
+        """With the qualifiers the grammar was not shown, and the semicolon that it may leave out."""
+        start, end = self._token_range(node)
+        text = layout(self.place.tokens[start:end])
+        following = self.place.tokens[end].text if end < len(self.place.tokens) else ""
+        return text.strip() + (";" if following == ";" and not text.rstrip().endswith(";") else "")
+
+    def _token_range(self, node: Node) -> tuple[int, int]:
+        tokens, starts = self.place.tokens, self.place.starts
+        start = self.place.at(node.start_byte)
+        while start and starts[start - 1] == starts[start]:
+            start -= 1
+        while (
+            start and tokens[start - 1].text not in (";", "{", "}") and tokens[start - 1].kind != "directive"
+        ):
+            start -= 1
+        while start < len(tokens) and tokens[start].kind == "directive":
+            start += 1
+        end = self.place.at(max(node.end_byte - 1, 0)) + 1
+        return start, end
+
+    # -- what is no function ------------------------------------------------------------------------
+
+    def _file_shared(self, node: Node) -> bool:
+        """Shared memory declared outside of the kernels that use it."""
+        if "__shared__" not in {token.text for token in self.place.words(node.start_byte, node.end_byte)}:
+            return False
+        parts = self.statements.declaration(node, self.place.line(node))
+        declares = [part for part in parts if isinstance(part, Declare) and "shared" in part.storage]
+        self.found.shared += declares
+        return len(declares) == len(parts)
+
+    def _file_constants(self, node: Node) -> None:
+        try:
+            specifiers = self.types.specifiers(node)
+            if not (specifiers.type.const or "constexpr" in specifiers.words):
+                return
+            for part in self.statements.declaration(node, self.place.line(node)):
+                if isinstance(part, Declare) and part.init is not None and not part.is_array:
+                    self.found.constants[part.name] = of_type(part.init, part.type)
+        except Unreadable:
+            return  # it stays in the preamble as text; nothing was promised about its value
+
+    def _alias(self, node: Node) -> None:
+        name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
+        if node.type == "alias_declaration" and name is not None and type_ is not None:
+            self.found.aliases[self.place.short(name)] = self._alias_text(type_)
+            return
+        declarators = node.children_by_field_name("declarator")
+        if type_ is not None and len(declarators) == 1 and declarators[0].type == "type_identifier":
+            is_struct = type_.child_by_field_name("body") is not None
+            if not is_struct:
+                self.found.aliases[self.place.short(declarators[0])] = self._alias_text(type_)
+
+    def _alias_text(self, node: Node) -> str:
+        return canonical(self.place.short(node), self.place.language)
+
+    def _enumerators(self, node: Node) -> None:
+        body = node.child_by_field_name("body")
+        following: int | None = 0
+        for item in body.named_children if body is not None else []:
+            name, value = item.child_by_field_name("name"), item.child_by_field_name("value")
+            if name is None:
+                continue
+            if value is not None:
+                expr = self.expressions.expr(value)
+                following = expr.value if isinstance(expr, Number) and isinstance(expr.value, int) else None
+            if following is not None:
+                self.found.constants[self.place.short(name)] = integer(following)
+                following += 1
+
+    # -- functions ----------------------------------------------------------------------------------
+
+    def _function_or_template(self, node: Node) -> None:
+        inner = node
+        template: tuple[TemplateParameter, ...] = ()
+        try:
+            while inner.type == "template_declaration":
+                template += self.functions.template_parameters(inner.child_by_field_name("parameters"))
+                inner = inner.named_children[-1]
+            if inner.type != "function_definition":
+                self._other(node)
+                return
+            start, end = self._token_range(node)
+            body = inner.child_by_field_name("body")
+            head_end = self.place.at(body.start_byte) if body is not None else end
+            words = {token.text for token in self.place.tokens[start:head_end]}
+            if self.place.language != "opencl" and not words & _DEVICE_WORDS:
+                return  # host code
+            if inner.has_error:
+                self._unread(
+                    inner, f"{self.functions.function_name(inner)} could not be read, it stumbles here"
+                )
+                return
+            text = layout(self.place.tokens[start:end])
+            found = self.functions.function(inner, template, words, text)
+            if found is None:
+                self.found.preamble.append(text.strip())
+            else:
+                self.found.functions.append(found)
+        except Unreadable as trouble:
+            line = trouble.line or self.place.line(inner)
+            self.found.unread.append(
+                f"line {line}: {self.functions.function_name(inner)} could not be read: {trouble.reason}"
+            )
+
+
+def _is_function(declarator: Node) -> bool:
+    return any(node.type == "function_declarator" for node in syntax_nodes(declarator))
+
+
+# -- a file cut into its items, where one of them spoils the whole ------------------------------------
+
+
+def top_level_items(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    """Functions, declarations and directives in order; namespaces and extern "C" are opened."""
+    item: list[Token] = []
+    depth, opened = 0, 0
+    for token in tokens:
+        if depth == 0 and token.kind == "directive":
+            yield from _whole(item)
+            yield (token,)
+            item = []
+            continue
+        if depth == 0 and token.text == "{" and _opens_names(item):
+            opened += 1
+            item = []
+            continue
+        if depth == 0 and token.text == "}" and opened:
+            opened -= 1
+            yield from _whole(item)
+            item = []
+            continue
+        item.append(token)
+        depth = max(depth + {"{": 1, "}": -1}.get(token.text, 0), 0)
+        if depth == 0 and (token.text == ";" or (token.text == "}" and not _is_type(item))):
+            yield from _whole(item)
+            item = []
+    yield from _whole(item)
+
+
+def _whole(item: list[Token]) -> Iterator[tuple[Token, ...]]:
+    if item:
+        yield tuple(item)
+
+
+def _opens_names(item: list[Token]) -> bool:
+    words = [token.text for token in item]
+    return words[:1] == ["namespace"] or words[:2] in (["extern", '"C"'], ["inline", "namespace"])
+
+
+def _is_type(item: list[Token]) -> bool:
+    """`struct S { ... }` goes on to its semicolon; so does a list of values after `=`."""
+    head = []
+    for token in item:
+        if token.text in ("{", "("):
+            break
+        head.append(token.text)
+    return bool({"struct", "class", "union", "enum", "typedef", "="} & set(_after_template(head)))
+
+
+def _after_template(words: list[str]) -> list[str]:
+    """`template <class T>` says nothing about what follows it."""
+    if words[:1] != ["template"]:
+        return words
+    depth = 0
+    for at, word in enumerate(words):
+        depth += {"<": 1, ">": -1, ">>": -2}.get(word, 0)
+        if at and depth <= 0:
+            return words[at + 1 :]
+    return words

@@ -1,0 +1,387 @@
+"""Statements and whole functions from tree-sitter's nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tunesmith.csource.fold import integer
+from tunesmith.csource.lex import read_number
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
+    Braces,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    If,
+    Jump,
+    Name,
+    Number,
+    Parameter,
+    Return,
+    Scope,
+    Stmt,
+    Storage,
+    TemplateParameter,
+    TooDeep,
+    Type,
+    Unreadable,
+    Verbatim,
+    While,
+)
+from tunesmith.csource.parse_expressions import ExpressionReader, plain_value
+from tunesmith.csource.parse_types import Declarator, Specifiers
+from tunesmith.csource.types import canonical
+from tunesmith.csource.walk import statements_in
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_NOTHING = frozenset({"comment", "preproc_call", ";"})
+
+
+class StatementReader:
+    def __init__(self, expressions: ExpressionReader) -> None:
+        self.expressions = expressions
+        self.types = expressions.types
+        self.place = expressions.place
+
+    def block(self, node: Node | None, depth: int = 0) -> tuple[Stmt, ...]:
+        """The statements of `{ ... }`, or of the single statement that stands for them."""
+        if node is None:
+            return ()
+        parts = node.named_children if node.type == "compound_statement" else [node]
+        done: list[Stmt] = []
+        for part in parts:
+            done.extend(self.statement(part, depth + 1))
+        return tuple(done)
+
+    def statement(self, node: Node, depth: int) -> tuple[Stmt, ...]:
+        line = self.place.line(node)
+        if depth > MAX_DEPTH:
+            raise TooDeep(line)
+        if node.is_missing:
+            raise Unreadable("a statement is missing", line)
+        d = depth + 1
+        match node.type:
+            case "expression_statement":
+                return self._expression_statement(node, line)
+            case "declaration":
+                return self.declaration(node, line)
+            case "compound_statement":
+                return (Scope(self.block(node, d), line=line),)
+            case "if_statement":
+                return (self._if(node, line, d),)
+            case "for_statement":
+                return (self._for(node, line, d),)
+            case "while_statement" | "do_statement":
+                condition = node.child_by_field_name("condition")
+                if _declares(condition):
+                    return (self._verbatim(node, line),)
+                body = self.block(node.child_by_field_name("body"), d)
+                loop = While(
+                    self.expressions.expr(condition), body, after=node.type == "do_statement", line=line
+                )
+                return (_once(loop),)
+            case "return_statement":
+                value = next((c for c in node.named_children if c.type != "comment"), None)
+                return (Return(None if value is None else self.expressions.expr(value), line=line),)
+            case "break_statement":
+                return (Jump("break", line=line),)
+            case "continue_statement":
+                return (Jump("continue", line=line),)
+            case "attributed_statement":
+                return self._attributed(node, d)
+            case kind if kind in _NOTHING:
+                return ()
+            case "static_assert_declaration":
+                return ()  # it has no effect on a kernel that compiles
+            case _:
+                return (self._verbatim(node, line),)
+
+    def _verbatim(self, node: Node, line: int) -> Verbatim:
+        return Verbatim(self.place.written(node), self.place.names(node), line=line)
+
+    def _expression_statement(self, node: Node, line: int) -> tuple[Stmt, ...]:
+        inside = [child for child in node.named_children if child.type != "comment"]
+        if not inside:
+            return ()
+        if inside[0].type == "gnu_asm_expression":
+            return (self._verbatim(node, line),)
+        if inside[0].type == "comma_expression":
+            return tuple(Evaluate(part, line=line) for part in self.expressions.commas(inside[0]))
+        return (Evaluate(self.expressions.expr(inside[0]), line=line),)
+
+    def _attributed(self, node: Node, d: int) -> tuple[Stmt, ...]:
+        """`#pragma unroll` reached the grammar as [[unroll]]."""
+        inner = node.named_children[-1]
+        done = self.statement(inner, d)
+        attribute = (node.named_children[0].text or b"").decode()
+        count: int | None = None
+        if "unroll" in attribute:
+            inside = attribute.partition("(")[2].partition(")")[0].strip()
+            value = read_number(inside) if inside else 0
+            count = value if isinstance(value, int) else 0
+        if len(done) == 1 and isinstance(done[0], For) and count is not None:
+            return (replace(done[0], unroll=count),)
+        return done
+
+    def _if(self, node: Node, line: int, d: int) -> Stmt:
+        condition = node.child_by_field_name("condition")
+        if _declares(condition):
+            return self._verbatim(node, line)
+        otherwise = node.child_by_field_name("alternative")
+        if otherwise is not None and otherwise.type == "else_clause":
+            inside = [child for child in otherwise.named_children if child.type != "comment"]
+            otherwise = inside[-1] if inside else None
+        return If(
+            self.expressions.expr(condition),
+            self.block(node.child_by_field_name("consequence"), d),
+            self.block(otherwise, d),
+            constexpr=any(child.type == "constexpr" for child in node.children),
+            line=line,
+        )
+
+    def _for(self, node: Node, line: int, d: int) -> Stmt:
+        head = node.child_by_field_name("initializer")
+        condition = node.child_by_field_name("condition")
+        if _declares(condition):
+            return self._verbatim(node, line)
+        init: list[Declare | Evaluate] = []
+        if head is not None and head.type == "declaration":
+            for part in self.declaration(head, line):
+                if not isinstance(part, Declare):
+                    return self._verbatim(node, line)
+                init.append(part)
+        elif head is not None:
+            init += [Evaluate(part, line=line) for part in self.expressions.commas(head)]
+        return For(
+            tuple(init),
+            None if condition is None else self.expressions.expr(condition),
+            tuple(self.expressions.commas(node.child_by_field_name("update"))),
+            self.block(node.child_by_field_name("body"), d),
+            line=line,
+        )
+
+    # -- declarations -------------------------------------------------------------------------------
+
+    def declaration(self, node: Node, line: int) -> tuple[Stmt, ...]:
+        try:
+            specifiers = self.types.specifiers(node)
+            declarators = node.children_by_field_name("declarator")
+            if not declarators or specifiers.words & {"mutable", "thread_local", "inline"}:
+                return (self._verbatim(node, line),)
+            return tuple([self._declared(specifiers, part, line) for part in declarators])
+        except TooDeep:
+            raise
+        except Unreadable:
+            return (self._verbatim(node, line),)  # kept as text: only what names it is not understood
+
+    def _declared(self, specifiers: Specifiers, node: Node, line: int) -> Declare:
+        value = None
+        if node.type == "init_declarator":
+            value = node.child_by_field_name("value")
+            inner = node.child_by_field_name("declarator")
+        else:
+            inner = node
+        found = self.types.declarator(inner, specifiers.type)
+        init: Expr | None = None
+        if found.arguments is not None:
+            init = self._constructed(found)
+        elif value is not None and value.type == "argument_list":
+            args = tuple(self.expressions.expr(a) for a in value.named_children if a.type != "comment")
+            init = _construction(found, args)
+        elif value is not None:
+            init = self.expressions.expr(value)
+        storage = _storage(specifiers, found.type, self.place.language)
+        if storage == "shared" and not found.type.is_pointer:
+            found = replace(found, type=replace(found.type, space=""))
+        dims: tuple[Expr, ...] = ()
+        if storage != "dynamic shared":
+            if None in found.dims and not isinstance(init, Braces):
+                raise Unreadable("an array without a size", line)
+            dims = tuple(
+                self.expressions.expr(dim) if dim is not None else _count(init) for dim in found.dims
+            )
+        self.expressions.declare(found.name, found.type.is_pointer or bool(found.dims))
+        align = None if specifiers.align is None else self.expressions.expr(specifiers.align)
+        return Declare(found.type, found.name, init, dims, storage, align, line=line)
+
+    def _constructed(self, found: Declarator) -> Expr:
+        """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
+        items: list[Expr] = []
+        for parameter in found.arguments.named_children if found.arguments is not None else []:
+            words = self.place.words(parameter.start_byte, parameter.end_byte)
+            if len(words) != 1 or words[0].kind != "word" or self.place.is_type(words[0].text):
+                raise Unreadable("a function is declared inside a function", self.place.line(parameter))
+            items.append(Name(words[0].text))
+        if not items:
+            raise Unreadable("a function is declared inside a function")
+        return _construction(found, tuple(items))
+
+
+def _construction(found: Declarator, args: tuple[Expr, ...]) -> Expr:
+    type_ = plain_value(found.type)
+    return Cast(type_, args[0]) if len(args) == 1 else Braces(args, type_)
+
+
+def _once(loop: While) -> Stmt:
+    """`do { ... } while (0)` of a macro is only a scope."""
+    never = isinstance(loop.condition, Number) and loop.condition.value == 0
+    if (
+        loop.after
+        and never
+        and not any(isinstance(part, Jump | Verbatim) for part in statements_in(loop.body))
+    ):
+        return Scope(loop.body, line=loop.line)
+    return loop
+
+
+def _count(init: Expr | None) -> Expr:
+    return integer(len(init.items) if isinstance(init, Braces) else 0)
+
+
+def _declares(condition: Node | None) -> bool:
+    """`if (int x = f(); x > 0)`: a declaration where a plain condition is expected."""
+    if condition is None:
+        return False
+    return any(child.type in ("declaration", "init_statement") for child in condition.named_children)
+
+
+def _storage(specifiers: Specifiers, type_: Type, language: str) -> Storage:
+    words = specifiers.words
+    if "__shared__" in words:
+        return "dynamic shared" if "extern" in words else "shared"
+    if language == "opencl" and type_.space == "local" and not type_.is_pointer:
+        return "shared"
+    if "constexpr" in words:
+        return "constexpr"
+    return "static" if "static" in words else ""
+
+
+KERNEL_WORDS = frozenset({"__global__", "__kernel", "kernel"})
+
+
+class FunctionReader:
+    """A function's head: its name, its parameters and those of its template; its body is statements."""
+
+    def __init__(self, statements: StatementReader) -> None:
+        self.statements = statements
+        self.expressions = statements.expressions
+        self.types = statements.types
+        self.place = statements.place
+
+    def function(
+        self, node: Node, template: tuple[TemplateParameter, ...], words: set[str], text: str
+    ) -> Function | None:
+        """None: an operator, which is used by its sign, so that only the compiler needs it."""
+        declarator = node.child_by_field_name("declarator")
+        result = self.types.specifiers(node).type
+        while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
+            pointer = declarator.type == "pointer_declarator"
+            result = (
+                replace(result, pointers=result.pointers + 1) if pointer else replace(result, reference=True)
+            )
+            declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
+        name = declarator.child_by_field_name("declarator") if declarator is not None else None
+        if declarator is None or name is None or declarator.type != "function_declarator":
+            raise Unreadable("its head is not understood", self.place.line(node))
+        specialises: tuple[str, ...] = ()
+        if name.type == "template_function":
+            specialises = tuple(self.place.short(a) for a in _arguments(name))
+            name = name.child_by_field_name("name") or name
+        if name.type == "operator_name":
+            return None
+        if name.type not in ("identifier", "field_identifier"):
+            raise Unreadable(
+                f"`{self.place.short(name)}` is a form of function that is not understood",
+                self.place.line(name),
+            )
+        self.expressions.begin_function()
+        parameters = self._parameters(declarator.child_by_field_name("parameters"))
+        return Function(
+            self.place.short(name),
+            parameters,
+            self.statements.block(node.child_by_field_name("body")),
+            result,
+            is_kernel=bool(words & KERNEL_WORDS),
+            template=template,
+            specialises=tuple(canonical(text, self.place.language) for text in specialises),
+            text=text.strip(),
+            line=self.place.line(name),
+        )
+
+    def function_name(self, node: Node) -> str:
+        declarator = node.child_by_field_name("declarator")
+        for _ in range(8):
+            if declarator is None or declarator.type == "identifier":
+                break
+            declarator = declarator.child_by_field_name("declarator")
+        return self.place.short(declarator) if declarator is not None else "a function"
+
+    def _parameters(self, node: Node | None) -> tuple[Parameter, ...]:
+        found: list[Parameter] = []
+        for child in node.named_children if node is not None else []:
+            if child.type == "comment":
+                continue
+            if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
+                raise Unreadable(
+                    f"the parameter `{self.place.short(child)}` is not understood", self.place.line(child)
+                )
+            declared = self.types.declarator(
+                child.child_by_field_name("declarator"), self.types.specifiers(child).type
+            )
+            type_ = declared.type
+            if declared.dims:
+                type_ = replace(type_, pointers=type_.pointers + len(declared.dims))
+            if type_ == Type("void") and not declared.name:
+                continue
+            self.expressions.declare(declared.name, type_.is_pointer)
+            found.append(Parameter(type_, declared.name))
+        return tuple(found)
+
+    def template_parameters(self, node: Node | None) -> tuple[TemplateParameter, ...]:
+        found: list[TemplateParameter] = []
+        for child in node.named_children if node is not None else []:
+            match child.type:
+                case "type_parameter_declaration" | "optional_type_parameter_declaration":
+                    default = child.child_by_field_name("default_type")
+                    name = next(
+                        (c for c in child.named_children if c.type == "type_identifier" and c != default),
+                        None,
+                    )
+                    text = "" if name is None else self.place.short(name)
+                    found.append(
+                        TemplateParameter(
+                            text, "type", default="" if default is None else self.place.short(default)
+                        )
+                    )
+                case "parameter_declaration" | "optional_parameter_declaration":
+                    declared = self.types.declarator(
+                        child.child_by_field_name("declarator"), self.types.specifiers(child).type
+                    )
+                    value = child.child_by_field_name("default_value")
+                    found.append(
+                        TemplateParameter(
+                            declared.name,
+                            "value",
+                            declared.type,
+                            "" if value is None else self.place.short(value),
+                        )
+                    )
+                case "comment":
+                    pass
+                case _:
+                    raise Unreadable(
+                        f"the template parameter `{self.place.short(child)}` is not understood",
+                        self.place.line(child),
+                    )
+        return tuple(found)
+
+
+def _arguments(name: Node) -> list[Node]:
+    listed = name.child_by_field_name("arguments")
+    return listed.named_children if listed is not None else []

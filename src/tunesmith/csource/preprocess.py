@@ -1,0 +1,374 @@
+"""The preprocessor's work on one file: its macros expanded, its conditions decided, line numbers kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.csource.fold import binary, unary
+from tunesmith.csource.lex import Token, first_word, lex, read_number
+from tunesmith.csource.nodes import Unreadable
+from tunesmith.csource.types import BY_HEADER
+
+_MAX_TOKENS = 150_000  # of all expansions together: a few lines of nested macros can ask for billions
+_MAX_NESTING = 60
+
+_PREDEFINED: dict[str, tuple[tuple[str, str], ...]] = {
+    "cuda": (
+        ("__CUDACC__", "1"), ("__CUDACC_RTC__", "1"), ("__CUDA_ARCH__", "900"), ("__cplusplus", "201703L"),
+    ),
+    "hip": (
+        ("__HIPCC__", "1"), ("__HIP__", "1"), ("__HIP_DEVICE_COMPILE__", "1"), ("__HIP_PLATFORM_AMD__", "1"),
+        ("__cplusplus", "201703L"),
+    ),
+    "opencl": (
+        ("__OPENCL_VERSION__", "120"), ("__OPENCL_C_VERSION__", "120"), ("__ENDIAN_LITTLE__", "1"),
+        ("CL_VERSION_1_0", "100"), ("CL_VERSION_1_1", "110"), ("CL_VERSION_1_2", "120"),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Macro:
+    """`parameters` None: an object-like macro."""
+
+    name: str
+    parameters: tuple[str, ...] | None
+    body: tuple[Token, ...]
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """`#pragma` directives are still among the tokens, nothing else of the preprocessor is."""
+
+    tokens: tuple[Token, ...]
+    includes: tuple[str, ...]
+    problems: tuple[str, ...]  # what could not be followed, in words with line numbers
+
+
+def preprocess(text: str, language: str, defines: Iterable[tuple[str, str]] = ()) -> Preprocessed:
+    """Unknown identifiers in an #if count as 0, as the language says."""
+    work = _Preprocessor(language != "opencl")  # which includes nothing of the standard
+    for name, value in (*_PREDEFINED.get(language, ()), *defines):
+        work.define(f"{name} {value}", 0)
+    for token in lex(text):
+        work.take(token)
+    work.flush()
+    if work.open_conditions:
+        work.problems.append(f"line {work.open_conditions[-1].line}: this #if has no #endif")
+    return Preprocessed(tuple(work.done), tuple(dict.fromkeys(work.includes)), tuple(work.problems))
+
+
+@dataclass
+class _Condition:
+    line: int
+    on: bool
+    taken: bool  # some branch was on already, or the whole of it is inside text that is off
+
+
+class _Preprocessor:
+    def __init__(self, knows_headers: bool) -> None:
+        self._knows_headers = knows_headers
+        self.done: list[Token] = []
+        self.includes: list[str] = []
+        self.problems: list[str] = []
+        self.open_conditions: list[_Condition] = []
+        self._macros: dict[str, Macro] = {}
+        self._waiting: list[Token] = []  # not yet expanded: a macro's arguments may go over lines
+
+    def take(self, token: Token) -> None:
+        if token.kind != "directive":
+            if all(condition.on for condition in self.open_conditions):
+                self._waiting.append(token)
+            return
+        word, rest = first_word(token.text)
+        if word in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
+            self.flush()
+            self._condition(word, rest, token.line)
+        elif all(condition.on for condition in self.open_conditions):
+            self.flush()
+            self._directive(word, rest, token)
+
+    def flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if any(token.kind == "word" and token.text in self._macros for token in waiting):
+            waiting = _Expansion(self._macros, _MAX_TOKENS - len(self.done)).expand(waiting, frozenset(), 0)
+        self.done.extend(_pragmas(waiting))
+
+    def _directive(self, word: str, rest: str, token: Token) -> None:
+        if word == "define":
+            self.define(rest, token.line)
+        elif word == "undef":
+            self._macros.pop(rest, None)
+        elif word == "include":
+            self.includes.append(rest)
+            for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():
+                if self._knows_headers and name not in self._macros:
+                    self.define(f"{name} {value}", token.line)
+        elif word == "pragma":
+            if rest != "once":
+                self.done.append(token)
+        elif word == "error":
+            self.problems.append(f"line {token.line}: the file says #error {rest}")
+
+    def define(self, rest: str, line: int) -> None:
+        tokens = lex(rest, line)
+        if not tokens or tokens[0].kind != "word":
+            self.problems.append(f"line {line}: a #define without a name")
+            return
+        name, parameters, variadic, start = tokens[0].text, None, False, 1
+        if len(tokens) > 1 and tokens[1].text == "(" and not tokens[1].space:
+            end = next((at for at, token in enumerate(tokens) if token.text == ")"), None)
+            if end is None:
+                self.problems.append(f"line {line}: the parameters of the macro {name} have no end")
+                return
+            listed = [token.text for token in tokens[2:end] if token.text != ","]
+            variadic = listed[-1:] == ["..."]
+            parameters = tuple(listed[:-1] if variadic else listed)
+            start = end + 1
+        self._macros[name] = Macro(name, parameters, tuple(tokens[start:]), variadic)
+
+    def _condition(self, word: str, rest: str, line: int) -> None:
+        if word in ("if", "ifdef", "ifndef"):
+            outer = all(condition.on for condition in self.open_conditions)
+            on = outer and self._holds(word, rest, line)
+            self.open_conditions.append(_Condition(line, on, on or not outer))
+            return
+        if not self.open_conditions:
+            self.problems.append(f"line {line}: this #{word} has no #if")
+            return
+        condition = self.open_conditions[-1]
+        if word == "endif":
+            self.open_conditions.pop()
+        elif condition.taken:
+            condition.on = False
+        else:
+            condition.on = condition.taken = word == "else" or self._holds("if", rest, line)
+
+    def _holds(self, word: str, rest: str, line: int) -> bool:
+        if word != "if":
+            return (first_word(rest)[0] in self._macros) == (word == "ifdef")
+        tokens = _decided_defined(lex(rest, line), self._macros)
+        try:
+            expanded = _Expansion(self._macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)
+            return evaluate_condition(expanded) != 0
+        except Unreadable as trouble:
+            self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {trouble.reason}")
+            return False
+
+
+def _pragmas(tokens: list[Token]) -> list[Token]:
+    """`_Pragma("unroll")`, as macros write it, as the directive it stands for."""
+    if not any(token.text == "_Pragma" for token in tokens):
+        return tokens
+    done: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        group = [token.text for token in tokens[at : at + 4]]
+        if group[0] == "_Pragma" and len(group) == 4 and group[1] == "(" and group[3] == ")":
+            done.append(replace(tokens[at], kind="directive", text=f"pragma {group[2].strip(chr(34))}"))
+            at += 4
+        else:
+            done.append(tokens[at])
+            at += 1
+    return done
+
+
+def _decided_defined(tokens: list[Token], macros: Mapping[str, Macro]) -> list[Token]:
+    """`defined X` and `defined(X)` as 1 or 0, before anything is expanded."""
+    done: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if token.text == "defined":
+            group = [t.text for t in tokens[at + 1 : at + 4]]
+            if len(group) == 3 and group[0] == "(" and group[2] == ")":
+                name, at = group[1], at + 4
+            else:
+                name, at = (group[0] if group else ""), at + 2
+            done.append(replace(token, kind="number", text="1" if name in macros else "0"))
+        else:
+            done.append(token)
+            at += 1
+    return done
+
+
+class _Expansion:
+    def __init__(self, macros: Mapping[str, Macro], budget: int) -> None:
+        self._macros = macros
+        self._budget = budget
+
+    def expand(self, tokens: list[Token], hidden: frozenset[str], depth: int) -> list[Token]:
+        done: list[Token] = []
+        at = 0
+        while at < len(tokens):
+            token = tokens[at]
+            at += 1
+            macro = self._macros.get(token.text) if token.kind == "word" else None
+            if macro is None or macro.name in hidden:
+                done.append(token)
+                continue
+            if depth > _MAX_NESTING:
+                raise Unreadable(f"the macro {macro.name} is nested too deep", token.line)
+            arguments: list[list[Token]] = []
+            if macro.parameters is not None:
+                if at >= len(tokens) or tokens[at].text != "(":
+                    done.append(token)
+                    continue
+                arguments, at = _arguments(tokens, at, macro)
+            body = self._body(macro, arguments, token, hidden, depth)
+            self._budget -= len(body) + 1
+            if self._budget < 0:
+                raise Unreadable("the macros of the file expand to more text than any kernel has", token.line)
+            done.extend(self.expand(body, hidden | {macro.name}, depth + 1))
+        return done
+
+    def _body(
+        self, macro: Macro, arguments: list[list[Token]], use: Token, hidden: frozenset[str], depth: int
+    ) -> list[Token]:
+        names = macro.parameters or ()
+        given = dict(zip(names, arguments, strict=False))
+        if macro.variadic:
+            extra: list[Token] = []
+            for number, argument in enumerate(arguments[len(names) :]):
+                extra += ([Token("mark", ",", use.line)] if number else []) + argument
+            given["__VA_ARGS__"] = extra
+        done: list[Token] = []
+        body = macro.body
+        for at, token in enumerate(body):
+            pasted = (at and body[at - 1].text == "##") or (at + 1 < len(body) and body[at + 1].text == "##")
+            if token.text == "##":
+                continue
+            if token.text == "#" and macro.parameters is not None:
+                continue
+            if at and body[at - 1].text == "#" and macro.parameters is not None and token.text in given:
+                text = "".join(part.space + part.text for part in given[token.text]).strip()
+                new = [
+                    Token("string", '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"', use.line, " ")
+                ]
+            elif token.text in given and token.kind == "word":
+                argument = given[token.text]
+                new = argument if pasted else self.expand(argument, hidden, depth + 1)
+                self._budget -= len(new)
+            else:
+                new = [token]
+            if at and body[at - 1].text == "##" and done and new:
+                joined = lex(done[-1].text + new[0].text, use.line)
+                if len(joined) != 1:
+                    raise Unreadable(f"## in the macro {macro.name} does not make one word", use.line)
+                done[-1:] = joined
+                new = new[1:]
+            for number, part in enumerate(new):
+                spaced = part.space if number else token.space
+                done.append(replace(part, line=use.line, space=" " if spaced else ""))
+        if done:
+            done[0] = replace(done[0], space=use.space)
+        return done
+
+
+def _arguments(tokens: list[Token], at: int, macro: Macro) -> tuple[list[list[Token]], int]:
+    """The arguments of the call whose "(" is at `at`, and where what follows it begins."""
+    line = tokens[at].line
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for end in range(at, len(tokens)):
+        token = tokens[end]
+        # Only parentheses protect a comma from the preprocessor.
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0:
+            if found == [[]] and not macro.parameters:
+                found = []
+            wanted = len(macro.parameters or ())
+            if len(found) < wanted or (len(found) > wanted and not macro.variadic):
+                raise Unreadable(
+                    f"the macro {macro.name} takes {wanted} arguments and got {len(found)}", line
+                )
+            return found, end + 1
+        if token.text == "," and depth == 1:
+            found.append([])
+        elif end > at:
+            found[-1].append(token)
+    raise Unreadable(f"the call of the macro {macro.name} has no end", line)
+
+
+_LEVELS = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}  # fmt: skip
+_MAX_DEPTH = 100
+
+
+def evaluate_condition(tokens: Sequence[Token]) -> int:
+    reader = _Reader(tokens)
+    value = reader.ternary(0)
+    reader.expect_end()
+    return value
+
+
+class _Reader:
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def expect_end(self) -> None:
+        if self._at < len(self._tokens):
+            raise Unreadable(f"`{self._peek()}` was not expected there")
+
+    def _peek(self) -> str:
+        return self._tokens[self._at].text if self._at < len(self._tokens) else ""
+
+    def _next(self) -> Token:
+        if self._at >= len(self._tokens):
+            raise Unreadable("it ends too early")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def ternary(self, depth: int) -> int:
+        if depth > _MAX_DEPTH:
+            raise Unreadable("it is nested too deep")
+        value = self._binary(1, depth)
+        if self._peek() != "?":
+            return value
+        self._next()
+        yes = self.ternary(depth + 1)
+        if self._next().text != ":":
+            raise Unreadable("a `?` has no `:`")
+        no = self.ternary(depth + 1)
+        return yes if value else no
+
+    def _binary(self, least: int, depth: int) -> int:
+        left = self._unary(depth + 1)
+        while _LEVELS.get(self._peek(), 0) >= least:
+            op = self._next().text
+            right = self._binary(_LEVELS[op] + 1, depth + 1)
+            left = _apply(op, left, right)
+        return left
+
+    def _unary(self, depth: int) -> int:
+        if depth > _MAX_DEPTH:
+            raise Unreadable("it is nested too deep")
+        token = self._next()
+        if token.text in ("!", "-", "+", "~"):
+            return unary(token.text, self._unary(depth + 1))
+        if token.text == "(":
+            value = self.ternary(depth + 1)
+            if self._next().text != ")":
+                raise Unreadable("a `(` has no `)`")
+            return value
+        if token.kind == "number":
+            number = read_number(token.text)
+            if isinstance(number, int):
+                return number
+        elif token.kind == "word":
+            if self._peek() == "(":  # __has_include(<x>) and its like: a call of what is no macro
+                raise Unreadable(f"{token.text}(...) has no meaning here")
+            return int(token.text == "true")
+        raise Unreadable(f"`{token.text}` is no integer")
+
+
+def _apply(op: str, a: int, b: int) -> int:
+    value = binary(op, a, b)
+    if value is None:
+        raise Unreadable("it divides by zero" if op in ("/", "%") else f"it shifts by {b}")
+    return value

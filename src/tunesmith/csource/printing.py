@@ -1,0 +1,303 @@
+"""The tree as C text: as few parentheses as precedence allows, `language` decides how things are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    If,
+    Index,
+    Jump,
+    Member,
+    Name,
+    Number,
+    Opaque,
+    Parameter,
+    Return,
+    Scope,
+    SizeOf,
+    Stmt,
+    Ternary,
+    TooDeep,
+    Type,
+    Unary,
+    Verbatim,
+    While,
+)
+from tunesmith.csource.types import PRIMITIVE
+
+_BINARY = {
+    ",": 1, "||": 4, "&&": 5, "|": 6, "^": 7, "&": 8, "==": 9, "!=": 9, "<": 10, ">": 10, "<=": 10, ">=": 10,
+    "<<": 11, ">>": 11, "+": 12, "-": 12, "*": 13, "/": 13, "%": 13,
+}  # fmt: skip
+_ASSIGN, _TERNARY, _UNARY, _POSTFIX, _PRIMARY = 2, 3, 14, 15, 16
+# Compilers warn about these where a reader may err: a & b == c, a << b + c, a && b || c.
+_UNCLEAR = {
+    "&": frozenset({"==", "!=", "<", ">", "<=", ">=", "+", "-", "<<", ">>"}),
+    "|": frozenset({"==", "!=", "<", ">", "<=", ">=", "&", "^", "+", "-", "<<", ">>"}),
+    "^": frozenset({"==", "!=", "<", ">", "<=", ">=", "&", "+", "-", "<<", ">>"}),
+    "<<": frozenset({"+", "-"}),
+    ">>": frozenset({"+", "-"}),
+    "||": frozenset({"&&"}),
+}
+_OPENCL_INDICES = {
+    f"{cuda}.{axis}": f"{opencl}({number})"
+    for cuda, opencl in (
+        ("threadIdx", "get_local_id"),
+        ("blockIdx", "get_group_id"),
+        ("blockDim", "get_local_size"),
+        ("gridDim", "get_num_groups"),
+    )
+    for number, axis in enumerate("xyz")
+}
+_INDENT = "    "
+
+
+def print_expr(expr: Expr, language: str = "cuda") -> str:
+    return _Printer(language).expr(expr, 0, 0)
+
+
+def print_type(type_: Type, declarator: str = "", language: str = "cuda") -> str:
+    """`const float *name`; the type alone without a declarator."""
+    opencl = language == "opencl"
+    words = [f"__{type_.space}"] if opencl and type_.space else []
+    words += ["const"] if type_.const else []
+    words += ["volatile"] if type_.volatile else []
+    stars = "*" * type_.pointers + ("&" if type_.reference else "")
+    restrict = ("restrict" if opencl else "__restrict__") if type_.restrict else ""
+    if restrict:
+        stars += restrict + (" " if declarator else "")
+    return " ".join([*words, type_.base, *([stars + declarator] if stars + declarator else [])])
+
+
+def print_parameter(parameter: Parameter, language: str = "cuda") -> str:
+    return print_type(parameter.type, parameter.name, language)
+
+
+def print_statements(stmts: Iterable[Stmt], indent: int = 0, language: str = "cuda") -> str:
+    """One or more lines for each statement, `indent` levels in; ends with a line break unless empty."""
+    printer = _Printer(language)
+    lines: list[str] = []
+    for stmt in stmts:
+        printer.statement(stmt, indent, lines, 0)
+    return "".join(line + "\n" for line in lines)
+
+
+def print_function(function: Function, language: str = "cuda", head: str = "") -> str:
+    """The whole function; `head` stands before its result type: qualifiers, launch bounds."""
+    if not head:
+        kernel, helper = ("__kernel", "") if language == "opencl" else ("__global__", "__device__")
+        head = kernel if function.is_kernel else helper
+    parameters = ", ".join(print_parameter(p, language) for p in function.parameters)
+    line = f"{head} {print_type(function.result, function.name, language)}({parameters})".strip()
+    return f"{line}\n{{\n{print_statements(function.body, 1, language)}}}\n"
+
+
+class _Printer:
+    def __init__(self, language: str) -> None:
+        self._opencl = language == "opencl"
+        self._language = language
+
+    # -- expressions --------------------------------------------------------------------------------
+
+    def expr(self, expr: Expr, least: int, depth: int) -> str:
+        """In parentheses where the expression binds less than `least`."""
+        if depth > MAX_DEPTH:
+            raise TooDeep
+        text, level = self._bare(expr, depth + 1)
+        return f"({text})" if level < least else text
+
+    def _bare(self, expr: Expr, d: int) -> tuple[str, int]:
+        match expr:
+            case Number(text=text):
+                return text, _UNARY if text.startswith("-") else _PRIMARY
+            case Name(name=name):
+                return (_OPENCL_INDICES.get(name, name) if self._opencl else name), _PRIMARY
+            case Unary(op=op, operand=operand, postfix=True):
+                return self.expr(operand, _POSTFIX, d) + op, _POSTFIX
+            case Unary(op=op, operand=operand):
+                inner = self.expr(operand, _UNARY, d)
+                # `- -x` must not become `--x`.
+                return (op + (f"({inner})" if inner[:1] == op[-1] else inner)), _UNARY
+            case Binary(op=op, left=left, right=right):
+                return self._binary(op, left, right, d), _BINARY[op]
+            case Assign(op=op, target=target, value=value):
+                return f"{self.expr(target, _UNARY, d)} {op} {self.expr(value, _ASSIGN, d)}", _ASSIGN
+            case Ternary(condition=condition, yes=yes, no=no):
+                parts = (self.expr(condition, 4, d), self.expr(yes, _TERNARY, d), self.expr(no, _TERNARY, d))
+                return f"{parts[0]} ? {parts[1]} : {parts[2]}", _TERNARY
+            case Call():
+                return self._call(expr, d), _POSTFIX
+            case Index(base=base, index=index):
+                return f"{self.expr(base, _POSTFIX, d)}[{self.expr(index, 0, d)}]", _POSTFIX
+            case Member(base=base, field=field, arrow=arrow):
+                return f"{self.expr(base, _POSTFIX, d)}{'->' if arrow else '.'}{field}", _POSTFIX
+            case Cast(type=type_, value=value):
+                inner = self.expr(value, _UNARY, d)
+                # `(T)-x` is a subtraction to a reader that does not know T.
+                unclear = not type_.is_pointer and not set(type_.base.split()) <= PRIMITIVE
+                inner = f"({inner})" if unclear and inner[0] in "+-*&~!" else inner
+                return f"({print_type(type_, '', self._language)}){inner}", _UNARY
+            case Braces(items=items, type=type_):
+                return self._braces(items, type_, d), _POSTFIX if type_ is not None else _PRIMARY
+            case SizeOf(type=type_):
+                return f"sizeof({print_type(type_, '', self._language)})", _PRIMARY
+            case Opaque(text=text):
+                return text, _PRIMARY if text.isidentifier() or _is_grouped(text) else _ASSIGN
+
+    def _binary(self, op: str, left: Expr, right: Expr, d: int) -> str:
+        level = _BINARY[op]
+        unclear = _UNCLEAR.get(op, frozenset())
+        sides = [self.expr(left, level, d), self.expr(right, level + 1, d)]
+        for at, side in enumerate((left, right)):
+            if isinstance(side, Binary) and side.op in unclear and (at == 0 or _BINARY[side.op] > level):
+                sides[at] = f"({sides[at]})"
+        return f"{sides[0]}, {sides[1]}" if op == "," else f"{sides[0]} {op} {sides[1]}"
+
+    def _call(self, call: Call, d: int) -> str:
+        args = ", ".join([self.expr(arg, _ASSIGN, d) for arg in call.args])
+        if self._opencl and call.function == "__syncthreads":
+            return f"barrier({args or 'CLK_LOCAL_MEM_FENCE'})"
+        template = f"<{', '.join(call.template_args)}>" if call.template_args else ""
+        return f"{call.function}{template}({args})"
+
+    def _braces(self, items: tuple[Expr, ...], type_: Type | None, d: int) -> str:
+        inner = ", ".join([self.expr(item, _ASSIGN, d) for item in items])
+        if type_ is None:
+            return f"{{{inner}}}"
+        name = print_type(type_, "", self._language)
+        return f"({name})({inner})" if self._opencl else f"{name}{{{inner}}}"
+
+    # -- statements ---------------------------------------------------------------------------------
+
+    def declaration(self, declare: Declare) -> str:
+        head = self._storage(declare)
+        return head + print_type(declare.type, self._declarator(declare), self._language)
+
+    def _storage(self, declare: Declare) -> str:
+        shared = "__local " if self._opencl else "__shared__ "
+        words = {"": "", "shared": shared, "dynamic shared": f"extern {shared}", "constexpr": "constexpr ",
+                 "static": "static "}[declare.storage]  # fmt: skip
+        if declare.align is None or self._opencl:
+            return words
+        return f"{words}__align__({self.expr(declare.align, 0, 0)}) "
+
+    def _declarator(self, declare: Declare) -> str:
+        text = declare.name + "".join(f"[{self.expr(dim, 0, 0)}]" for dim in declare.dims)
+        if declare.storage == "dynamic shared":
+            text += "[]"
+        if self._opencl and declare.align is not None:
+            text += f" __attribute__((aligned({self.expr(declare.align, 0, 0)})))"
+        return text if declare.init is None else f"{text} = {self.expr(declare.init, _ASSIGN, 0)}"
+
+    def statement(self, stmt: Stmt, indent: int, lines: list[str], depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise TooDeep
+        pad = _INDENT * indent
+        match stmt:
+            case Declare():
+                lines.append(f"{pad}{self.declaration(stmt)};")
+            case Evaluate(expr=expr):
+                lines.append(f"{pad}{self.expr(expr, 0, 0)};")
+            case If():
+                self._if(stmt, indent, lines, depth)
+            case For():
+                if stmt.unroll is not None:
+                    lines.append("#pragma unroll" + (f" {stmt.unroll}" if stmt.unroll else ""))
+                self._body(f"{pad}{self._for_head(stmt)}", stmt.body, indent, lines, depth)
+            case While(condition=condition, body=body, after=False):
+                self._body(f"{pad}while ({self.expr(condition, 0, 0)})", body, indent, lines, depth)
+            case While(condition=condition, body=body):
+                self._braced(f"{pad}do", body, indent, lines, depth)
+                lines[-1] += f" while ({self.expr(condition, 0, 0)});"
+            case Return(value=value):
+                lines.append(f"{pad}return;" if value is None else f"{pad}return {self.expr(value, 0, 0)};")
+            case Jump(word=word):
+                lines.append(f"{pad}{word};")
+            case Scope(body=body):
+                self._braced(f"{pad}", body, indent, lines, depth)
+            case Verbatim(text=text):
+                lines.extend(pad + line.rstrip() for line in text.split("\n"))
+
+    def _if(self, stmt: If, indent: int, lines: list[str], depth: int) -> None:
+        pad = _INDENT * indent
+        head = pad
+        branch: If | None = stmt
+        while branch is not None:  # a chain of else-if is as deep as it is long: no recursion
+            word = "if constexpr" if branch.constexpr else "if"
+            head += f"{word} ({self.expr(branch.condition, 0, 0)})"
+            self._body(head, branch.then, indent, lines, depth, keep_braces=bool(branch.otherwise))
+            rest = branch.otherwise
+            if not rest:
+                return
+            head = f"{pad}else "
+            if lines[-1] == pad + "}":
+                lines.pop()
+                head = f"{pad}}} else "
+            branch = rest[0] if len(rest) == 1 and isinstance(rest[0], If) else None
+        self._body(head.rstrip(), rest, indent, lines, depth)
+
+    def _for_head(self, stmt: For) -> str:
+        init = ""
+        if stmt.init and isinstance(stmt.init[0], Declare):
+            declares = [part for part in stmt.init if isinstance(part, Declare)]
+            init = ", ".join(
+                [self.declaration(declares[0])]
+                + ["*" * part.type.pointers + self._declarator(part) for part in declares[1:]]
+            )
+        else:
+            init = ", ".join(
+                self.expr(part.expr, _ASSIGN, 0) for part in stmt.init if isinstance(part, Evaluate)
+            )
+        condition = "" if stmt.condition is None else f" {self.expr(stmt.condition, 0, 0)}"
+        step = ", ".join(self.expr(part, _ASSIGN, 0) for part in stmt.step)
+        return f"for ({init};{condition};{' ' + step if step else ''})"
+
+    def _body(
+        self,
+        head: str,
+        body: tuple[Stmt, ...],
+        indent: int,
+        lines: list[str],
+        depth: int,
+        keep_braces: bool = False,
+    ) -> None:
+        """One simple statement goes without braces; anything in which an `else` could go astray does not."""
+        simple = len(body) == 1 and isinstance(body[0], Evaluate | Return | Jump)
+        plain_loop = (
+            len(body) == 1 and isinstance(body[0], For) and body[0].unroll is None and not keep_braces
+        )
+        if simple or plain_loop:
+            lines.append(head)
+            self.statement(body[0], indent + 1, lines, depth + 1)
+        else:
+            self._braced(head, body, indent, lines, depth)
+
+    def _braced(self, head: str, body: tuple[Stmt, ...], indent: int, lines: list[str], depth: int) -> None:
+        lines.append(f"{head} {{" if head.strip() else f"{head}{{")
+        for stmt in body:
+            self.statement(stmt, indent + 1, lines, depth + 1)
+        lines.append(_INDENT * indent + "}")
+
+
+def _is_grouped(text: str) -> bool:
+    """Whether the text is one group in parentheses: safe inside any expression."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return False
+    depth = 0
+    for at, char in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if depth == 0:
+            return at == len(text) - 1
+    return False

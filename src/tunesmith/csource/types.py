@@ -1,0 +1,440 @@
+"""What the languages bring along, by name: types, constants and functions; and the type of an expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tunesmith.csource.lex import is_unsigned
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Declare,
+    Expr,
+    Function,
+    Index,
+    Member,
+    Name,
+    Number,
+    SizeOf,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+)
+from tunesmith.csource.walk import nodes_in
+
+# Bytes and whether signed, in all spellings: OpenCL's ulong is CUDA's unsigned long long.
+INTEGERS: Mapping[str, tuple[int, bool]] = {
+    "bool": (1, False), "char": (1, True), "signed char": (1, True), "unsigned char": (1, False),
+    "uchar": (1, False), "short": (2, True), "unsigned short": (2, False), "ushort": (2, False),
+    "int": (4, True), "unsigned int": (4, False), "unsigned": (4, False), "uint": (4, False),
+    "long": (8, True), "unsigned long": (8, False), "ulong": (8, False), "long long": (8, True),
+    "unsigned long long": (8, False), "size_t": (8, False), "ptrdiff_t": (8, True), "ssize_t": (8, True),
+    "intptr_t": (8, True), "uintptr_t": (8, False),
+    **{f"int{bits}_t": (bits // 8, True) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": (bits // 8, False) for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_SIZES: dict[str, int] = {
+    **{name: size for name, (size, _) in INTEGERS.items()},
+    "float": 4, "double": 8,
+    "half": 2, "__half": 2, "__nv_bfloat16": 2, "__hip_bfloat16": 2, "hip_bfloat16": 2,
+    "__half2": 4, "__nv_bfloat162": 4, "__hip_bfloat162": 4,
+    "__nv_fp8_e4m3": 1, "__nv_fp8_e5m2": 1, "__nv_fp8_storage_t": 1, "__nv_fp8x2_storage_t": 2,
+    "__nv_fp8x4_storage_t": 4, "__nv_fp8x2_e4m3": 2, "__nv_fp8x2_e5m2": 2, "__nv_fp8x4_e4m3": 4,
+    "__nv_fp8x4_e5m2": 4, "__hip_fp8_e4m3": 1, "__hip_fp8_e4m3_fnuz": 1, "__half_raw": 2,
+    "__nv_bfloat16_raw": 2, "dim3": 12, "cudaTextureObject_t": 8,
+}  # fmt: skip
+_ELEMENTS = {
+    "char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "long": 8, "ulong": 8,
+    "longlong": 8, "ulonglong": 8, "float": 4, "double": 8,
+}  # fmt: skip
+_SPELLINGS = {
+    "uint": "unsigned int", "uchar": "unsigned char", "ushort": "unsigned short", "ulong": "unsigned long",
+    "std::size_t": "size_t", "_Bool": "bool",
+}  # fmt: skip
+_SPELLINGS |= {f"std::{name}": name for name in _SIZES if name.endswith("_t")}
+_CUDA_SPELLINGS = {
+    "half": "__half", "half2": "__half2", "nv_bfloat16": "__nv_bfloat16", "nv_bfloat162": "__nv_bfloat162",
+}  # fmt: skip
+PRIMITIVE = frozenset({
+    "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "_Bool",
+})  # fmt: skip
+
+
+def canonical(name: str, language: str) -> str:
+    """`unsigned` is "unsigned int", `half` in CUDA "__half"; what is not known stays as it is."""
+    words = name.split()
+    if words and all(word in PRIMITIVE for word in words):
+        return _primitive(words)
+    found = _SPELLINGS.get(name, name)
+    return found if language == "opencl" else _CUDA_SPELLINGS.get(found, found)
+
+
+def _primitive(words: Sequence[str]) -> str:
+    kinds = set(words)
+    if kinds & {"float", "double", "void", "bool", "_Bool", "auto"}:
+        return "bool" if "_Bool" in kinds else next(word for word in words if word not in ("signed", "const"))
+    sign = "unsigned " if "unsigned" in kinds else ""
+    if "char" in kinds:
+        return sign + "char" if sign or "signed" not in kinds else "signed char"
+    if "short" in kinds:
+        return sign + "short"
+    longs = words.count("long")
+    return sign + ("long long" if longs == 2 else "long" if longs else "int")
+
+
+def size_of(name: str, language: str = "cuda") -> int | None:
+    """Bytes of a type by its canonical name; None where it is not known."""
+    if name in _SIZES:
+        return _SIZES[name]
+    if name in _CUDA_SPELLINGS:
+        return 4 if name.endswith("2") else 2
+    parts = vector_parts(name, language)
+    if parts is None:
+        return None
+    element, count = parts
+    size = 2 if element == "half" else _ELEMENTS[element]
+    return size * (4 if count == 3 and language == "opencl" else count)
+
+
+def is_integer(type_: Type) -> bool:
+    return not type_.is_pointer and type_.base in INTEGERS
+
+
+def byte_size(base: str) -> int | None:
+    """Of a value of the type in either language, where it is known.
+
+    OpenCL's and CUDA's three-element vectors differ; nobody here vectorises with them.
+    """
+    parts = vector_parts(base, "opencl")
+    if parts is not None:
+        return None if parts[1] == 3 else size_of(base, "opencl")
+    return size_of(base)
+
+
+def vector_parts(name: str, language: str = "cuda") -> tuple[str, int] | None:
+    """`float4` is ("float", 4); None for what is no built-in vector."""
+    element = name.rstrip("0123456789")
+    digits = name[len(element) :]
+    widths = ("2", "3", "4", "8", "16") if language == "opencl" else ("1", "2", "3", "4")
+    if digits not in widths or (element not in _ELEMENTS and (element != "half" or language != "opencl")):
+        return None
+    return element, int(digits)
+
+
+def is_builtin_type(name: str, language: str = "cuda") -> bool:
+    return (
+        name in PRIMITIVE
+        or name in _SPELLINGS
+        or name in _SIZES
+        or size_of(name, language) is not None
+        or (name.endswith("_t") and name.isidentifier())
+    )
+
+
+_BITS = (8, 16, 32, 64)
+
+
+def _range(name: str, bits: int) -> dict[str, str]:
+    most, suffix = 2 ** (bits - 1) - 1, "LL" if bits == 64 else ""
+    return {f"{name}_MAX": f"{most}{suffix}", f"{name}_MIN": f"(-{most}{suffix} - 1)"}
+
+
+def _most(bits: int) -> str:
+    return f"{2**bits - 1}{'ULL' if bits == 64 else 'U' if bits == 32 else ''}"
+
+
+STDINT: Mapping[str, str] = {
+    **{name: value for bits in _BITS for name, value in _range(f"INT{bits}", bits).items()},
+    **{f"UINT{bits}_MAX": _most(bits) for bits in _BITS},
+    "SIZE_MAX": _most(64),
+}
+LIMITS: Mapping[str, str] = {
+    "CHAR_BIT": "8",
+    **_range("SCHAR", 8), **_range("CHAR", 8), **_range("SHRT", 16), **_range("INT", 32),
+    **_range("LLONG", 64),
+    "UCHAR_MAX": _most(8), "USHRT_MAX": _most(16), "UINT_MAX": _most(32), "ULLONG_MAX": _most(64),
+}  # fmt: skip
+FLOATS: Mapping[str, str] = {
+    "FLT_RADIX": "2", "FLT_MANT_DIG": "24", "FLT_DIG": "6", "FLT_MIN_EXP": "(-125)", "FLT_MAX_EXP": "128",
+    "FLT_MAX": "3.402823466e+38F", "FLT_MIN": "1.175494351e-38F", "FLT_EPSILON": "1.192092896e-07F",
+    "FLT_TRUE_MIN": "1.401298464e-45F",
+    "DBL_MANT_DIG": "53", "DBL_DIG": "15", "DBL_MIN_EXP": "(-1021)", "DBL_MAX_EXP": "1024",
+    "DBL_MAX": "1.7976931348623157e+308", "DBL_MIN": "2.2250738585072014e-308",
+    "DBL_EPSILON": "2.2204460492503131e-16",
+}  # fmt: skip
+MATH: Mapping[str, str] = {
+    "M_E": "2.7182818284590452354", "M_LOG2E": "1.4426950408889634074", "M_LOG10E": "0.43429448190325182765",
+    "M_LN2": "0.69314718055994530942", "M_LN10": "2.30258509299404568402", "M_PI": "3.14159265358979323846",
+    "M_PI_2": "1.57079632679489661923", "M_PI_4": "0.78539816339744830962",
+    "M_1_PI": "0.31830988618379067154", "M_2_PI": "0.63661977236758134308",
+    "M_2_SQRTPI": "1.12837916709551257390", "M_SQRT2": "1.41421356237309504880",
+    "M_SQRT1_2": "0.70710678118654752440",
+}  # fmt: skip
+# By the header that has them, under both of its names.
+BY_HEADER: Mapping[str, Mapping[str, str]] = {
+    "stdint.h": STDINT, "cstdint": STDINT, "limits.h": LIMITS, "climits": LIMITS,
+    "float.h": FLOATS, "cfloat": FLOATS, "math.h": MATH, "cmath": MATH,
+}  # fmt: skip
+
+
+RESULTS: dict[str, str] = {
+    "__half2float": "float", "__bfloat162float": "float", "__low2float": "float", "__high2float": "float",
+    "__float2half": "__half", "__float2half_rn": "__half", "__float2half_rz": "__half",
+    "__float2bfloat16": "__nv_bfloat16", "__float2bfloat16_rn": "__nv_bfloat16",
+    "__half22float2": "float2", "__bfloat1622float2": "float2", "__float22half2_rn": "__half2",
+    "__float22bfloat162_rn": "__nv_bfloat162", "__floats2half2_rn": "__half2",
+    "__floats2bfloat162_rn": "__nv_bfloat162", "__halves2half2": "__half2", "__float2half2_rn": "__half2",
+    "__half2half2": "__half2", "__low2half": "__half", "__high2half": "__half",
+    "__float_as_uint": "unsigned int", "__float_as_int": "int", "__uint_as_float": "float",
+    "__int_as_float": "float", "__float2int_rn": "int", "__float2int_rz": "int", "__float2int_rd": "int",
+    "__float2int_ru": "int", "__int2float_rn": "float", "__uint2float_rn": "float",
+    "__float2uint_rn": "unsigned int", "__fdividef": "float", "__expf": "float", "__logf": "float",
+    "__powf": "float", "__sinf": "float", "__cosf": "float", "__tanf": "float", "__frcp_rn": "float",
+    "__fsqrt_rn": "float", "__frsqrt_rn": "float", "__fdiv_rn": "float", "__fmul_rn": "float",
+    "__fadd_rn": "float", "__fsub_rn": "float", "__fmaf_rn": "float", "__saturatef": "float",
+    "__popc": "int", "__clz": "int", "__ffs": "int", "__ballot_sync": "unsigned int",
+    "__activemask": "unsigned int", "__any_sync": "int", "__all_sync": "int",
+    "__half_as_ushort": "unsigned short", "__half_as_short": "short", "__ushort_as_half": "__half",
+    "__bfloat16_as_ushort": "unsigned short", "__ushort_as_bfloat16": "__nv_bfloat16",
+    "__syncthreads_or": "int", "__syncthreads_and": "int", "__syncthreads_count": "int",
+    "__nv_cvt_float_to_fp8": "__nv_fp8_storage_t", "get_global_id": "size_t", "get_local_id": "size_t",
+}  # fmt: skip
+FLOAT_MATH = frozenset({
+    "expf", "exp2f", "exp10f", "expm1f", "logf", "log2f", "log10f", "log1pf",
+    "sqrtf", "rsqrtf", "cbrtf", "powf",
+    "sinf", "cosf", "tanf", "tanhf", "sinhf", "coshf", "asinf", "acosf", "atanf", "atan2f", "erff", "erfcf",
+    "fabsf", "fmaxf", "fminf", "fmodf", "floorf", "ceilf", "roundf", "rintf", "truncf", "nearbyintf", "fmaf",
+    "copysignf", "fdividef", "normcdff", "ldexpf", "hypotf",
+})  # fmt: skip
+# The result has the type of one of the arguments.
+SAME_AS: dict[str, int] = {
+    "__ldg": 0, "__ldcs": 0, "__ldcg": 0, "__ldca": 0, "__shfl_sync": 1, "__shfl_xor_sync": 1,
+    "__shfl_down_sync": 1, "__shfl_up_sync": 1,
+    "__shfl": 0, "__shfl_xor": 0, "__shfl_down": 0, "__shfl_up": 0,
+    "__hmul": 0, "__hadd": 0, "__hsub": 0, "__hdiv": 0, "__hneg": 0, "__habs": 0, "__hfma": 0, "__hmax": 0,
+    "__hmin": 0, "__hmul2": 0, "__hadd2": 0, "__hfma2": 0, "__hmax2": 0, "__hmin2": 0, "hexp": 0, "hrsqrt": 0,
+    "hsqrt": 0, "h2exp": 0, "fma": 0, "exp": 0, "log": 0, "sqrt": 0, "rsqrt": 0, "tanh": 0, "fabs": 0,
+    "floor": 0, "ceil": 0, "round": 0, "pow": 0, "native_exp": 0, "native_rsqrt": 0, "clamp": 0, "mad": 0,
+    "abs": 0, "fmax": 0, "fmin": 0, "erf": 0, "exp2": 0, "sin": 0, "cos": 0, "rint": 0, "trunc": 0,
+}  # fmt: skip
+# C's mathematics, in the spellings of all floating-point types, and what OpenCL adds to it.
+_MATH = frozenset({
+    "abs", "acos", "acosh", "acospi", "add_sat", "all", "any", "asin", "asinh", "asinpi", "atan", "atan2",
+    "atan2pi", "atanh", "atanpi", "bitselect", "cbrt", "ceil", "clamp", "clz", "copysign", "cos", "cosh",
+    "cospi", "cross", "ctz", "cyl_bessel_i0", "cyl_bessel_i1", "degrees", "distance", "divide", "dot",
+    "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp", "exp10", "exp2", "expm1", "fabs", "fast_distance",
+    "fast_length", "fast_normalize", "fdim", "fdivide", "ffs", "floor", "fma", "fmax", "fmin", "fmod",
+    "fract", "frexp", "hadd", "hypot", "ilogb", "isequal", "isfinite", "isgreater", "isgreaterequal",
+    "isinf", "isless", "islessequal", "isnan", "isnormal", "isnotequal", "j0", "j1", "labs", "ldexp",
+    "length", "lgamma", "llabs", "llmax", "llmin", "llrint", "llround", "log", "log10", "log1p", "log2",
+    "logb", "lrint", "lround", "mad", "mad24", "mad_hi", "mad_sat", "max", "maxmag", "min", "minmag", "mix",
+    "modf", "mul24", "mul_hi", "nan", "nearbyint", "nextafter", "norm", "norm3d", "norm4d", "normalize",
+    "normcdf", "normcdfinv", "popcount", "pow", "powi", "pown", "powr", "radians", "rcbrt", "recip",
+    "remainder", "remquo", "rhadd", "rhypot", "rint", "rnorm", "rnorm3d", "rnorm4d", "rootn", "rotate",
+    "round", "rsqrt", "scalbln", "scalbn", "select", "shuffle", "shuffle2", "sign", "signbit", "sin",
+    "sincos", "sincospi", "sinh", "sinpi", "smoothstep", "sqrt", "step", "sub_sat", "swap", "tan", "tanh",
+    "tanpi", "tgamma", "trunc", "ullmax", "ullmin", "umax", "umin", "upsample", "y0", "y1",
+})  # fmt: skip
+_HALF = frozenset({
+    "ceil", "cos", "exp", "exp10", "exp2", "floor", "log", "log10", "log2", "rcp", "rint", "rsqrt", "sin",
+    "sqrt", "tanh", "trunc",
+})  # fmt: skip
+_PREFIXES = (
+    "make_", "convert_", "as_", "native_", "half_", "vload", "vstore", "atomic", "atom_", "get_", "barrier",
+    "mem_fence", "read_mem_fence", "write_mem_fence", "work_group_", "sub_group_", "prefetch", "assert",
+    "printf",
+)  # fmt: skip
+
+
+def is_known(name: str) -> bool:
+    """Whether the languages or their libraries have the function: nothing is hidden in a call of it.
+
+    Names with two underscores in front are the compiler's own.
+    """
+    name = re.sub(r"^(::)?(cuda::)?(std::)?", "", name)
+    if name.startswith(("__", "numeric_limits<", *_PREFIXES)):
+        return True
+    plain = name.removesuffix("f").removesuffix("l")
+    return name in _MATH or plain in _MATH or name.removeprefix("h2").removeprefix("h") in _HALF
+
+
+Types = Mapping[str, Type]
+
+_PAIRS = {
+    "__half2": "__half", "__nv_bfloat162": "__nv_bfloat16", "__hip_bfloat162": "__hip_bfloat16",
+    "dim3": "unsigned int",
+}  # fmt: skip
+
+
+def declared_types(function: Function, body: Iterable[Stmt] | None = None) -> dict[str, Type]:
+    """Names of a function's parameters and variables with their types, an array as a pointer.
+
+    A name declared twice with different types is not in it.
+    """
+    found: dict[str, Type] = {parameter.name: parameter.type for parameter in function.parameters}
+    unsure: set[str] = set()
+    for node in nodes_in(function.body if body is None else body):
+        if isinstance(node, Declare):
+            type_ = replace(node.type, pointers=node.type.pointers + (len(node.dims) or int(node.is_array)))
+            if node.type.base == "auto":
+                inner = None if node.init is None else type_of(node.init, found, ())
+                if inner is None:
+                    unsure.add(node.name)
+                    continue
+                type_ = replace(inner, const=node.type.const or (inner.const and inner.is_pointer))
+            if found.setdefault(node.name, type_) != type_:
+                unsure.add(node.name)
+    return {name: type_ for name, type_ in found.items() if name not in unsure}
+
+
+def type_of(
+    expr: Expr, types: Types, functions: Iterable[Function] = (), language: str = "cuda", _depth: int = 0
+) -> Type | None:
+    if _depth > MAX_DEPTH:
+        return None
+    known = functions if isinstance(functions, tuple) else tuple(functions)
+
+    def inner(part: Expr) -> Type | None:
+        return type_of(part, types, known, language, _depth + 1)
+
+    match expr:
+        case Number(text=text, value=value):
+            return _literal(text, value)
+        case Name(name=name):
+            if name.partition(".")[0] in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
+                return Type("size_t" if language == "opencl" else "unsigned int")
+            return types.get(name)
+        case Cast(type=type_) | SizeOf(type=type_):
+            return type_ if isinstance(expr, Cast) else Type("size_t")
+        case Braces(type=maybe):
+            return maybe
+        case Unary(op="!"):
+            return Type("bool")
+        case Unary(op="&", operand=operand):
+            base = inner(operand)
+            return None if base is None else replace(base, pointers=base.pointers + 1, reference=False)
+        case Unary(op=op, operand=operand):
+            base = inner(operand)
+            return base if op in ("++", "--") or base is None else _promoted(base)
+        case Index(base=of):
+            base = inner(of)
+            return (
+                None
+                if base is None or not base.pointers
+                else replace(base, pointers=base.pointers - 1, restrict=False)
+            )
+        case Member(base=of, arrow=False):
+            return _member(inner(of), expr.field, language)
+        case Binary(op="<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||"):
+            return Type("bool")
+        case Binary(op=",", right=right):
+            return inner(right)
+        case Binary(op="<<" | ">>", left=left):
+            base = inner(left)
+            return None if base is None else _promoted(base)
+        case Binary(left=left, right=right):
+            return _joined(inner(left), inner(right))
+        case Ternary(yes=yes, no=no):
+            a, b = inner(yes), inner(no)
+            return a if a is not None and b is not None and _value(a) == _value(b) else _joined(a, b)
+        case Assign(target=target):
+            return inner(target)
+        case Call():
+            return _call(expr, inner, known, language)
+        case _:
+            return None
+
+
+def _value(type_: Type) -> Type:
+    return Type(type_.base, type_.pointers)
+
+
+def _literal(text: str, value: int | float) -> Type:
+    if isinstance(value, float):
+        return Type("float" if text[-1:] in "fF" else "double")
+    if text in ("true", "false"):
+        return Type("bool")
+    if text.startswith("'"):
+        return Type("char")
+    suffix = text.lower().lstrip("-0123456789abcdefx")
+    wide = suffix.count("l") == 2 or not -(2**31) <= value < 2**32
+    if is_unsigned(text):
+        return Type("unsigned long long" if wide or "l" in suffix else "unsigned int")
+    return Type("long long" if wide or value >= 2**31 else "long" if "l" in suffix else "int")
+
+
+def _promoted(type_: Type) -> Type:
+    if type_.pointers == 0 and INTEGERS.get(type_.base, (4, True))[0] < 4:
+        return Type("int")
+    return _value(type_)
+
+
+def _rank(base: str) -> tuple[int, int] | None:
+    """Of the usual conversions: the wider, and of two as wide the unsigned one."""
+    if base in INTEGERS:
+        size, signed = INTEGERS[base]
+        return size, int(not signed)
+    return {"float": (16, 0), "double": (17, 0)}.get(base)
+
+
+def _joined(a: Type | None, b: Type | None) -> Type | None:
+    """The usual arithmetic conversions; a pointer and an integer make a pointer."""
+    if a is None or b is None:
+        return None
+    if a.pointers or b.pointers:
+        return replace(a if a.pointers else b, reference=False) if not (a.pointers and b.pointers) else None
+    a, b = _promoted(a), _promoted(b)
+    if a == b:
+        return a
+    left, right = _rank(a.base), _rank(b.base)
+    if left is None or right is None:
+        return None
+    return a if left >= right else b
+
+
+def _member(base: Type | None, field: str, language: str) -> Type | None:
+    if base is None or base.pointers:
+        return None
+    if base.base in _PAIRS and field in ("x", "y", "z"):
+        return Type(_PAIRS[base.base])
+    parts = vector_parts(base.base, language)
+    if parts is None or not set(field) <= set("xyzw"):
+        return None
+    element = {"longlong": "long long", "ulonglong": "unsigned long long"}.get(parts[0], parts[0])
+    if element == "char" and language != "opencl":
+        element = "signed char"
+    return Type(canonical(element, language)) if len(field) == 1 else Type(f"{parts[0]}{len(field)}")
+
+
+def _call(
+    call: Call, inner: Callable[[Expr], Type | None], functions: tuple[Function, ...], language: str
+) -> Type | None:
+    name = call.function.removeprefix("std::")
+    own = [f for f in functions if f.name == name and len(f.parameters) == len(call.args)]
+    if own:
+        results = {_value(f.result) for f in own}
+        names = {parameter.name for f in own for parameter in f.template}
+        return own[0].result if len(results) == 1 and own[0].result.base not in names | {"auto"} else None
+    if name in RESULTS:
+        return Type(RESULTS[name])
+    if name in FLOAT_MATH:
+        return Type("float")
+    if name in ("min", "max") and len(call.args) == 2:
+        return _joined(inner(call.args[0]), inner(call.args[1]))
+    if name in SAME_AS and len(call.args) > SAME_AS[name]:
+        found = inner(call.args[SAME_AS[name]])
+        if found is None:
+            return None
+        return Type(found.base, found.pointers - 1) if name.startswith("__ld") and found.pointers else found
+    if name.startswith("make_") and vector_parts(name[5:], language):
+        return Type(name[5:])
+    if language == "opencl" and name.startswith(("convert_", "as_")):
+        return Type(canonical(name.partition("_")[2].partition("_")[0], language))
+    return None

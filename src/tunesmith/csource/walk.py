@@ -1,0 +1,390 @@
+"""Ways through the tree: children, rebuilding, and what a part of it uses, declares, writes and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from tunesmith.csource.nodes import (
+    MAX_DEPTH,
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    For,
+    If,
+    Index,
+    Jump,
+    Member,
+    Name,
+    Number,
+    Opaque,
+    Return,
+    Scope,
+    SizeOf,
+    Stmt,
+    Ternary,
+    TooDeep,
+    Type,
+    Unary,
+    Unreadable,
+    Verbatim,
+    While,
+)
+
+Part: TypeAlias = Expr | Stmt | Iterable[Stmt]  # what the questions below may be asked of
+
+_STATEMENTS = (Declare, Evaluate, If, For, While, Return, Jump, Scope, Verbatim)
+
+
+def children(node: Expr | Stmt) -> tuple[Expr | Stmt, ...]:
+    """The expressions and statements directly below, in the order of the text."""
+    match node:
+        case Unary(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Assign(target=target, value=value):
+            return (target, value)
+        case Ternary(condition=condition, yes=yes, no=no):
+            return (condition, yes, no)
+        case Call(args=args):
+            return args
+        case Index(base=base, index=index):
+            return (base, index)
+        case Member(base=base):
+            return (base,)
+        case Cast(value=value):
+            return (value,)
+        case Braces(items=items):
+            return items
+        case Declare(init=init, dims=dims, align=align):
+            return tuple(e for e in (align, *dims, init) if e is not None)
+        case Evaluate(expr=expr):
+            return (expr,)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return (condition, *then, *otherwise)
+        case For(init=init, condition=condition, step=step, body=body):
+            return (*init, *(() if condition is None else (condition,)), *step, *body)
+        case While(condition=condition, body=body, after=after):
+            return (*body, condition) if after else (condition, *body)
+        case Return(value=value):
+            return () if value is None else (value,)
+        case Scope(body=body):
+            return body
+        case _:
+            return ()
+
+
+def nodes_in(part: Part) -> Iterator[Expr | Stmt]:
+    """Every node below and with `part`, in the order of the text."""
+    pending: list[Expr | Stmt] = []
+    if isinstance(part, Expr | Stmt):
+        pending.append(part)
+    else:
+        pending.extend(reversed(tuple(part)))
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children(node)))
+
+
+def expressions_in(part: Part) -> Iterator[Expr]:
+    """Every expression, also those inside others."""
+    return (node for node in nodes_in(part) if not isinstance(node, _STATEMENTS))
+
+
+def statements_in(part: Part) -> Iterator[Stmt]:
+    return (node for node in nodes_in(part) if isinstance(node, _STATEMENTS))
+
+
+def names_in(part: Part) -> frozenset[str]:
+    """Names that are used; a declared name only where it is also used."""
+    found: set[str] = set()
+    for node in nodes_in(part):
+        if isinstance(node, Name):
+            found.add(node.name)
+        elif isinstance(node, Opaque | Verbatim):
+            found |= node.names
+    return frozenset(found)
+
+
+def declared_in(part: Part) -> tuple[str, ...]:
+    """Names of the variables declared at any depth, in order, once each."""
+    return tuple(dict.fromkeys(node.name for node in nodes_in(part) if isinstance(node, Declare)))
+
+
+def calls_in(part: Part) -> tuple[Call, ...]:
+    return tuple(node for node in nodes_in(part) if isinstance(node, Call))
+
+
+def root(expr: Expr) -> tuple[str | None, bool]:
+    """The variable an lvalue belongs to, and whether it is reached through a pointer or array index.
+
+    `v`, `v.x` and `((half2 *)&v)[j]` are v itself; `p[i]`, `p[i].x` and `p->x` are reached through p.
+    """
+    through = False
+    while True:
+        match expr:
+            case Name(name=name):
+                return name, through
+            case Index(base=base):
+                address = base
+                while isinstance(address, Cast) or (isinstance(address, Binary) and address.op in "+-"):
+                    address = address.value if isinstance(address, Cast) else address.left
+                if isinstance(address, Unary) and address.op == "&":
+                    expr = address.operand
+                else:
+                    expr, through = address, True
+            case Member(base=base, arrow=arrow):
+                expr, through = base, through or arrow
+            case Unary(op="*", operand=operand):
+                expr, through = operand, True
+            case Unary(op="++" | "--", operand=operand):
+                expr = operand
+            case Cast(value=value):
+                expr = value
+            case _:
+                return None, through
+
+
+def writes_in(part: Part) -> Iterator[Expr]:
+    """The lvalues that assignments, ++ and -- change."""
+    for node in nodes_in(part):
+        if isinstance(node, Assign):
+            yield node.target
+        elif isinstance(node, Unary) and node.op in ("++", "--"):
+            yield node.operand
+
+
+def assigned_in(part: Part) -> frozenset[str]:
+    """Variables that are themselves written, also in part (`v.x = `), or whose address is taken.
+
+    A store through `p[i]` does not write p: see `stored_in`. Text that was not understood may write
+    every name in it. Passing a variable to a function by reference cannot be seen here.
+    """
+    found: set[str] = set()
+    for node in nodes_in(part):
+        target: Expr | None = None
+        if isinstance(node, Assign):
+            target = node.target
+        elif isinstance(node, Unary) and node.op in ("++", "--", "&"):
+            target = node.operand
+        elif isinstance(node, Opaque | Verbatim):
+            found |= node.names
+        if target is not None:
+            name, through = root(target)
+            if name is not None and not through:
+                found.add(name)
+    return frozenset(found)
+
+
+def stored_in(part: Part) -> frozenset[str]:
+    """Pointers and arrays through which assignments, ++ and -- write."""
+    found = (root(target) for target in writes_in(part))
+    return frozenset(name for name, through in found if name is not None and through)
+
+
+# -- rebuilding -------------------------------------------------------------------------------------
+
+
+def map_expr(expr: Expr, fn: Callable[[Expr], Expr], _depth: int = 0) -> Expr:
+    """The expression rebuilt from the leaves up, each rebuilt node passed through `fn`."""
+    if _depth > MAX_DEPTH:
+        raise TooDeep
+    d = _depth + 1
+    match expr:
+        case Unary(operand=operand):
+            expr = Unary(expr.op, map_expr(operand, fn, d), expr.postfix)
+        case Binary(left=left, right=right):
+            expr = Binary(expr.op, map_expr(left, fn, d), map_expr(right, fn, d))
+        case Assign(target=target, value=value):
+            expr = Assign(expr.op, map_expr(target, fn, d), map_expr(value, fn, d))
+        case Ternary(condition=condition, yes=yes, no=no):
+            expr = Ternary(map_expr(condition, fn, d), map_expr(yes, fn, d), map_expr(no, fn, d))
+        case Call(args=args):
+            expr = Call(expr.function, tuple([map_expr(a, fn, d) for a in args]), expr.template_args)
+        case Index(base=base, index=index):
+            expr = Index(map_expr(base, fn, d), map_expr(index, fn, d))
+        case Member(base=base):
+            expr = Member(map_expr(base, fn, d), expr.field, expr.arrow)
+        case Cast(value=value):
+            expr = Cast(expr.type, map_expr(value, fn, d))
+        case Braces(items=items):
+            expr = Braces(tuple([map_expr(i, fn, d) for i in items]), expr.type)
+        case Name() | Number() | SizeOf() | Opaque():
+            pass
+    return fn(expr)
+
+
+def map_statements(
+    stmts: Iterable[Stmt],
+    on_expr: Callable[[Expr], Expr] | None = None,
+    on_stmt: Callable[[Stmt], Stmt | Iterable[Stmt]] | None = None,
+    _depth: int = 0,
+) -> tuple[Stmt, ...]:
+    """Statements rebuilt from the inside out.
+
+    `on_expr` is given each whole expression of a statement (wrap `map_expr` to reach every node in it);
+    `on_stmt` each rebuilt statement, for which it may give back one, several or none. The declarations in
+    the head of a `for` are expressions' homes but no statements of their own: only `on_expr` sees into them.
+    """
+    if _depth > MAX_DEPTH:
+        raise TooDeep
+    done: list[Stmt] = []
+    for stmt in stmts:
+        rebuilt = _map_statement(stmt, on_expr or _unchanged, on_stmt, _depth + 1)
+        result = rebuilt if on_stmt is None else on_stmt(rebuilt)
+        if isinstance(result, _STATEMENTS):
+            done.append(result)
+        else:
+            done.extend(result)
+    return tuple(done)
+
+
+def _unchanged(expr: Expr) -> Expr:
+    return expr
+
+
+def _map_statement(
+    stmt: Stmt,
+    on_expr: Callable[[Expr], Expr],
+    on_stmt: Callable[[Stmt], Stmt | Iterable[Stmt]] | None,
+    depth: int,
+) -> Stmt:
+    match stmt:
+        case Declare() | Evaluate():
+            return map_simple(stmt, on_expr)
+        case If():
+            return replace(
+                stmt,
+                condition=on_expr(stmt.condition),
+                then=map_statements(stmt.then, on_expr, on_stmt, depth),
+                otherwise=map_statements(stmt.otherwise, on_expr, on_stmt, depth),
+            )
+        case For():
+            return replace(
+                stmt,
+                init=tuple([map_simple(part, on_expr) for part in stmt.init]),
+                condition=None if stmt.condition is None else on_expr(stmt.condition),
+                step=tuple([on_expr(step) for step in stmt.step]),
+                body=map_statements(stmt.body, on_expr, on_stmt, depth),
+            )
+        case While():
+            body = map_statements(stmt.body, on_expr, on_stmt, depth)
+            return replace(stmt, condition=on_expr(stmt.condition), body=body)
+        case Return(value=value):
+            return stmt if value is None else replace(stmt, value=on_expr(value))
+        case Scope():
+            return replace(stmt, body=map_statements(stmt.body, on_expr, on_stmt, depth))
+        case _:
+            return stmt
+
+
+def map_simple(stmt: Declare | Evaluate, on_expr: Callable[[Expr], Expr]) -> Declare | Evaluate:
+    if isinstance(stmt, Evaluate):
+        return replace(stmt, expr=on_expr(stmt.expr))
+    return replace(
+        stmt,
+        init=None if stmt.init is None else on_expr(stmt.init),
+        dims=tuple([on_expr(dim) for dim in stmt.dims]),
+        align=None if stmt.align is None else on_expr(stmt.align),
+    )
+
+
+def map_types(stmts: Iterable[Stmt], fn: Callable[[Type], Type]) -> tuple[Stmt, ...]:
+    """Every type of a declaration, cast, sizeof or braced value passed through `fn`."""
+
+    def declared(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Declare):
+            return replace(stmt, type=fn(stmt.type))
+        if isinstance(stmt, For):
+            init = [replace(p, type=fn(p.type)) if isinstance(p, Declare) else p for p in stmt.init]
+            return replace(stmt, init=tuple(init))
+        return stmt
+
+    return map_statements(stmts, lambda expr: map_types_in(expr, fn), declared)
+
+
+def map_types_in(expr: Expr, fn: Callable[[Type], Type]) -> Expr:
+    def node(part: Expr) -> Expr:
+        if isinstance(part, Cast | SizeOf):
+            return replace(part, type=fn(part.type))
+        if isinstance(part, Braces) and part.type is not None:
+            return replace(part, type=fn(part.type))
+        return part
+
+    return map_expr(expr, node)
+
+
+def without_returns(stmts: tuple[Stmt, ...], result: str | None, _depth: int = 0) -> tuple[Stmt, ...]:
+    """`if (a) return; rest` as `if (a) {} else { rest }`: the same steps without leaving early.
+
+    `result`: the variable that takes the value; None for void. Raises Unreadable where it cannot be done.
+    """
+    if _depth > MAX_DEPTH:
+        raise TooDeep
+    d = _depth + 1
+    for at, stmt in enumerate(stmts):
+        rest = stmts[at + 1 :]
+        match stmt:
+            case Return(value=value):
+                given: tuple[Stmt, ...] = ()
+                if result is not None and value is not None:
+                    given = (Evaluate(Assign("=", Name(result), value), line=stmt.line),)
+                return (*stmts[:at], *given)
+            case If(then=then, otherwise=otherwise) if _returns(then) or _returns(otherwise):
+                if _always_returns(then):
+                    new = replace(
+                        stmt,
+                        then=without_returns(then, result, d),
+                        otherwise=without_returns((*otherwise, *rest), result, d),
+                    )
+                elif _always_returns(otherwise) and otherwise:
+                    new = replace(
+                        stmt,
+                        then=without_returns((*then, *rest), result, d),
+                        otherwise=without_returns(otherwise, result, d),
+                    )
+                else:
+                    raise Unreadable("it returns from places that cannot be joined into one")
+                if not new.then:
+                    new = replace(new, condition=_negated(new.condition), then=new.otherwise, otherwise=())
+                return (*stmts[:at], new) if new.then or new.otherwise else stmts[:at]
+            case For() | While() | Scope() if _returns((stmt,)):
+                if isinstance(stmt, Scope):
+                    return without_returns((*stmts[:at], *stmt.body, *rest), result, d)
+                raise Unreadable("it returns from inside a loop")
+            case _:
+                continue
+    return stmts
+
+
+def _negated(condition: Expr) -> Expr:
+    opposite = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
+    if isinstance(condition, Unary) and condition.op == "!":
+        return condition.operand
+    if isinstance(condition, Binary) and condition.op in ("==", "!="):
+        return Binary(opposite[condition.op], condition.left, condition.right)
+    return Unary("!", condition)  # of floats: !(a < b) is not a >= b
+
+
+def _returns(stmts: tuple[Stmt, ...]) -> bool:
+    return any(isinstance(node, Return) for node in statements_in(stmts))
+
+
+def _always_returns(stmts: tuple[Stmt, ...]) -> bool:
+    for stmt in reversed(stmts):
+        if isinstance(stmt, Return):
+            return True
+        if isinstance(stmt, If) and stmt.otherwise:
+            return _always_returns(stmt.then) and _always_returns(stmt.otherwise)
+        if isinstance(stmt, Scope):
+            return _always_returns(stmt.body)
+        return False
+    return False

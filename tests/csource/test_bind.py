@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.csource.reading import source_of
+from tunesmith.csource.parse import read_source_tree
+from tunesmith.csource.printing import print_function
+from tunesmith.csource.specialise import Bound, bind, split_entry
+
+_TEMPLATE = """
+#define WARP 32
+constexpr int ROWS = 2;
+constexpr int ITEMS = ROWS * WARP;
+typedef float real;
+using Vec = float4;
+template <typename T, unsigned THREADS, int PER = 16 / sizeof(T), bool CHECK = false>
+__global__ void kernel(const T *in, real *out, int n)
+{
+    using Local = Vec;
+    constexpr int PACK = sizeof(Local) / sizeof(T);
+    __shared__ T tile[ITEMS][PACK + 1];
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    const int STEP = PER * 2;
+    if constexpr (CHECK)
+        if (i >= n) return;
+    Local v = reinterpret_cast<const Local *>(in)[i];
+    float w[STEP];
+    for (int k = 0; k < PACK; k++)
+        out[i * PACK + k] = static_cast<T>(helper<T, PACK>(v.x, sizeof(v))) + ROWS;
+}
+"""
+
+
+def _bound(text: str, entry: str) -> str:
+    found = bind(source_of(text), entry)
+    assert isinstance(found, Bound), found
+    return print_function(found.function)
+
+
+def test_template_arguments_constants_and_types_are_filled_in():
+    assert (
+        _bound(_TEMPLATE, "kernel<__half, 128>")
+        == """\
+__global__ void kernel(const __half *in, float *out, int n)
+{
+    __shared__ __half tile[64][9];
+    const int i = blockIdx.x * 128u + threadIdx.x;
+    float4 v = ((const float4 *)in)[i];
+    float w[16];
+    for (int k = 0; k < 8; k++)
+        out[i * 8 + k] = (__half)helper<__half, 8>(v.x, 16) + 2;
+}
+"""
+    )
+
+
+def test_given_arguments_win_over_defaults():
+    found = bind(source_of(_TEMPLATE), "ns::kernel<float, 2 * 32, 3, true>")
+
+    assert isinstance(found, Bound)
+    assert found.arguments == (("T", "float"), ("THREADS", "2 * 32"), ("PER", "3"), ("CHECK", "true"))
+    text = print_function(found.function)
+    assert "if (i >= n)\n        return;" in text
+    assert "blockIdx.x * 64u" in text
+    assert "float w[6];" in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "texts"),
+    [
+        ("k", "k", ()),
+        ("a::b::k< float >", "k", ("float",)),
+        ("k<Pair<int, 2>, unsigned int, (1, 2)>", "k", ("Pair<int, 2>", "unsigned int", "(1, 2)")),
+    ],
+)
+def test_an_entry_is_taken_apart(entry: str, name: str, texts: tuple[str, ...]):
+    assert split_entry(entry) == (name, texts)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("other", "the source has no kernel other; it has kernel"),
+        ("kernel", "the kernel kernel takes 4 template arguments, and the entry kernel gives 0"),
+        ("kernel<a, b, c, d, e>", "gives 5"),
+        ("kernel<float, {d}>", "depends on a size of the workload"),
+        ("kernel<float, ]>", "could not be bound"),
+    ],
+)
+def test_an_entry_that_cannot_be_followed_is_explained(entry: str, reason: str):
+    found = bind(source_of(_TEMPLATE), entry)
+
+    assert isinstance(found, str)
+    assert reason in found
+
+
+def test_the_reason_why_a_kernel_was_not_read_is_passed_on():
+    source = read_source_tree("__global__ void k()\n{\n    int x = ;\n}\n", "cuda")
+
+    assert bind(source, "k") == source.unread[0]
+
+
+def test_overloads_with_different_templates_are_told_apart():
+    text = """
+    template <typename T> __global__ void k(T *p) { p[0] = 1; }
+    template <typename T, int N> __global__ void k(T *p) { p[0] = N; }
+    """
+
+    assert "p[0] = 1;" in _bound(text, "k<float>")
+    assert "p[0] = 7;" in _bound(text, "k<float, 7>")
+
+
+def test_names_of_the_function_hide_the_file():
+    text = """
+    constexpr int N = 4;
+    __global__ void k(float *p, int M) { for (int N = 0; N < M; N++) p[N] = 1; p[N] = 2; }
+    """
+
+    assert "for (int N = 0; N < M; N++)" in _bound(text, "k")
+    assert "p[4] = 2;" in _bound(text, "k")
+
+
+def test_shared_memory_of_the_file_is_declared_in_the_kernel_that_uses_it():
+    text = "extern __shared__ float pool[];\n__global__ void k(float *p) { p[0] = pool[0]; }"
+
+    assert "    extern __shared__ float pool[];\n    p[0] = pool[0];" in _bound(text, "k")
+
+
+def test_a_type_may_be_asked_for():
+    text = """
+    template <typename T> __global__ void k(T *p)
+    {
+        if constexpr (std::is_same<T, float>::value) p[0] = 1; else p[0] = 2;
+        if constexpr (std::is_same_v<T, __half>) p[1] = 1; else p[1] = 2;
+    }
+    """
+
+    assert _bound(text, "k<float>").count("p[0] = 1;") == 1
+    assert "p[1] = 2;" in _bound(text, "k<float>")
+    assert "p[1] = 1;" in _bound(text, "k<half>")
+
+
+def test_opencl_kernels_are_bound_by_name():
+    source = source_of("#define N 4\n__kernel void k(__global float *p) { p[N] = 1; }", "opencl")
+
+    found = bind(source, "k")
+
+    assert isinstance(found, Bound)
+    assert "p[4] = 1;" in print_function(found.function, "opencl")
+
+
+def test_a_template_argument_may_be_a_function():
+    text = """
+    template <typename T> __device__ T twice(const T &x) { return x + x; }
+    template <typename T, T (*F)(const T &)> __device__ T both(T x, T y) { return F(x) * F(y); }
+    template <typename T, T (*F)(const T &)>
+    __global__ void k(T *p) { p[0] = F(p[1]) + both<T, F>(p[2], p[3]); }
+    """
+
+    assert "p[0] = twice<float>(p[1]) + both<float, twice<float>>(p[2], p[3]);" in _bound(
+        text, "k<float, twice<float>>"
+    )
+
+
+def test_a_local_type_of_a_library_is_written_out():
+    text = """
+    template <int N> __global__ void k(float *p)
+    {
+        typedef cub::BlockReduce<float, N> BlockReduce;
+        __shared__ typename BlockReduce::TempStorage temp;
+        p[0] = BlockReduce(temp).Sum(p[1]);
+        float x[N];
+        int count = sizeof(x) / sizeof(x[0]);
+    }
+    """
+
+    bound = _bound(text, "k<8>")
+
+    assert "typename cub::BlockReduce<float, 8>::TempStorage temp;" in bound
+    assert "p[0] = cub::BlockReduce<float, 8>(temp).Sum(p[1]);" in bound
+    assert "int count = 8;" in bound

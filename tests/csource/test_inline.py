@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.csource.reading import source_of
+from tunesmith.csource.inline import Inlined, helpers_needed, inline
+from tunesmith.csource.printing import print_statements
+from tunesmith.csource.specialise import Bound, bind
+
+
+def _inlined(helpers: str, body: str, parameters: str = "float *p, const float *q, int n") -> Inlined:
+    source = source_of(f"{helpers}\n__global__ void k({parameters})\n{{\n{body}\n}}\n")
+    bound = bind(source, "k")
+    assert isinstance(bound, Bound), bound
+    return inline(bound.function, source)
+
+
+def _text(helpers: str, body: str, parameters: str = "float *p, const float *q, int n") -> str:
+    found = _inlined(helpers, body, parameters)
+    assert found.notes == ()
+    return print_statements(found.function.body)
+
+
+def test_a_reduction_works_on_the_variable_itself():
+    helper = """__device__ float warp_sum(float x) {
+        for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
+        return x;
+    }"""
+
+    assert _text(helper, "float sum = q[0]; sum = warp_sum(sum); p[0] = sum;") == (
+        "float sum = q[0];\n"
+        "for (int step = 16; step > 0; step /= 2)\n"
+        "    sum += __shfl_xor_sync(~0u, sum, step);\n"
+        "p[0] = sum;\n"
+    )
+
+
+def test_a_copy_is_made_where_the_argument_is_another():
+    helper = "__device__ float add(float x, int n) { x += __shfl_xor_sync(~0u, x, n); return x; }"
+
+    assert _text(helper, "float x = q[0]; p[0] = add(q[1], n) + x;") == (
+        "float x = q[0];\nfloat x_2 = q[1];\nx_2 += __shfl_xor_sync(~0u, x_2, n);\np[0] = x_2 + x;\n"
+    )
+
+
+def test_names_of_the_function_do_not_meet_those_of_the_kernel():
+    helper = """__device__ void f(float *to, int i) {
+        const int n = i * 2;
+        for (int j = 0; j < n; j++) to[j] = i;
+    }"""
+
+    assert _text(helper, "int i = 3; for (int j = 0; j < n; j++) f(p + j, i);") == (
+        "int i = 3;\n"
+        "for (int j = 0; j < n; j++) {\n"
+        "    float *to = p + j;\n"
+        "    const int n_2 = i * 2;\n"
+        "    for (int j_2 = 0; j_2 < n_2; j_2++)\n"
+        "        to[j_2] = i;\n"
+        "}\n"
+    )
+
+
+def test_an_argument_that_changes_meanwhile_is_copied():
+    helper = "__device__ void f(float &a, float b) { a = b * 2; a += b; }"
+
+    assert _text(helper, "float x = q[0]; f(x, x); p[0] = x;") == (
+        "float x = q[0];\nconst float b = x;\nx = b * 2;\nx += b;\np[0] = x;\n"
+    )
+
+
+def test_a_reference_is_the_place_itself():
+    helper = "template <typename T> __device__ void put(T &to, float x) { to = (T)x; }"
+
+    assert _text(helper, "uint4 v; put(((__half *)&v)[3], q[0]);", "const float *q") == (
+        "uint4 v;\nconst float x = q[0];\n((__half *)&v)[3] = (__half)x;\n"
+    )
+
+
+def test_a_function_that_is_one_expression_becomes_one():
+    helper = (
+        "template <typename T> __device__ float load(const T *x, int i) { return static_cast<float>(x[i]); }"
+    )
+
+    assert _text(helper, "p[0] = n > 0 ? load(q, n + 1) : 0.0f;") == (
+        "p[0] = n > 0 ? (float)q[n + 1] : 0.0f;\n"
+    )
+
+
+def test_static_functions_of_an_operation_are_put_in_place():
+    helper = """
+    struct Max { static __device__ float apply(float a, float b) { return fmaxf(a, b); } };
+    template <typename Op> __device__ float reduce(float x)
+    {
+        return Op::apply(x, __shfl_xor_sync(~0u, x, 1));
+    }
+    """
+
+    assert _text(helper, "float m = q[n]; m = reduce<Max>(m); p[n] = m;") == (
+        "float m = q[n];\n"
+        "const float reduce_result = fmaxf(m, __shfl_xor_sync(~0u, m, 1));\n"
+        "m = reduce_result;\n"
+        "p[n] = m;\n"
+    )
+
+
+def test_early_returns_become_branches():
+    helper = """
+    __device__ void f(float *to, int i)
+    {
+        if (i < 0) return;
+        to[i] = 1;
+        if (i > 5) { to[0] = 2; return; }
+        to[1] = 3;
+    }
+    __device__ float g(const float *from, int i) { if (i < 0) return 0.0f; else { return from[i]; } }
+    """
+
+    assert _text(helper, "f(p, n); p[2] = g(q, n);") == (
+        "if (!(n < 0)) {\n"
+        "    p[n] = 1;\n"
+        "    if (n > 5)\n"
+        "        p[0] = 2;\n"
+        "    else\n"
+        "        p[1] = 3;\n"
+        "}\n"
+        "float g_result;\n"
+        "if (n < 0)\n"
+        "    g_result = 0.0f;\n"
+        "else\n"
+        "    g_result = q[n];\n"
+        "p[2] = g_result;\n"
+    )
+
+
+def test_shared_memory_of_a_function_exists_once():
+    helper = """__device__ float sum(float x) {
+        __shared__ float parts[32];
+        parts[threadIdx.x] = x;
+        __syncthreads();
+        return parts[0];
+    }"""
+
+    text = _text(helper, "p[0] = sum(q[0]); p[1] = sum(q[1]);")
+
+    assert text.startswith("__shared__ float sum_parts[32];\n")
+    assert text.count("__shared__") == 1
+    assert text.count("sum_parts[threadIdx.x]") == 2
+
+
+def test_templates_take_their_types_from_the_arguments():
+    helper = """
+    template <typename T, int N> struct Other;
+    template <int N, typename T> __device__ void fill(T *to, T x)
+    {
+        for (int i = 0; i < N; i++) to[i] = x;
+        T last = x;
+    }
+    """
+
+    assert "__half last = h;" in _text(
+        helper, "__half h = __float2half(q[0]); fill<4>(p, h);", "__half *p, float *q"
+    )
+
+
+def test_overloads_are_told_apart_by_types():
+    helper = """
+    __device__ void put(float &to, float x) { to = x; }
+    __device__ void put(__half &to, float x) { to = __float2half(x); }
+    """
+
+    assert "p[0] = __float2half(x);" in _text(helper, "put(p[0], q[0]);", "__half *p, const float *q")
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [("__half", "__float2half(2.0f)"), ("__nv_bfloat16", "__float2bfloat16(2.0f)"), ("int", "2.0f")],
+)
+def test_what_is_written_for_one_type_goes_before_the_template(type_: str, value: str):
+    helper = """
+    template <typename T> __device__ void put(T *to, float x) { to[0] = x; }
+    template <> __device__ void put(__half *to, float x) { to[0] = __float2half(x); }
+    template <>
+    __device__ void put<__nv_bfloat16>(__nv_bfloat16 *to, float x) { to[0] = __float2bfloat16(x); }
+    """
+
+    deduced = _text(helper, "put(p, 2.0f);", f"{type_} *p")
+    written = _text(helper, f"put<{type_}>(p, 2.0f);", f"{type_} *p")
+
+    assert deduced == written == f"p[0] = {value};\n"
+
+
+def test_a_value_nobody_takes_is_left_out():
+    helper = "__device__ int f(float *to) { to[0] = 1; return 0; }"
+
+    assert _text(helper, "f(p);") == "p[0] = 1;\n"
+
+
+def test_functions_may_call_functions():
+    helper = """
+    __device__ void inner(float *to, float x) { to[0] = x; }
+    __device__ void outer(float *to, int i) { inner(to + i, i * 2.0f); }
+    """
+
+    assert _text(helper, "outer(p, n);") == "float *to = p + n;\nconst float x = n * 2.0f;\nto[0] = x;\n"
+
+
+def test_pure_functions_stay_calls_and_are_listed_in_order():
+    helpers = """
+    __device__ float square(float x) { return x * x; }
+    __device__ float unused(float x) { return x; }
+    template <typename T> __device__ float norm(T x) { return sqrtf(square(x)); }
+    """
+    source = source_of(f"{helpers}\n__global__ void k(float *p) {{ p[0] = norm(p[1]); }}")
+    bound = bind(source, "k")
+    assert isinstance(bound, Bound)
+
+    found = inline(bound.function, source)
+
+    assert found.function.body == bound.function.body
+    assert [helper.name for helper in helpers_needed(found.function, source)] == ["square", "norm"]
+    assert inline(bound.function, source, also=frozenset({"norm"})).function.body != bound.function.body
+
+
+@pytest.mark.parametrize(
+    ("helper", "body", "reason"),
+    [
+        ("__device__ void f(float *p) { f(p); }", "f(p);", "line 1: f stays a call: it calls itself"),
+        (
+            "__device__ float f(float *p) { for (;;) { if (p[0]) return 1; } return 2; }",
+            "p[0] = f(p);",
+            "it returns from inside a loop",
+        ),
+        ("__device__ int f(float *p) { p[0]++; return 1; }", "while (f(p)) p++;", "in the head of a loop"),
+        ("__device__ int f(float *p) { p[0]++; return 1; }", "n = n && f(p);", "under a condition"),
+        (
+            "template <typename T> __device__ void f(float *p) { T x = p[0]; }",
+            "f(p);",
+            "its template parameter T cannot be told",
+        ),
+        (
+            "__device__ void f(float *p, int a) { p[a] = 1; }\n"
+            "__device__ void f(float *p, char a) { p[a] = 2; }",
+            "f(p, unknown());",
+            "which f is called cannot be told",
+        ),
+        ("__device__ void f(float *p, int a = 1) { p[a] = 1; }", "f(p);", "takes 1 arguments"),
+        (
+            "__device__ void f(float *p) { switch (n) { case 1: return; } }",
+            "f(p);",
+            "text that is not understood",
+        ),
+    ],
+)
+def test_what_has_to_stay_a_call_is_said(helper: str, body: str, reason: str):
+    found = _inlined(helper, body)
+
+    assert len(found.notes) == 1
+    assert reason in found.notes[0]
+
+
+def test_calls_that_double_with_each_other_end():
+    helpers = "__device__ void f0(float *p) { p[0] = 1; }\n" + "\n".join(
+        f"__device__ void f{n}(float *p) {{ f{n - 1}(p); f{n - 1}(p); }}" for n in range(1, 40)
+    )
+
+    assert _inlined(helpers, "f39(p);").notes != ()
+
+
+def test_opencl_helpers_are_put_in_place():
+    source = source_of(
+        "inline float group(float x, __local float *s)"
+        " { s[get_local_id(0)] = x; barrier(CLK_LOCAL_MEM_FENCE); return s[0]; }\n"
+        "__kernel void k(__global float *p, __local float *s) { p[0] = group(p[1], s); }",
+        "opencl",
+    )
+    bound = bind(source, "k")
+    assert isinstance(bound, Bound)
+
+    text = print_statements(inline(bound.function, source).function.body, 0, "opencl")
+
+    assert text == (
+        "const float x = p[1];\n"
+        "s[get_local_id(0)] = x;\n"
+        "barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "const float group_result = s[0];\n"
+        "p[0] = group_result;\n"
+    )

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from tunesmith.csource.lex import layout
+from tunesmith.csource.nodes import Unreadable
+from tunesmith.csource.preprocess import preprocess
+
+
+def _expanded(text: str, defines: tuple[tuple[str, str], ...] = (), language: str = "cuda") -> str:
+    done = preprocess(text, language, defines)
+    assert done.problems == ()
+    return layout(done.tokens, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("#define N 4\nint a[N];", "\nint a[4];"),
+        ("#define N (M + 1)\n#define M 2\nN", "\n\n(2 + 1)"),
+        (
+            "#define MAX(a, b) ((a) > (b) ? (a) : (b))\nMAX(x, f(y, z))",
+            "\n((x) > (f(y, z)) ? (x) : (f(y, z)))",
+        ),
+        ("#include <climits>\nINT_MAX", "\n2147483647"),
+        ("#include <cfloat>\n-FLT_MAX", "\n-3.402823466e+38F"),
+        ("#include <math.h>\nM_PI + INFINITY", "\n3.14159265358979323846 + INFINITY"),
+        ("INT_MAX", "INT_MAX"),
+        ("#define FLT_MAX 1\n#include <float.h>\nFLT_MAX", "\n\n1"),
+        ("#define F(x) x\nF", "\nF"),
+        ("#define F() 7\nF()", "\n7"),
+        ("#define X X + 1\nX", "\nX + 1"),
+        ("#define F(x) F(x + 1)\nF(2)", "\nF(2 + 1)"),
+        ("#define CAT(a, b) a##b\nCAT(x, 1)", "\nx1"),
+        ("#define STR(a) #a\nSTR(x + 1)", '\n"x + 1"'),
+        ("#define V(f, ...) f(__VA_ARGS__)\nV(g, 1, 2)", "\ng(1, 2)"),
+        ("#define N 4\n#undef N\nN", "\n\nN"),
+        ("#define A \\\n 1 + \\\n 2\nA", "\n\n\n1 + 2"),
+        ('#define N 4\n"N" // N', '\n"N"'),
+    ],
+)
+def test_macros_are_expanded_in_place(text: str, result: str):
+    assert _expanded(text) == result
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_on"),
+    [
+        ("#if 1", True),
+        ("#if 0", False),
+        ("#ifdef N", True),
+        ("#ifndef N", False),
+        ("#if defined(N) && N == 4", True),
+        ("#if defined N && !defined(M)", True),
+        ("#if N > 2 ? 0 : 1", False),
+        ("#if UNKNOWN", False),
+        ("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800", True),
+        ("#if (N << 1) == 8 && -7 / 2 == -3", True),
+        ("#if GIVEN == 7", True),
+        ("#if 0\n#elif N == 4", True),
+        ("#if 1\n#elif 1", False),
+        ("#if 0\n#if 1\n#else", False),
+    ],
+)
+def test_conditions_are_decided(condition: str, is_on: bool):
+    ends = "\n#endif" * condition.count("#if")
+
+    text = _expanded(f"#define N 4\n{condition}\nyes{ends}", (("GIVEN", "7"),))
+
+    assert ("yes" in text) == is_on
+
+
+def test_lines_stay_where_they_were():
+    done = preprocess("#define F(x) (x)\n\na = F(1 +\n  2);\nb;\n", "cuda")
+
+    assert [(token.text, token.line) for token in done.tokens if token.text in ("a", "2", ";", "b")] == [
+        ("a", 3), ("2", 3), (";", 4), ("b", 5), (";", 5),
+    ]  # fmt: skip
+
+
+def test_includes_of_what_is_compiled_are_collected():
+    text = '#include <a.h>\n#ifdef __HIPCC__\n#include "b.h"\n#else\n#include<c.h>\n#endif\n'
+    text += "#pragma once\n#pragma unroll\n"
+
+    assert preprocess(text, "cuda").includes == ("<a.h>", "<c.h>")
+    assert preprocess(text, "hip").includes == ("<a.h>", '"b.h"')
+    assert [token.text for token in preprocess(text, "cuda").tokens] == ["pragma unroll"]
+
+
+def test_trouble_is_said_with_its_line():
+    done = preprocess("\n#if 1 / 0\n#endif\n#else\n#error no\n#if 1\n", "cuda")
+
+    assert [problem.split(":")[0] for problem in done.problems] == ["line 2", "line 4", "line 5", "line 6"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#define A0 x x\n" + "".join(f"#define A{n} A{n - 1} A{n - 1}\n" for n in range(1, 50)) + "A49",
+        "#define F(x) x x\n" + "F(" * 40 + "1" + ")" * 40,
+        "".join(f"#define A{n} A{n - 1}\n" for n in range(1, 500)) + "A499",
+        "#define F(a, b) a\nF(1)",
+        "#define F(a) a\nF(1",
+        "#define CAT(a, b) a##b\nCAT(+, x)",
+    ],
+)
+def test_what_cannot_be_expanded_is_refused(text: str):
+    with pytest.raises(Unreadable):
+        preprocess(text, "cuda")
