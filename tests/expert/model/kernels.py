@@ -9,7 +9,7 @@ from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Declare
 from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.model.kernel import Again, Beyond, Each, Kernel, Let, Once, Step, When
+from tunesmith.expert.model.kernel import Beyond, Each, Kernel, Let, Once, Repeat, Step, When
 from tunesmith.expert.model.lift import lift
 
 ROOT = Path(__file__).parents[3]
@@ -107,5 +107,5 @@ def _step(step: Step) -> str:
         case When():
             other = f" else {{{_steps(step.otherwise)}}}" if step.otherwise else ""
             return f"when {print_expr(step.condition)} {{{_steps(step.then)}}}{other}"
-        case Again():
+        case Repeat():
             return f"again {step.index} {{{_steps(step.body)}}}"

@@ -107,7 +107,7 @@ class When:
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeat:
     """A loop that the whole team runs in turn: for (index = start; index < stop; index += step)."""
 
     index: str
@@ -119,7 +119,7 @@ class Again:
     line: int = field(default=0, compare=False)
 
 
-Step = Each | Let | Once | When | Again
+Step = Each | Let | Once | When | Repeat
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from tunesmith.expert.model.reading import Reading, check_reach
 from tunesmith.expert.model.scenario import Scenario, every_scenario, scenarios
 from tunesmith.expert.model.shared_types import with_used_types
 from tunesmith.expert.model.shifted_loops import with_element_loops
-from tunesmith.expert.model.teams import read_rows, read_teams
+from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy
 from tunesmith.expert.model.wrap_up import (
     aliases_of,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tunesmith.expert.c.nodes import Call, Expr
 from tunesmith.expert.c.walk import map_expr, map_statements
-from tunesmith.expert.model.kernel import Again, Each, Kernel, Let, Once, Step, When
+from tunesmith.expert.model.kernel import Each, Kernel, Let, Once, Repeat, Step, When
 
 _WORDS = {
     "fmaxf": "fmax", "fminf": "fmin", "__int_as_float": "as_float", "__uint_as_float": "as_float",
@@ -43,7 +43,7 @@ class _Words:
             case When():
                 then, otherwise = self.steps(step.then), self.steps(step.otherwise)
                 return replace(step, condition=self._in(step.condition), then=then, otherwise=otherwise)
-            case Again():
+            case Repeat():
                 return replace(step, body=self.steps(step.body))
 
     def _in(self, expr: Expr) -> Expr:

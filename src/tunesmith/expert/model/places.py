@@ -153,6 +153,13 @@ class Place:
     as_type: Type | None = None
 
 
+def without_members(expr: Expr) -> Expr:
+    """`a[i].x` -> `a[i]`"""
+    while isinstance(expr, Member):
+        expr = expr.base
+    return expr
+
+
 def place_of(expr: Expr) -> Place | None:
     """The place of an `Index` in canonical form; of `a[y][x]` too, with the outer index in `offset`."""
     if not isinstance(expr, Index):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tunesmith.expert.c.nodes import Declare, Expr, Name, Stmt
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import names_in, nodes_in
-from tunesmith.expert.model.kernel import Again, Each, Let, Once, Step, Total, When
+from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, Total, When
 
 
 def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
@@ -24,7 +24,7 @@ def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
             yield body
         case When():
             yield step.condition
-        case Again():
+        case Repeat():
             yield step.start
             yield step.stop
             yield step.step
@@ -49,7 +49,7 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
         yield step
         if isinstance(step, When):
             yield from all_steps((*step.then, *step.otherwise))
-        elif isinstance(step, Again):
+        elif isinstance(step, Repeat):
             yield from all_steps(step.body)
 
 
@@ -74,7 +74,7 @@ def replaced(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, .
                         otherwise=replaced(step.otherwise, values),
                     )
                 )
-            case Again():
+            case Repeat():
                 done.append(
                     replace(
                         step,
@@ -114,7 +114,7 @@ def _needed(steps: Sequence[Step], used: frozenset[str]) -> tuple[Step, ...]:
                 then, otherwise = _needed(step.then, used), _needed(step.otherwise, used)
                 if then or otherwise:
                     done.append(replace(step, then=then, otherwise=otherwise))
-            case Again():
+            case Repeat():
                 done.append(replace(step, body=_needed(step.body, used)))
             case _:
                 done.append(step)
@@ -127,7 +127,7 @@ def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
         match step:
             case When():
                 step = replace(step, then=_together(step.then), otherwise=_together(step.otherwise))
-            case Again():
+            case Repeat():
                 step = replace(step, body=_together(step.body))
         last = done[-1] if done else None
         if isinstance(step, Let) and isinstance(last, Let):
@@ -165,7 +165,7 @@ def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...
             case When():
                 then, otherwise = _renamed(step.then, names), _renamed(step.otherwise, names)
                 done.append(replace(step, then=then, otherwise=otherwise))
-            case Again():
+            case Repeat():
                 done.append(replace(step, body=_renamed(step.body, names)))
             case _:
                 done.append(step)

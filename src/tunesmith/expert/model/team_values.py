@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Unary
 from tunesmith.expert.model.affine import number
@@ -59,6 +60,21 @@ class Share:
 
 
 Value = Int | Sym | Part | Share | Which | Poison
+
+
+Threads = tuple[int, ...]
+
+
+@dataclass
+class Vec:
+    """A value for every thread: one for all, or a list by thread number."""
+
+    one: Value | None = None
+    many: list[Value] = field(default_factory=list)
+
+    def at(self, thread: int) -> Value:
+        return self.many[thread] if self.one is None else self.one
+
 
 _IDENTITY: dict[Operator, tuple[float, ...]] = {
     "+": (0,),
@@ -135,3 +151,32 @@ def joined(operator: Operator, left: Part, right: Part) -> Part | Poison:
 
 ZERO = Int(0, number(0))
 ONE = Int(1, number(1))
+
+
+def one_value(vec: Vec, active: Iterable[int]) -> Value | None:
+    """The value that all these threads share; None where they differ."""
+    if vec.one is not None:
+        return vec.one
+    found = [vec.many[thread] for thread in active]
+    if not found:
+        return None
+    first = found[0]
+    said = expr_of(first)
+    for value in found[1:]:
+        # Numbers may differ where what they stand for is the same: the index of a task, in different teams.
+        if value is not first and value != first and (said is None or expr_of(value) != said):
+            return None
+    return first
+
+
+def blame(vec: Vec, active: Iterable[int]) -> str:
+    """Why the threads do not share a value, in words."""
+    found = [vec.at(thread) for thread in active]
+    for value in found:
+        if isinstance(value, Poison):
+            return value.reason
+    for value in found:
+        if isinstance(value, Part):
+            names = ", ".join(f"'{name}'" for name, _ in value.parts)
+            return f"not every thread's share of {names} is in it"
+    return "it differs from thread to thread"

@@ -8,7 +8,7 @@ from tunesmith.expert.c.nodes import Assign, Binary, Call, Declare, Evaluate, Ex
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import nodes_in
-from tunesmith.expert.model.kernel import Access, Again, Beyond, Each, Kernel, Let, Once, Step, Total, When
+from tunesmith.expert.model.kernel import Access, Beyond, Each, Kernel, Let, Once, Repeat, Step, Total, When
 from tunesmith.expert.model.loops import head_of, trips
 from tunesmith.expert.model.step_tree import all_steps, parts_of
 
@@ -72,7 +72,7 @@ def _steps(steps: Sequence[Step], kernel: Kernel, depth: int) -> list[str]:
                 if step.otherwise:
                     lines.append(f"{pad}otherwise:")
                     lines += _steps(step.otherwise, kernel, depth + 1)
-            case Again():
+            case Repeat():
                 span = f"{_short(step.start)} to {_short(step.stop)}"
                 lines.append(f"{pad}line {step.line}: in turn, for {step.index} from {span}:")
                 lines += _steps(step.body, kernel, depth + 1)

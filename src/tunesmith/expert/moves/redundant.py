@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Again, Draft, Each, Step, When
+from tunesmith.expert.model.kernel import Draft, Each, Repeat, Step, When
 from tunesmith.expert.moves.port import Context, Refused, extend
 from tunesmith.expert.moves.shape import loops
 
@@ -41,7 +41,7 @@ def _without(steps: Sequence[Step]) -> tuple[Step, ...]:
                 continue
             case When(then=then, otherwise=otherwise):
                 kept.append(replace(step, then=_without(then), otherwise=_without(otherwise)))
-            case Again(body=body):
+            case Repeat(body=body):
                 kept.append(replace(step, body=_without(body)))
             case _:
                 kept.append(step)

@@ -9,7 +9,7 @@ from math import prod
 from tunesmith.core.expr import Expr as SizeExpr
 from tunesmith.core.expr import Node, Undefined, parse, unparse
 from tunesmith.expert.c.nodes import Binary, Expr, Number
-from tunesmith.expert.model.kernel import Again, Draft, Each, Kernel, Once, Step, When
+from tunesmith.expert.model.kernel import Draft, Each, Kernel, Once, Repeat, Step, When
 from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.moves.port import Context
 from tunesmith.expert.writing.beside import Independence, Run, gathered, length_of_all
@@ -23,7 +23,7 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
         yield step
         if isinstance(step, When):
             yield from all_steps((*step.then, *step.otherwise))
-        elif isinstance(step, Again):
+        elif isinstance(step, Repeat):
             yield from all_steps(step.body)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Ternary, Type
 from tunesmith.expert.c.walk import assigned_in, declared_in, names_in
-from tunesmith.expert.model.kernel import Again, Each, Kernel, Let, Step, When
+from tunesmith.expert.model.kernel import Each, Kernel, Let, Repeat, Step, When
 from tunesmith.expert.model.value_types import type_of
 from tunesmith.expert.writing.sites import Sites
 
@@ -93,7 +93,7 @@ def gathered(steps: Sequence[Step], rules: Independence) -> tuple[Step, ...]:
             case When(then=then, otherwise=otherwise):
                 run = []
                 done.append(replace(step, then=gathered(then, rules), otherwise=gathered(otherwise, rules)))
-            case Again(body=body):
+            case Repeat(body=body):
                 run = []
                 done.append(replace(step, body=gathered(body, rules)))
             case _:
@@ -118,7 +118,7 @@ def runs(steps: Sequence[Step], rules: Independence) -> tuple[Run, ...]:
         run = ()
         if isinstance(step, When):
             found += [*runs(step.then, rules), *runs(step.otherwise, rules)]
-        elif isinstance(step, Again):
+        elif isinstance(step, Repeat):
             found += runs(step.body, rules)
     return tuple(one for one in found if len(one) > 1)
 

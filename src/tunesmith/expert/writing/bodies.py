@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tunesmith.expert.c.nodes import Binary, Expr, For, Index, Name, Number, Stmt, Type, Verbatim
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import map_statements
-from tunesmith.expert.model.kernel import Again, Each, Step, When
+from tunesmith.expert.model.kernel import Each, Repeat, Step, When
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.float_types import declared_types
 from tunesmith.expert.writing.packs import replacements, rewrite
@@ -35,7 +35,7 @@ def known_types(plan: Plan) -> dict[str, Type | None]:
             match step:
                 case When(then=then, otherwise=otherwise):
                     visit((*then, *otherwise))
-                case Again(body=body):
+                case Repeat(body=body):
                     found[step.index] = Type(step.type)
                     visit(body)
                 case _:

@@ -9,7 +9,7 @@ from tunesmith.expert.c.nodes import Expr, Name
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.affine import terms
-from tunesmith.expert.model.kernel import Again, Each, Step, When
+from tunesmith.expert.model.kernel import Each, Repeat, Step, When
 from tunesmith.expert.model.step_tree import all_steps, own_parts
 from tunesmith.expert.writing.beside import Independence, length_of_all, runs
 from tunesmith.expert.writing.packs import Key, Pack
@@ -29,7 +29,7 @@ def group_loops(steps: Sequence[Step], plan: Plan) -> None:
             case When(then=then, otherwise=otherwise):
                 group_loops(then, plan)
                 group_loops(otherwise, plan)
-            case Again(body=body):
+            case Repeat(body=body):
                 group_loops(body, plan)
     for group in ranges.values():
         if len(group.loops) > 1 and plan.sizes.node(group.loops[0].extent) is not None:

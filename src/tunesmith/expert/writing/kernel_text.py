@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tunesmith.expert.c.nodes import Number, Parameter
 from tunesmith.expert.c.printing import print_expr, print_parameter, print_statements
-from tunesmith.expert.model.kernel import Again, Each, Let, Once, Step, When
+from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
 from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.baking import Baked
 from tunesmith.expert.writing.bodies import known_types, unrolled
@@ -231,7 +231,7 @@ class KernelText:
                     if otherwise:
                         with out.block("else"):
                             self._steps(otherwise, out, set(scope))
-                case Again():
+                case Repeat():
                     stop, by = print_expr(step.stop), print_expr(step.step)
                     head = f"for ({step.type} {step.index} = {print_expr(step.start)}; "
                     with out.block(f"{head}{step.index} < {stop}; {step.index} += {by})"):

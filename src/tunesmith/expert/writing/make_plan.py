@@ -8,7 +8,7 @@ from dataclasses import replace
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Expr, Index, Name, Number, Type
 from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import Again, Draft, Each, Kernel, Once, Step, When
+from tunesmith.expert.model.kernel import Draft, Each, Kernel, Once, Repeat, Step, When
 from tunesmith.expert.model.step_tree import all_steps, own_parts
 from tunesmith.expert.model.value_types import BUILTINS, byte_size
 from tunesmith.expert.writing.beside import Independence, gathered
@@ -64,7 +64,7 @@ def _model_names(kernel: Kernel) -> Iterator[str]:
     yield from (name for task in kernel.tasks for name in (task.name, task.count) if name)
     yield from (kept.name for kept in kernel.kept)
     for step in all_steps(kernel.steps):
-        if isinstance(step, Each | Again):
+        if isinstance(step, Each | Repeat):
             yield step.index
         if isinstance(step, Each):
             yield from (total.name for total in step.totals)
@@ -91,7 +91,7 @@ def _flat_kept(kernel: Kernel) -> tuple[Step, ...]:
         match found:
             case When(then=then, otherwise=otherwise):
                 return replace(found, then=tuple(map(step, then)), otherwise=tuple(map(step, otherwise)))
-            case Again(body=body):
+            case Repeat(body=body):
                 return replace(found, body=tuple(map(step, body)))
             case Each(body=body):
                 return replace(found, body=map_statements(body, lambda expr: map_expr(expr, visit)))
@@ -107,7 +107,7 @@ def _own_objects(steps: Sequence[Step]) -> tuple[Step, ...]:
         match step:
             case When(then=then, otherwise=otherwise):
                 done.append(replace(step, then=_own_objects(then), otherwise=_own_objects(otherwise)))
-            case Again(body=body):
+            case Repeat(body=body):
                 done.append(replace(step, body=_own_objects(body)))
             case _:
                 done.append(replace(step))

@@ -9,7 +9,7 @@ from tunesmith.core.expr import Node, parse, unparse
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Expr
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.kernel import Again, Draft, Step, When
+from tunesmith.expert.model.kernel import Draft, Repeat, Step, When
 from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.beside import length_of_all
 from tunesmith.expert.writing.index_division import division_rules
@@ -91,7 +91,7 @@ def rules_of(plan: Plan) -> list[Rule]:
 def has_nested_totals(steps: Iterable[Step]) -> bool:
     """Totals that some tasks of a block may reach and others not."""
     for step in steps:
-        if isinstance(step, When | Again):
+        if isinstance(step, When | Repeat):
             parts = (*step.then, *step.otherwise) if isinstance(step, When) else step.body
             if any(each.totals for each in loops_in(parts)):
                 return True

@@ -13,7 +13,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import assigned_in, names_in, statements_in
-from tunesmith.expert.model.kernel import Again, Kernel, Let, Once, Step, When
+from tunesmith.expert.model.kernel import Kernel, Let, Once, Repeat, Step, When
 from tunesmith.expert.model.translate import parameter_values, to_sizes
 
 INT_MAX = 2**31 - 1
@@ -172,7 +172,7 @@ def _definitions(kernel: Kernel) -> dict[str, c.Expr]:
                 case When():
                     visit(step.then)
                     visit(step.otherwise)
-                case Again():
+                case Repeat():
                     visit(step.body)
                 case _:
                     changed.update(assigned_in(step.body))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tunesmith.expert.c.nodes import Evaluate, Function, Source, Stmt
 from tunesmith.expert.c.printing import print_function
 from tunesmith.expert.c.walk import calls_in, names_in
-from tunesmith.expert.model.kernel import Again, Each, Kernel, Step, When
+from tunesmith.expert.model.kernel import Each, Kernel, Repeat, Step, When
 from tunesmith.expert.writing.fast_math import FastMath
 
 _HEAD = re.compile(r"^[^{]*", re.DOTALL)
@@ -47,7 +47,7 @@ def _parts(steps: Iterable[Step]) -> Iterable[tuple[Stmt, ...]]:
             case When(condition=condition, then=then, otherwise=otherwise):
                 yield (Evaluate(condition),)
                 yield from _parts((*then, *otherwise))
-            case Again():
+            case Repeat():
                 yield (Evaluate(step.start), Evaluate(step.stop), Evaluate(step.step))
                 yield from _parts(step.body)
             case Each():
