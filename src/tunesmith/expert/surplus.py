@@ -14,10 +14,9 @@ from tunesmith.core.device import Device
 from tunesmith.core.problem import Problem
 from tunesmith.expert.author import read
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.kernel import Kernel
-from tunesmith.expert.model.launch_terms import launch_terms
-from tunesmith.expert.model.reach import Reach
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of, scenario_at
+from tunesmith.expert.model.geometry import Scenario, Unknown, number_of, scenario_at
+from tunesmith.expert.model.kernel import Kernel, Reach
+from tunesmith.expert.model.translate import launch_terms
 
 TIMES = 8  # as many blocks as have work: from here on it is told
 NAMED = 3  # workloads; more are only counted

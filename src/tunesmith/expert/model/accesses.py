@@ -1,17 +1,166 @@
-"""How the steps of a kernel touch its arrays, and which loops store what was stored before."""
+"""How loops and steps touch arrays: what depends on each other, what is stored again or handed over.
+
+Whether steps hand elements to each other through global memory, between different threads.
+
+An element that a loop stores may be read or stored again by a later loop only where the same turn does it:
+the same range, the same place. Anything else needs a barrier between the loops, and is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from tunesmith.expert.c.nodes import Binary, Expr, For, If, Name, Number, Stmt, Type, While
-from tunesmith.expert.model.affine import affine, number, same_value, simplified, stride
-from tunesmith.expert.model.independence import Touch, touches
-from tunesmith.expert.model.kernel import Access, Each, Let, Once, Step
-from tunesmith.expert.model.step_tree import all_steps
-from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    For,
+    If,
+    Index,
+    Member,
+    Name,
+    Number,
+    Stmt,
+    Type,
+    Unary,
+    While,
+)
+from tunesmith.expert.c.printing import print_expr
+from tunesmith.expert.c.substitution import substitute
+from tunesmith.expert.c.walk import declared_in, nodes_in
+from tunesmith.expert.model.affine import affine, byte_size, number, same_value, simplified, stride, terms
+from tunesmith.expert.model.kernel import Access, Each, Let, Once, OutOfReach, Step
+from tunesmith.expert.model.places import Place, place_of
+from tunesmith.expert.model.step_tree import all_steps, parts_of
+
+# -- whether the turns of a loop touch nothing of each other's --------------------------------------
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One access to an array in a body. `node` is the canonical `Index`."""
+
+    place: Place
+    node: Index
+    writes: bool
+    reads: bool
+    atomic: bool = False
+
+
+def touches(body: Sequence[Stmt], arrays: Mapping[str, Type]) -> tuple[Touch, ...]:
+    """Every access to these arrays, in the order of the text."""
+    found: list[Touch] = []
+    written: dict[int, bool] = {}  # id of the target -> whether it is read as well
+    atomic: set[int] = set()
+    for node in nodes_in(body):
+        if isinstance(node, Assign):
+            target = node.target
+            while isinstance(target, Member):
+                target = target.base
+            written[id(target)] = node.op != "="
+        elif isinstance(node, Unary) and node.op in ("++", "--"):
+            written[id(node.operand)] = True
+        elif isinstance(node, Call) and "atomic" in node.function.lower() and node.args:
+            first = node.args[0]
+            if isinstance(first, Unary) and first.op == "&":
+                written[id(first.operand)] = True
+                atomic.add(id(first.operand))
+    for node in nodes_in(body):
+        if isinstance(node, Index):
+            place = place_of(node)
+            if place is not None and place.array in arrays:
+                key = id(node)
+                found.append(
+                    Touch(place, node, key in written, key not in written or written[key], key in atomic)
+                )
+    return tuple(found)
+
+
+def clash(
+    body: Sequence[Stmt],
+    index: str,
+    arrays: Mapping[str, Type],
+    aliases: Mapping[str, str],
+    parallel: bool,
+) -> str | None:
+    """Why turns may depend on each other, in words; None where they do not.
+
+    `parallel`: the kernel runs the turns on different threads already. Then stores are taken to be apart, and
+    only reading what another turn writes is looked for.
+    """
+    by_array: dict[str, list[Touch]] = {}
+    for touch in touches(body, arrays):
+        by_array.setdefault(aliases.get(touch.place.array, touch.place.array), []).append(touch)
+    for array, found in by_array.items():
+        stores = [touch for touch in found if touch.writes and not touch.atomic]
+        if not stores:
+            continue
+        for touch in found:
+            if touch.atomic:
+                return f"'{array}' is written both plainly and by atomics"
+            if any(_same_place(touch.place, store.place) for store in stores):
+                continue
+            if parallel and touch.writes:
+                continue
+            if not any(_apart(touch.place, store.place, index) for store in stores):
+                here, there = print_expr(stores[0].node), print_expr(touch.node)
+                return f"'{array}' is written at '{here}' and touched at '{there}'"
+        if not parallel:
+            inner = declared_in(body)
+            for store in stores:
+                reason = _repeats(store, index, inner)
+                if reason is not None:
+                    return reason
+    return None
+
+
+def _flat(place: Place) -> Expr:
+    return place.index if place.offset is None else Binary("+", place.index, place.offset)
+
+
+def _same_place(left: Place, right: Place) -> bool:
+    if (left.as_type is None) != (right.as_type is None):
+        return False
+    if left.as_type is not None and right.as_type is not None and left.as_type.base != right.as_type.base:
+        return False
+    return same_value(left.index, right.index) and same_value(
+        left.offset or number(0), right.offset or number(0)
+    )
+
+
+def _apart(left: Place, right: Place, index: str) -> bool:
+    """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c."""
+    a, b = affine(_flat(left), index), affine(_flat(right), index)
+    if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
+        return False
+    distance = terms(Binary("-", a[1], b[1]))
+    coefficient = a[0]
+    if not isinstance(coefficient, Number) or not isinstance(coefficient.value, int) or set(distance) - {()}:
+        return False
+    return coefficient.value != 0 and distance.get((), 0) % coefficient.value != 0
+
+
+def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
+    """Why two turns may store to the same element."""
+    found = affine(_flat(store.place), index)
+    if found is None:
+        return f"'{print_expr(store.node)}' may be the same element in different turns"
+    coefficient = found[0]
+    if coefficient == number(0):
+        return f"'{print_expr(store.node)}' is the same element in every turn"
+    if any(name in inner for name in _names(found[1])):
+        return f"'{print_expr(store.node)}' may be the same element in different turns"
+    return None
+
+
+def _names(expr: Expr) -> frozenset[str]:
+    return frozenset(node.name for node in nodes_in(expr) if isinstance(node, Name))
+
+
+# -- how the steps of a kernel touch its arrays, and which loops store what was stored before -------
 
 
 def accesses(steps: Sequence[Step], arrays: Mapping[str, Type]) -> tuple[Access, ...]:
@@ -127,4 +276,67 @@ def _holds(outer: tuple[str, Expr, Expr, Expr], inner: tuple[str, Expr, Expr, Ex
         and same_value(outer[1], inner[1])
         and outer[2] == number(0)
         and same_value(outer[3], inner[3])
+    )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    touch: Touch
+    step: Step
+
+
+def check_exchange(
+    steps: Sequence[Step], arrays: Mapping[str, Type], aliases: Mapping[str, str], has_barriers: bool
+) -> None:
+    seen: dict[str, list[_Seen]] = {}
+    for step in all_steps(steps):
+        if getattr(step, "then", None) is not None:
+            continue  # its parts are met on their own
+        found = [
+            touch for part in parts_of(step) if isinstance(part, tuple) for touch in touches(part, arrays)
+        ]
+        for touch in found:
+            array = aliases.get(touch.place.array, touch.place.array)
+            for earlier in seen.get(array, []):
+                _check(earlier, _Seen(touch, step), array, has_barriers)
+        for touch in found:
+            array = aliases.get(touch.place.array, touch.place.array)
+            seen.setdefault(array, []).append(_Seen(touch, step))
+
+
+def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
+    if not (earlier.touch.writes or later.touch.writes) or (earlier.touch.atomic and later.touch.atomic):
+        return
+    if _same_turn(earlier, later):
+        return
+    both_store = earlier.touch.writes and later.touch.writes
+    only_store = both_store and not (earlier.touch.reads or later.touch.reads)
+    if only_store and not has_barriers and not _same_thread(earlier, later):
+        return  # the kernel itself leaves the order open
+    line = later.step.line
+    raise OutOfReach(
+        f"line {line}: '{print_expr(later.touch.node)}' is touched here by other threads than in line "
+        f"{earlier.step.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
+        line,
+    )
+
+
+def _same_turn(earlier: _Seen, later: _Seen) -> bool:
+    a, b = earlier.step, later.step
+    if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.stop, b.stop):
+        return False
+    return _same_thread(earlier, later)
+
+
+def _same_thread(earlier: _Seen, later: _Seen) -> bool:
+    """Whether the same thread of the original comes to an element in both: its order is no accident."""
+    a, b = earlier.step, later.step
+    if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.start, b.start):
+        return False
+    one, two = earlier.touch.place, later.touch.place
+    if (one.as_type.base if one.as_type else "") != (two.as_type.base if two.as_type else ""):
+        return False
+    names = {a.index: Name(b.index)}
+    return same_value(substitute(one.index, names), two.index) and same_value(
+        substitute(one.offset or number(0), names), two.offset or number(0)
     )

@@ -30,22 +30,15 @@ from tunesmith.expert.c.walk import (
     nodes_in,
     stored_in,
 )
-from tunesmith.expert.model.affine import coefficient_of, number, same_value
-from tunesmith.expert.model.exits import structured
-from tunesmith.expert.model.independence import clash
+from tunesmith.expert.model.accesses import clash
+from tunesmith.expert.model.affine import Head, byte_size, coefficient_of, number, same_value
 from tunesmith.expert.model.kernel import Kept
-from tunesmith.expert.model.loops import Head
 from tunesmith.expert.model.places import Place, place_of
 from tunesmith.expert.model.team_expressions import Expressions, array_and_indices
 from tunesmith.expert.model.team_memory import BlockMemory, KeptArray, Span
 from tunesmith.expert.model.team_values import Int, Poison, Threads, blame, expr_of, one_value
-from tunesmith.expert.model.totals import Update, carried, is_set_first, update_in
-from tunesmith.expert.model.value_types import byte_size
-
-COOPERATION = (
-    "__syncthreads", "barrier", "work_group_", "__shfl", "sub_group_", "__syncwarp", "__ballot", "__any",
-    "__all", "__reduce_", "__match", "__activemask",
-)  # fmt: skip
+from tunesmith.expert.model.tidy import structured
+from tunesmith.expert.model.totals import Update, carried, cooperates, is_set_first, update_in
 
 
 @dataclass(frozen=True)
@@ -53,12 +46,6 @@ class Element:
     body: tuple[Stmt, ...]
     updates: Mapping[str, Update]
     stores: bool
-
-
-def cooperates(body: Sequence[Stmt]) -> Call | None:
-    return next(
-        (n for n in nodes_in(body) if isinstance(n, Call) and n.function.startswith(COOPERATION)), None
-    )
 
 
 def element_body(

@@ -1,5 +1,7 @@
 """What a kernel computes, apart from how its threads share the work.
 
+What a kernel computes, apart from how its threads share the work.
+
 A kernel is read as *tasks* that do not depend on each other (a row, a token and head, a group), each worked
 on by a *team* of threads today (a block, a warp, a part of a warp, one thread). What a team does for its task
 is a list of *steps*. The heart is `Each`: a loop over elements whose order does not matter, spread over the
@@ -22,7 +24,30 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tunesmith.expert.c.nodes import Expr, Function, Source, Stmt, Type
-from tunesmith.expert.model.reach import Reach
+
+
+class OutOfReach(Exception):
+    """The kernel cannot be read as tasks and steps; caught by `lift`, which makes a `Beyond` of it."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Reach:
+    """An index that the source bounds: the launch must come to every value below the bound.
+
+    `count` is how many values it comes to, over gridDim and blockDim. Where a loop `goes_on` by as many,
+    these are only the values it starts from.
+    """
+
+    name: str
+    bound: Expr
+    count: Expr
+    goes_on: bool = False
+
 
 Operator = Literal["+", "*", "max", "min", "&", "|", "^"]
 
@@ -246,3 +271,18 @@ class Draft:
         tuple[str, str], ...
     ] = ()  # helper -> the same for two values, {a} and {b}, as one number
     build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A reading before it is a `Kernel`: what both ways of reading come to, and what it rests on."""
+
+    tasks: tuple[Task, ...]
+    steps: tuple[Step, ...]
+    team: Team
+    lanes: Expr | None
+    kept: tuple[Kept, ...] = ()
+    barriers: int = 0
+    notes: tuple[str, ...] = ()
+    reach: tuple[Reach, ...] = ()
+    apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid

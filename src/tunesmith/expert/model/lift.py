@@ -2,44 +2,217 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.bind import bind
 from tunesmith.expert.c.fold import fold_statements
 from tunesmith.expert.c.inline import inline
-from tunesmith.expert.c.nodes import Function, Source
+from tunesmith.expert.c.nodes import Call, Expr, For, Function, Name, Opaque, Source, Stmt, Verbatim
 from tunesmith.expert.c.out_of_sight import check_in_sight
 from tunesmith.expert.c.parse import read_source_tree
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.unreadable import Unreadable
-from tunesmith.expert.model.element_loops import cooperates
-from tunesmith.expert.model.exchange import check_exchange
+from tunesmith.expert.c.walk import (
+    children,
+    declared_in,
+    names_in,
+    nodes_in,
+    root,
+    statements_in,
+    writes_in,
+)
+from tunesmith.expert.model.accesses import accesses, check_exchange, clash, marked_again, touches
+from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.flat import Flat, read_flat
-from tunesmith.expert.model.geometry import Strided, strided_loops
-from tunesmith.expert.model.kernel import Beyond, Kernel
-from tunesmith.expert.model.launch_terms import LaunchTerms, launch_terms
-from tunesmith.expert.model.loops_apart import loops_apart
-from tunesmith.expert.model.memory_totals import with_totals_in_variables
-from tunesmith.expert.model.normal import Normal, normal_form
+from tunesmith.expert.model.geometry import (
+    Scenario,
+    Strided,
+    Unknown,
+    every_scenario,
+    number_of,
+    scenarios,
+    strided_loops,
+)
+from tunesmith.expert.model.kernel import Beyond, Kernel, OutOfReach, Reading, Step, Task
+from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
 from tunesmith.expert.model.online import with_two_passes
-from tunesmith.expert.model.opencl_words import in_opencl_words
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.reading import Reading, check_reach
-from tunesmith.expert.model.scenario import Scenario, every_scenario, scenarios
-from tunesmith.expert.model.shared_types import with_used_types
-from tunesmith.expert.model.shifted_loops import with_element_loops
+from tunesmith.expert.model.places import is_pointer
+from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
+from tunesmith.expert.model.step_tree import all_steps, in_opencl_words, names_in_steps, parts_of, replaced
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy
-from tunesmith.expert.model.wrap_up import (
-    aliases_of,
-    check_own_memory,
-    flat_reading,
-    kernel_of,
-    looks_like_rows,
-    multiples,
-)
+from tunesmith.expert.model.totals import cooperates, with_totals_in_variables
+from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.expert.reading.source_model import Language
+
+# -- from a reading to a `Kernel`: accesses, notes, and what flat kernels need to be one ------------
+
+
+_SMALL = 64  # turns of a loop that is part of what is done for one element
+
+
+def looks_like_rows(flat: Flat, normal: Normal) -> bool:
+    """Whether each thread walks a row of its own: neighbours far apart, its own turns side by side."""
+    for node in nodes_in(flat.each.body):
+        if not isinstance(node, For):
+            continue
+        head = head_of(node)
+        if head is None or (trips(head) or _SMALL + 1) <= _SMALL:
+            continue
+        for touch in touches(node.body, normal.arrays):
+            along = stride(touch.place.index, head.index)
+            across = stride(touch.place.index, flat.each.index)
+            if along is not None and along.step == 1 and (across is None or across.step not in (0, 1)):
+                return True
+    return False
+
+
+def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> Reading:
+    for node in nodes_in(flat.each.body):
+        if isinstance(node, Verbatim) and node.names & set(normal.arrays):
+            line = node.line
+            raise OutOfReach(
+                f"line {line}: '{node.text.strip().splitlines()[0][:60]}' is not understood", line
+            )
+    trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
+    if trouble is not None:
+        raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
+    notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
+    return Reading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
+
+
+def kernel_of(
+    reading: Reading,
+    normal: Normal,
+    problem: Problem,
+    source: Source,
+    function: Function,
+    bound: tuple[tuple[str, str], ...],
+    launch: LaunchTerms,
+) -> Kernel:
+    steps = marked_again(reading.steps, normal.arrays, multiples(problem, launch))
+    _check_pointers(steps, normal)
+    check_exchange(steps, normal.arrays, aliases_of(problem, function), reading.barriers > 0)
+    tasks, steps = _counted(reading.tasks, steps, normal)
+    notes = list(reading.notes)
+    notes += [
+        f"line {step.line}: the loop stores only what an earlier loop has stored"
+        for step in all_steps(steps)
+        if getattr(step, "again", False)
+    ]
+    return Kernel(
+        source,
+        function,
+        tasks,
+        steps,
+        reading.team,
+        reading.lanes,
+        reading.kept,
+        accesses(steps, normal.arrays),
+        bound,
+        reading.barriers,
+        tuple(notes),
+        reading.apart or (reading.reach,),
+    )
+
+
+def _counted(
+    tasks: tuple[Task, ...], steps: tuple[Step, ...], normal: Normal
+) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
+    """Axes of today's grid that the steps ask for, by a name: another launch has other axes."""
+    used, taken = names_in_steps(steps), set(normal.types) | set(normal.ids)
+    done: list[Task] = []
+    for task in tasks:
+        if isinstance(task.extent, Name) and task.extent.name in used & set(BUILTINS):
+            name = f"{task.name}_count"
+            while name in taken:
+                name += "_"
+            steps = replaced(steps, {task.extent.name: Name(name)})
+            task = replace(task, count=name)
+        done.append(task)
+    return tuple(done), steps
+
+
+def aliases_of(problem: Problem, function: Function) -> dict[str, str]:
+    """Arrays that are the same memory, by the kernel's names for them: one stands for all."""
+    by_name = {a.name: a for a in problem.arguments}
+    ordered = [by_name[name] for name in problem.launches[0].args if name in by_name]
+    names = {a.name: p.name for a, p in zip(ordered, function.parameters, strict=False)}
+    return {
+        names[a.name]: names.get(a.alias, a.alias) for a in ordered if a.alias is not None and a.name in names
+    }
+
+
+def check_own_memory(normal: Normal) -> None:
+    """Memory is only followed in what is understood; variables of the file may only be read."""
+    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
+    own |= set(declared_in(normal.body))
+    for stmt in statements_in(normal.body):
+        parts: list[Expr | Stmt] = [part for part in children(stmt) if isinstance(part, Expr)]
+        parts += [stmt] if isinstance(stmt, Verbatim) else []
+        for target in (target for part in parts for target in writes_in(part)):
+            name = root(target)[0]
+            if name is not None and name not in own:
+                raise OutOfReach(
+                    f"line {stmt.line}: '{name}', a variable of the file, is written to", stmt.line
+                )
+        for node in (node for part in parts for node in nodes_in(part)):
+            if isinstance(node, Opaque | Verbatim) and node.names & (set(normal.arrays) | set(normal.shared)):
+                text = " ".join(node.text.split())
+                text = text if len(text) <= 60 else text[:57] + "..."
+                raise OutOfReach(f"line {stmt.line}: '{text}' is not understood", stmt.line)
+
+
+def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
+    """What the contract promises: parameters that are multiples of something."""
+    rules = {rule.name: rule.multiple_of for rule in problem.contract.sizes}
+    return {
+        name: rules.get(node.id, 1) for name, node in launch.parameters.items() if isinstance(node, size.Name)
+    }
+
+
+def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
+    """Arrays may only be touched by indexing: a pointer handed to a function is out of sight."""
+    for step in all_steps(steps):
+        for part in parts_of(step):
+            for node in nodes_in(part):
+                if isinstance(node, Call) and not node.function.lower().startswith(
+                    ("atomic", "vload", "vstore")
+                ):
+                    for arg in node.args:
+                        array = _pointer(arg, normal)
+                        if array is not None:
+                            raise OutOfReach(
+                                f"line {step.line}: '{array}' is handed to {node.function} as a pointer",
+                                step.line,
+                            )
+
+
+def _pointer(arg: Expr, normal: Normal) -> str | None:
+    if not is_pointer(arg, normal.arrays):
+        return None
+    return next((name for name in sorted(names_in(arg)) if name in normal.arrays), None)
+
+
+def check_reach(reading: Reading, launches: Iterable[Scenario]) -> None:
+    for scenario in launches:
+        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        for reach in reading.reach:
+            if reach.goes_on:
+                continue
+            try:
+                bound, count = number_of(reach.bound, numbers), number_of(reach.count, numbers)
+            except Unknown:
+                continue
+            if count < bound:
+                sizes = ", ".join(f"{name} = {value}" for name, value in scenario.sizes)
+                raise OutOfReach(
+                    f"with {sizes} the launch comes to {count} values of '{reach.name}', and the kernel's "
+                    f"own test allows {bound}"
+                )
 
 
 def lift(problem: Problem) -> Kernel | Beyond:

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.expert.c.nodes import Assign, Binary, Call, Cast, Expr, Index, Member, Name, Type, Unary
 from tunesmith.expert.c.walk import map_expr
-from tunesmith.expert.model.affine import number
-from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.model.affine import byte_size, number
 
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
 _STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})

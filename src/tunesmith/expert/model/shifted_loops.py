@@ -1,4 +1,6 @@
-"""Loops that count the same for all threads, while each thread takes an element of its own in every turn.
+"""Loops over the whole grid that are read as others: shifted ones, and several beside each other.
+
+Loops that count the same for all threads, while each thread takes an element of its own in every turn.
 
     for (b = 0; b < n; b += blockDim.x) { i = b + threadIdx.x; if (i >= n) break; ... }
     for (k = 0; k < (n + 255) / 256; k++) { i = k * 256 + threadIdx.x; if (i < n) ... }
@@ -8,6 +10,10 @@
         ->  for (i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) ...
 
 The last takes the same elements only if the launch comes to all of them, which is told as a `Reach`.
+
+Kernels of several loops over the whole grid: one of vectors and one of what is left, say.
+
+Each is read by itself. What is computed before the loops belongs to each of them.
 """
 
 from __future__ import annotations
@@ -32,17 +38,24 @@ from tunesmith.expert.c.nodes import (
 )
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import assigned_in, declared_in, map_expr, map_statements, names_in, stored_in
-from tunesmith.expert.model.affine import affine, from_terms, number, same_value, terms, without_casts
-from tunesmith.expert.model.geometry import BLOCK, THREAD, form_of
-from tunesmith.expert.model.launch_terms import product
-from tunesmith.expert.model.loops import Head, head_of
+from tunesmith.expert.model.affine import (
+    MIRROR,
+    OPPOSITE,
+    Head,
+    affine,
+    from_terms,
+    head_of,
+    is_integer,
+    number,
+    same_value,
+    terms,
+    type_of,
+    without_casts,
+)
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, Unknown, form_of, number_of
+from tunesmith.expert.model.kernel import Reach
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.reach import Reach
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
-from tunesmith.expert.model.value_types import is_integer, type_of
-
-_MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_OPPOSITE = {">=": "<", ">": "<="}
+from tunesmith.expert.model.translate import product
 
 
 @dataclass(frozen=True)
@@ -256,20 +269,75 @@ def _inverse(condition: Expr) -> Expr:
     match condition:
         case Unary(op="!", operand=operand):
             return operand
-        case Binary(op=op, left=left, right=right) if op in _OPPOSITE:
-            return Binary(_OPPOSITE[op], left, right)
-        case Binary(op="<" | "<=" as op, left=left, right=right):
-            return Binary("<" if op == "<=" else "<=", right, left)
+        case Binary(op=op, left=left, right=right) if op in MIRROR:
+            return Binary(OPPOSITE[op], left, right)
     return condition
 
 
 def _bound(condition: Expr, index: str) -> tuple[Expr, Expr] | None:
     """(element, stop) of `element < stop`."""
-    if not isinstance(condition, Binary) or condition.op not in _MIRROR:
+    if not isinstance(condition, Binary) or condition.op not in MIRROR:
         return None
     op, left, right = condition.op, condition.left, condition.right
     if index in names_in(right):
-        op, left, right = _MIRROR[op], right, left
+        op, left, right = MIRROR[op], right, left
     if index not in names_in(left) or index in names_in(right) or op not in ("<", "<="):
         return None
     return left, right if op == "<" else Binary("+", right, number(1))
+
+
+def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, ...]:
+    """The kernel in parts of one loop; empty for any other kernel."""
+    before = [stmt for stmt in normal.body if isinstance(stmt, Declare)]
+    rest = normal.body[len(before) :]
+    if len(rest) < 2 or normal.body[: len(before)] != tuple(before):
+        return ()
+    parts: list[Normal] = []
+    for stmt in rest:
+        head = head_of(stmt) if isinstance(stmt, For) else None
+        if head is None or not isinstance(stmt, For) or head.index not in loops:
+            return ()
+        if loops[head.index].role not in ("grid", "task"):
+            return ()
+        parts.append(replace(normal, body=(*_needed(before, stmt), _from_zero(stmt, head, normal))))
+    return () if assigned_in(rest) & {stmt.name for stmt in before} else tuple(parts)
+
+
+def _needed(before: Sequence[Declare], stmt: Stmt) -> list[Declare]:
+    used, found = names_in(stmt), list[Declare]()
+    for declare in reversed(before):
+        if declare.name in used:
+            used |= names_in(declare)
+            found.insert(0, declare)
+    return found
+
+
+def _from_zero(loop: For, head: Head, normal: Normal) -> For:
+    """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
+    parts = _addends(head.start)
+    own = [part for part in parts if names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
+    first = [part for part in parts if part not in own]
+    if not own or not first or head.index in assigned_in(loop.body):
+        return loop
+    offset = _sum_of(first)
+    body = substitute(loop.body, {head.index: Binary("+", Name(head.index), offset)})
+    return replace(
+        loop,
+        init=(Declare(Type(head.type), head.index, _sum_of(own), line=loop.line),),
+        condition=Binary("<", Name(head.index), Binary("-", head.stop, offset)),
+        step=(Assign("+=", Name(head.index), head.step),),
+        body=body,
+    )
+
+
+def _addends(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Binary) and expr.op == "+":
+        return [*_addends(expr.left), *_addends(expr.right)]
+    return [expr]
+
+
+def _sum_of(parts: Sequence[Expr]) -> Expr:
+    total = parts[0]
+    for part in parts[1:]:
+        total = Binary("+", total, part)
+    return total

@@ -17,10 +17,10 @@ from tunesmith.expert.c.nodes import (
     Type,
     Unary,
 )
-from tunesmith.expert.model.element_per_thread import ElementTotals
+from tunesmith.expert.model.affine import OPPOSITE, is_integer
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_record import TaskBounds
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
 from tunesmith.expert.model.team_values import (
     Int,
     Part,
@@ -35,14 +35,10 @@ from tunesmith.expert.model.team_values import (
     is_neutral,
     joined,
 )
-from tunesmith.expert.model.value_types import is_integer
 
 _ORDERINGS = frozenset({"<", ">", "<=", ">="})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
 _JOINS: Mapping[str, Operator] = {"+": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
-
-
-_OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
 
 
 class Arithmetic:
@@ -95,7 +91,7 @@ class Arithmetic:
             case Sym(expr=expr):
                 return Sym(Unary(op, expr))
             case Which(op=relation, left=left, right=right) if op == "!":
-                return Which(_OPPOSITE.get(relation, "=="), left, right)
+                return Which(OPPOSITE.get(relation, "=="), left, right)
         return partial(value, self.memory.line)
 
     def binary(self, op: str, left: Value, right: Value, thread: int) -> Value:

@@ -20,7 +20,6 @@ from tunesmith.expert.c.nodes import (
 )
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import nodes_in
-from tunesmith.expert.model.exits import negated
 from tunesmith.expert.model.kernel import Each, Let, Step, When
 from tunesmith.expert.model.places import place_of, without_members
 from tunesmith.expert.model.team_expressions import Run, TeamState
@@ -35,6 +34,7 @@ from tunesmith.expert.model.team_values import (
     Which,
     expr_of,
 )
+from tunesmith.expert.model.tidy import negated
 
 
 class Branches:

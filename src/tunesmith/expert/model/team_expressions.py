@@ -33,15 +33,13 @@ from tunesmith.expert.c.nodes import (
     Unary,
 )
 from tunesmith.expert.c.printing import print_expr
-from tunesmith.expert.model.element_per_thread import ElementTotals
-from tunesmith.expert.model.geometry import Layout, Strided
+from tunesmith.expert.model.geometry import Layout, Strided, Unknown, number_of
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.places import place_of
-from tunesmith.expert.model.scenario import Unknown, number_of
 from tunesmith.expert.model.team_arithmetic import Arithmetic
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_record import TaskBounds, TeamRecord
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, TeamRecord
 from tunesmith.expert.model.team_values import (
     ONE,
     ZERO,

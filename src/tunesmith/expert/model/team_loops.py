@@ -19,12 +19,11 @@ from tunesmith.expert.c.nodes import (
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, nodes_in
-from tunesmith.expert.model.affine import number
+from tunesmith.expert.model.accesses import touches
+from tunesmith.expert.model.affine import Head, head_of, number
 from tunesmith.expert.model.element_loops import element_body
 from tunesmith.expert.model.geometry import THREAD, Strided, check_lanes
-from tunesmith.expert.model.independence import touches
 from tunesmith.expert.model.kernel import Each, Repeat, Total
-from tunesmith.expert.model.loops import Head, head_of
 from tunesmith.expert.model.team_branches import Groups
 from tunesmith.expert.model.team_expressions import Run, TeamState
 from tunesmith.expert.model.team_memory import copied_cells

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.expert.c.nodes import Binary, Call, Expr, Index, Name, Number
 from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.affine import is_integer
 from tunesmith.expert.model.geometry import Layout
-from tunesmith.expert.model.kernel import Kept, Total
+from tunesmith.expert.model.kernel import Kept, OutOfReach, Total
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.reach import OutOfReach
 from tunesmith.expert.model.team_values import (
     ZERO,
     Int,
@@ -24,7 +24,6 @@ from tunesmith.expert.model.team_values import (
     Which,
     expr_of,
 )
-from tunesmith.expert.model.value_types import is_integer
 
 _UNSET = Poison("it is not set in every thread")
 MOST_WORK = 150_000  # evaluations for one scenario

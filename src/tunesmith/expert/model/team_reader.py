@@ -9,31 +9,30 @@ from tunesmith.expert.c.fold import fold
 from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Type
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.affine import number
+from tunesmith.expert.model.affine import BUILTINS, number
 from tunesmith.expert.model.geometry import (
     BLOCK,
     LAUNCH,
     THREAD,
     Axis,
     Layout,
+    Scenario,
     Strided,
+    Unknown,
     axis_of,
     form_of,
+    number_of,
     team_lanes,
 )
-from tunesmith.expert.model.kernel import Step, Task
+from tunesmith.expert.model.kernel import OutOfReach, Reach, Reading, Step, Task
 from tunesmith.expert.model.kernel import Team as TeamKind
-from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
 from tunesmith.expert.model.normal import Id, Normal
-from tunesmith.expert.model.reach import OutOfReach, Reach
-from tunesmith.expert.model.reading import Reading
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
 from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
 from tunesmith.expert.model.team_expressions import TeamState
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_statements import BlockInterpreter
 from tunesmith.expert.model.team_values import Int, Vec
-from tunesmith.expert.model.value_types import BUILTINS
+from tunesmith.expert.model.translate import LaunchTerms, axis_name, launch_name, product
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from tunesmith.expert.c.nodes import Assign, Binary, Call, Declare, Evaluate, Ex
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import nodes_in
+from tunesmith.expert.model.affine import head_of, trips
 from tunesmith.expert.model.kernel import Access, Beyond, Each, Kernel, Let, Once, Repeat, Step, Total, When
-from tunesmith.expert.model.loops import head_of, trips
 from tunesmith.expert.model.step_tree import all_steps, parts_of
 
 _TEAMS = {

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tunesmith.core.expr import parse
 from tunesmith.core.problem import Argument
+from tunesmith.expert.model.affine import byte_size
 from tunesmith.expert.model.kernel import Choice, Draft
-from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.moves.port import Context
 from tunesmith.expert.writing.make_plan import make_plan
 from tunesmith.expert.writing.packs import Pack

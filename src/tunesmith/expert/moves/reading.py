@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tunesmith.expert.c.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
 from tunesmith.expert.c.walk import declared_in, names_in, nodes_in
+from tunesmith.expert.model.affine import type_of
 from tunesmith.expert.model.kernel import Each, Kernel, Let, Once
-from tunesmith.expert.model.value_types import type_of
 from tunesmith.expert.moves.shape import all_steps, loops
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.float_types import declared_types

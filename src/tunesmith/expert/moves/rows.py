@@ -12,9 +12,8 @@ from dataclasses import replace
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.affine import as_division, from_terms, number, same_value, terms
+from tunesmith.expert.model.affine import as_division, from_terms, is_integer, number, same_value, terms
 from tunesmith.expert.model.kernel import Draft, Each, Task
-from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.moves.port import Context, Refused, extend
 from tunesmith.expert.moves.shape import shape_of
 

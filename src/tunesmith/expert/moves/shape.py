@@ -9,8 +9,8 @@ from math import prod
 from tunesmith.core.expr import Expr as SizeExpr
 from tunesmith.core.expr import Node, Undefined, parse, unparse
 from tunesmith.expert.c.nodes import Binary, Expr, Number
+from tunesmith.expert.model.affine import is_integer
 from tunesmith.expert.model.kernel import Draft, Each, Kernel, Once, Repeat, Step, When
-from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.moves.port import Context
 from tunesmith.expert.writing.beside import Independence, Run, gathered, length_of_all
 from tunesmith.expert.writing.beside import runs as find_runs

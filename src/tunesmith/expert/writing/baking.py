@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tunesmith.core.expr import unparse
 from tunesmith.expert.c.nodes import Parameter
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.expert.model.affine import is_integer
 from tunesmith.expert.writing.plan import Plan
 
 

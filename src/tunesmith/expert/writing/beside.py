@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Ternary, Type
 from tunesmith.expert.c.walk import assigned_in, declared_in, names_in
+from tunesmith.expert.model.affine import type_of
 from tunesmith.expert.model.kernel import Each, Kernel, Let, Repeat, Step, When
-from tunesmith.expert.model.value_types import type_of
 from tunesmith.expert.writing.sites import Sites
 
 Run = tuple[Each, ...]

@@ -32,7 +32,7 @@ from tunesmith.expert.c.nodes import (
     Unary,
 )
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.expert.model.affine import is_integer
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.naming import Names
 

@@ -22,7 +22,7 @@ from tunesmith.expert.c.nodes import (
 )
 from tunesmith.expert.c.unreadable import MAX_DEPTH
 from tunesmith.expert.c.walk import nodes_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.expert.model.affine import is_integer
 
 FLOAT, INTEGER = "float", "int"
 _FLOAT_CALLS = frozenset(

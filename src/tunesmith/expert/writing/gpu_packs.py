@@ -8,7 +8,7 @@ from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Ty
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.value_types import byte_size
+from tunesmith.expert.model.affine import byte_size
 from tunesmith.expert.writing.index_division import IndexDivision
 from tunesmith.expert.writing.lines import Lines
 from tunesmith.expert.writing.packs import Pack

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Stmt
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.walk import map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.model.affine import is_integer
 from tunesmith.expert.model.kernel import Choice
-from tunesmith.expert.model.value_types import is_integer
 from tunesmith.expert.writing.plan import LoopPlan, Plan
 
 _WORDS = 4294967296  # 2^32

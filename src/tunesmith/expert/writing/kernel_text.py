@@ -8,8 +8,8 @@ from typing import Protocol
 
 from tunesmith.expert.c.nodes import Number, Parameter
 from tunesmith.expert.c.printing import print_expr, print_parameter, print_statements
+from tunesmith.expert.model.affine import byte_size
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
-from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.baking import Baked
 from tunesmith.expert.writing.bodies import known_types, unrolled
 from tunesmith.expert.writing.dialect import dialect

@@ -8,9 +8,9 @@ from dataclasses import replace
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Expr, Index, Name, Number, Type
 from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.model.affine import BUILTINS, byte_size
 from tunesmith.expert.model.kernel import Draft, Each, Kernel, Once, Repeat, Step, When
 from tunesmith.expert.model.step_tree import all_steps, own_parts
-from tunesmith.expert.model.value_types import BUILTINS, byte_size
 from tunesmith.expert.writing.beside import Independence, gathered
 from tunesmith.expert.writing.groups import group_loops, side_by_side
 from tunesmith.expert.writing.naming import Knobs, Names

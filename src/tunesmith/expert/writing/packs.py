@@ -14,9 +14,15 @@ from itertools import product
 from tunesmith.expert.c.nodes import Binary, Expr, Index, Member, Name, Number, Stmt, Type
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import map_expr, map_statements, names_in
-from tunesmith.expert.model.affine import Stride, conditions_for_multiple, from_terms, stride, terms
+from tunesmith.expert.model.affine import (
+    Stride,
+    byte_size,
+    conditions_for_multiple,
+    from_terms,
+    stride,
+    terms,
+)
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.sites import Site, Sites
 from tunesmith.expert.writing.sizes import Sizes
 

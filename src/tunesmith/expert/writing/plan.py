@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Expr, Number, Type
 from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.affine import BUILTINS
 from tunesmith.expert.model.kernel import Draft, Each, Kernel, Step, Task
 from tunesmith.expert.model.step_tree import all_steps
-from tunesmith.expert.model.value_types import BUILTINS
 from tunesmith.expert.writing.naming import Knobs, Names
 from tunesmith.expert.writing.packs import Key, Pack
 from tunesmith.expert.writing.sizes import Sizes

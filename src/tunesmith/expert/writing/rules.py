@@ -9,8 +9,8 @@ from tunesmith.core.expr import Node, parse, unparse
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Expr
 from tunesmith.expert.c.walk import names_in
+from tunesmith.expert.model.affine import byte_size
 from tunesmith.expert.model.kernel import Draft, Repeat, Step, When
-from tunesmith.expert.model.value_types import byte_size
 from tunesmith.expert.writing.beside import length_of_all
 from tunesmith.expert.writing.index_division import division_rules
 from tunesmith.expert.writing.make_plan import make_plan

@@ -33,7 +33,7 @@ from tunesmith.expert.c.nodes import (
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.unreadable import MAX_DEPTH, TooDeep
 from tunesmith.expert.c.walk import assigned_in, children, names_in, statements_in
-from tunesmith.expert.model.value_types import is_integer
+from tunesmith.expert.model.affine import is_integer
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
