@@ -131,7 +131,7 @@ def concrete_talking(
     from tunesmith.agents.rewriting import KernelAnalyst, KernelAuthor, RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
     from tunesmith.agents.tester import ModelTester
-    from tunesmith.expert.silent import Silent
+    from tunesmith.expert.planner import Silent
 
     def signature(template: Template) -> str | None:
         return signature_fault(problem, template)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 
 from tunesmith.core.device import Device
@@ -63,8 +62,8 @@ def _about(on_text: bool) -> Mapping[str, str]:
 
 
 def _first_line(kind: type) -> str:
-    words = (sys.modules[kind.__module__].__doc__ or "").strip()
-    return words.splitlines()[0] if words else ""
+    words = (kind.__doc__ or "").strip()
+    return " ".join(words.split("\n\n")[0].split())
 
 
 def _declared(text: str) -> list[tuple[str, str]]:

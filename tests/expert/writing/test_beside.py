@@ -22,7 +22,7 @@ from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Step
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
-from tunesmith.expert.writing.beside import Independence, either, gathered, runs
+from tunesmith.expert.writing.sites import Independence, either, gathered, runs
 from tunesmith.problems import load_problem
 
 SCHEDULE = replace(

@@ -11,11 +11,10 @@ from tunesmith.core.problem import Argument
 from tunesmith.expert.model.affine import byte_size
 from tunesmith.expert.model.kernel import Choice, Draft
 from tunesmith.expert.moves.port import Context
-from tunesmith.expert.writing.make_plan import make_plan
+from tunesmith.expert.writing.naming import Unwritable
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import Plan
+from tunesmith.expert.writing.plan import Plan, make_plan
 from tunesmith.expert.writing.rules import structural_rules
-from tunesmith.expert.writing.unwritable import Unwritable
 
 WIDEST = 16  # bytes of one access
 ON_CPU = 64  # of a register of the widest kind
@@ -164,3 +163,25 @@ def _loose(draft: Draft) -> str:
         apart = f"{far.stride} elements" if far.stride is not None else "no fixed number of elements"
         return f"{far.array} moves by {apart} from one index to the next (line {far.line})"
     return "no access to neighbours happens in every turn of its loop"
+
+
+# -- when finishing touches are worth a try: with the widest vectors there are, and settings one at a time
+
+
+def with_wide(draft: Draft, context: Context, name: str, default: int = 0) -> list[tuple[str, str]]:
+    """On narrow vectors other things cost more."""
+    widest = is_widest(draft, context)
+    return [(f"{name.lower()}_if_wide", f"{name} == {default} or {widest}")] if widest else []
+
+
+def one_at_a_time(draft: Draft, context: Context, name: str, default: int) -> list[tuple[str, str]]:
+    """What only steers the compiler is tried one by one: together such settings work against each other."""
+    schedule = draft.schedule
+    others = [
+        c for c in (schedule.unroll, schedule.bounds, schedule.registers, schedule.flags) if c is not None
+    ]
+    alone = [
+        (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")
+        for c in others
+    ]
+    return with_wide(draft, context, name, default) + alone

@@ -1,26 +1,69 @@
-"""A flat loop as rows: `i / d` and `i % d` become a task, the row, and the place in it; nothing is divided.
-
-Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. There is
-no parameter: with tasks the work is shared otherwise altogether.
-"""
+"""Moves that change the loops themselves: a flat loop as rows, loops that store again left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import as_division, from_terms, is_integer, number, same_value, terms
-from tunesmith.expert.model.kernel import Draft, Each, Task
+from tunesmith.expert.model.kernel import Draft, Each, Repeat, Step, Task, When
 from tunesmith.expert.moves.port import Context, Refused, extend
-from tunesmith.expert.moves.shape import shape_of
+from tunesmith.expert.moves.shape import loops, shape_of
+
+
+class Redundant:
+    """Loops left out that only store again what an earlier loop of the task has stored.
+
+    That every element they store has been stored before is proved on the model; that the values are the same
+    is not, so the whole template stands or falls with the oracle. There is no parameter: without the loop
+    the rest of the kernel may be shared otherwise, and nobody wants it back.
+    """
+
+    name = "redundant"
+    remedies = (Remedy.ROW_IN_REGISTERS,)
+    parameters = ()
+
+    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+        found = [loop for loop in loops(draft.kernel) if loop.again]
+        if not found or any(loop.totals for loop in found):
+            return Refused("no loop only stores again what an earlier one has stored")
+        if context.problem.accuracy.reference is None and not context.problem.accuracy.deterministic:
+            return Refused(
+                "without a reference and with results that vary nobody could tell whether it was needed"
+            )
+        steps = _without(draft.kernel.steps)
+        return extend(replace(draft, kernel=replace(draft.kernel, steps=steps)), self, {})
+
+
+def _without(steps: Sequence[Step]) -> tuple[Step, ...]:
+    kept: list[Step] = []
+    for step in steps:
+        match step:
+            case Each(again=True):
+                continue
+            case When(then=then, otherwise=otherwise):
+                kept.append(replace(step, then=_without(then), otherwise=_without(otherwise)))
+            case Repeat(body=body):
+                kept.append(replace(step, body=_without(body)))
+            case _:
+                kept.append(step)
+    return tuple(kept)
+
 
 SHORTEST = 8  # elements of a row: fewer do not keep a team busy
 
 
 class Rows:
+    """A flat loop as rows: `i / d` and `i % d` become a task, the row, and the place in it; nothing is
+    divided.
+
+    Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. There
+    is no parameter: with tasks the work is shared otherwise altogether.
+    """
+
     name = "rows"
     remedies = (Remedy.CHEAP_DIVISION, Remedy.HOIST_INVARIANTS)
     parameters = ()

@@ -8,10 +8,9 @@ from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.model.kernel import Choice, Draft, Each
 from tunesmith.expert.moves.packing import packs_in, planned, widest_vector
 from tunesmith.expert.moves.port import Context
-from tunesmith.expert.moves.reading import fast_forms, index_divisions, inner_loops
-from tunesmith.expert.moves.shape import loops
-from tunesmith.expert.moves.unroll import is_short
-from tunesmith.expert.writing.baking import Baked
+from tunesmith.expert.moves.settings import is_short
+from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
+from tunesmith.expert.writing.rules import Baked
 
 
 def where(move: str, draft: Draft, context: Context) -> str:

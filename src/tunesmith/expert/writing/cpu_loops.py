@@ -8,15 +8,13 @@ from tunesmith.expert.c.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
 from tunesmith.expert.c.printing import print_expr, print_statements
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.writing.bodies import known_types, unrolled
-from tunesmith.expert.writing.cpu_folds import Folds
+from tunesmith.expert.writing.bodies import IndexDivision, known_types, unrolled
 from tunesmith.expert.writing.cpu_vectors import Lift, NoVector
 from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.index_division import IndexDivision
-from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.naming import Lines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, Plan
-from tunesmith.expert.writing.team_totals import joined
+from tunesmith.expert.writing.team_totals import Folds, joined
 
 LANGUAGE = "opencl"
 

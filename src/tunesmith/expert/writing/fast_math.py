@@ -1,4 +1,6 @@
-"""Exact operations behind macros: what a switch of the template may replace by something faster.
+"""Exact operations behind macros, and what else of the user's file the template needs.
+
+Exact operations behind macros: what a switch of the template may replace by something faster.
 
 Under `fast` functions and quotients of floats come from the special-function unit; under `reciprocal` a
 quotient by what is the same for a whole loop becomes a product. Which is right enough is the oracle's to say.
@@ -10,10 +12,128 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.c.nodes import Assign, Binary, Call, Expr, Name, Number, Stmt, Type, Unary
-from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.writing.float_types import FLOAT, INTEGER, base_of, declared_types
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    Index,
+    Member,
+    Name,
+    Number,
+    Source,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+)
+from tunesmith.expert.c.printing import print_function
+from tunesmith.expert.c.unreadable import MAX_DEPTH
+from tunesmith.expert.c.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.model.affine import is_integer
+from tunesmith.expert.model.kernel import Each, Kernel, Repeat, Step, When
 from tunesmith.expert.writing.naming import Names
+
+# -- which expressions are single-precision floats, as far as declarations tell ---------------------
+
+
+FLOAT, INTEGER = "float", "int"
+_FLOAT_CALLS = frozenset(
+    """
+    expf exp2f exp10f logf log2f log10f log1pf expm1f sqrtf rsqrtf sinf cosf tanf tanhf sinhf coshf erff erfcf
+    powf fabsf fmaxf fminf fmaf fmodf floorf ceilf roundf rintf truncf cbrtf rcbrtf copysignf
+    __expf __logf __log2f __fdividef __powf __sinf __cosf __fsqrt_rn __frcp_rn __fmaf_rn __fmul_rn __fadd_rn
+    __half2float __bfloat162float __low2float __high2float __uint_as_float __int_as_float __int2float_rn
+    __frsqrt_rn __saturatef
+    """.split()  # noqa: SIM905 - as a text it can be read
+)
+# Overloaded in C++ and OpenCL: of a float they give a float.
+_OF_ARGUMENT = frozenset(
+    """
+    exp exp2 log log2 sqrt rsqrt sin cos tan tanh erf pow fabs fmax fmin fma mad floor ceil round rint
+    native_exp native_log native_sqrt native_rsqrt native_divide native_recip half_exp clamp min max abs
+    __shfl_xor_sync __shfl_down_sync __ldg mix
+    """.split()  # noqa: SIM905 - as above
+)
+
+
+def declared_types(part: Iterable[Stmt]) -> dict[str, Type | None]:
+    """Of every variable declared; None where two of one name differ."""
+    found: dict[str, Type | None] = {}
+    for node in nodes_in(tuple(part)):
+        declares = [node] if isinstance(node, Declare) else []
+        if isinstance(node, For):
+            declares = [part for part in node.init if isinstance(part, Declare)]
+        for declare in declares:
+            pointers = declare.type.pointers + len(declare.dims)
+            type_ = Type(declare.type.base, pointers)
+            found[declare.name] = type_ if found.get(declare.name, type_) == type_ else None
+    return found
+
+
+def base_of(
+    expr: Expr, types: Mapping[str, Type | None], results: Mapping[str, Type], depth: int = 0
+) -> str | None:
+    """ "float", "int" for any integer, another type's name; None where it is not known."""
+    if depth > MAX_DEPTH:
+        return None
+    d = depth + 1
+    match expr:
+        case Number(value=int()):
+            return INTEGER
+        case Number(text=text):
+            return FLOAT if text[-1:] in "fF" else "double"
+        case Name(name=name):
+            return _named(types.get(name))
+        case Index(base=base):
+            inner = base
+            while isinstance(inner, Index):
+                inner = inner.base
+            if isinstance(inner, Cast):
+                return _named(Type(inner.type.base)) if inner.type.pointers == 1 else None
+            type_ = types.get(inner.name) if isinstance(inner, Name) else None
+            return None if type_ is None or not type_.is_pointer else _named(Type(type_.base))
+        case Member(base=base, field=field):
+            whole = base_of(base, types, results, d)
+            is_vector = whole in ("float2", "float3", "float4") and field in ("x", "y", "z", "w")
+            return FLOAT if is_vector else None
+        case Call(function=function, args=args):
+            if function in _FLOAT_CALLS:
+                return FLOAT
+            if function in results:
+                return _named(results[function])
+            if function in _OF_ARGUMENT and args:
+                return _wider([base_of(arg, types, results, d) for arg in args])
+            return None
+        case Cast(type=type_):
+            return _named(type_)
+        case Unary(op="-" | "+", operand=operand):
+            return base_of(operand, types, results, d)
+        case Binary(op="+" | "-" | "*" | "/", left=left, right=right):
+            return _wider([base_of(left, types, results, d), base_of(right, types, results, d)])
+        case Ternary(yes=yes, no=no):
+            return _wider([base_of(yes, types, results, d), base_of(no, types, results, d)])
+        case _:
+            return None
+
+
+def _named(type_: Type | None) -> str | None:
+    if type_ is None or type_.is_pointer:
+        return None
+    return INTEGER if is_integer(type_) else type_.base
+
+
+def _wider(bases: list[str | None]) -> str | None:
+    """By the usual conversions between integers, float and double."""
+    if any(base not in (INTEGER, FLOAT, "double") for base in bases):
+        return None
+    return "double" if "double" in bases else FLOAT if FLOAT in bases else INTEGER
+
 
 # The function -> its macro, and how the macro reads when fast. `{0}` are the arguments.
 _GPU = {
@@ -202,3 +322,88 @@ def _is_power_of_two(expr: Expr) -> bool:
     while mantissa >= 2:
         mantissa /= 2
     return mantissa == 1
+
+
+# -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions
+
+
+_HEAD = re.compile(r"^[^{]*", re.DOTALL)
+
+
+def used_functions(kernel: Kernel) -> tuple[Function, ...]:
+    """Helpers that the steps call, and those that these call, in the order of the file."""
+    by_name: dict[str, list[Function]] = {}
+    for function in kernel.source.functions:
+        if not function.is_kernel:
+            by_name.setdefault(function.name, []).append(function)
+    wanted: set[str] = set()
+    pending = [word for part in _parts(kernel.steps) for word in _words(part)]
+    while pending:
+        name = pending.pop()
+        if name in by_name and name not in wanted:
+            wanted.add(name)
+            for function in by_name[name]:
+                pending += _words(function.body)
+                pending += re.findall(r"[A-Za-z_]\w*", function.text)
+    return tuple(f for f in kernel.source.functions if f.name in wanted and not f.is_kernel)
+
+
+def _words(part: Iterable[Stmt]) -> list[str]:
+    stmts = tuple(part)
+    found = [call.function for call in calls_in(stmts)]
+    for call in calls_in(stmts):
+        for text in call.template_args:
+            found += re.findall(r"[A-Za-z_]\w*", text)
+    return [*found, *names_in(stmts)]
+
+
+def _parts(steps: Iterable[Step]) -> Iterable[tuple[Stmt, ...]]:
+    for step in steps:
+        match step:
+            case When(condition=condition, then=then, otherwise=otherwise):
+                yield (Evaluate(condition),)
+                yield from _parts((*then, *otherwise))
+            case Repeat():
+                yield (Evaluate(step.start), Evaluate(step.stop), Evaluate(step.step))
+                yield from _parts(step.body)
+            case Each():
+                yield (Evaluate(step.start), Evaluate(step.stop))
+                yield from ((Evaluate(total.start),) for total in step.totals)
+                yield step.body
+            case _:
+                yield step.body
+
+
+def helper_text(
+    function: Function, fast: FastMath, language: str, hardware: str = "", switch: str = ""
+) -> str:
+    """The function as it stands, or with fast forms behind macros where its body has any.
+
+    `hardware`: the statement that does the same on the device's own unit, taken where `switch` is set.
+    """
+    types = {parameter.name: parameter.type for parameter in function.parameters}
+    body, _ = fast.statements(function.body, dict(types))
+    text = function.text.strip() or print_function(function, language).strip()
+    if body != function.body:
+        head = _HEAD.match(text)
+        head_text = head.group().rstrip() if head is not None and head.group().strip() else ""
+        changed = print_function(
+            Function(function.name, function.parameters, body, function.result), language
+        ).strip()
+        text = changed
+        if head_text:
+            text = f"{head_text}\n{changed[changed.index('{') :]}"
+    if hardware and switch:
+        opening = text.index("{") + 1
+        closing = text.rindex("}")
+        inner = text[opening:closing].strip("\n")
+        text = f"{text[:opening]}\n#if {switch}\n    {hardware}\n#else\n{inner}\n#endif\n}}"
+    return text + "\n"
+
+
+def preamble(source: Source) -> list[str]:
+    lines = [f"#include {include}" for include in source.includes]
+    if source.preamble:
+        lines.append("")
+        lines += [text.rstrip() for text in source.preamble]
+    return lines

@@ -14,12 +14,12 @@ from tunesmith.expert.c.nodes import Binary, Cast, Expr, Index, Name, Number, Te
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import rename
 from tunesmith.expert.c.walk import declared_in, names_in
-from tunesmith.expert.writing.beside import either, length_of_all
 from tunesmith.expert.writing.bodies import Body, known_types, prepare
 from tunesmith.expert.writing.gpu_loops import GpuLoops
-from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.naming import Lines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan
+from tunesmith.expert.writing.sites import either, length_of_all
 
 
 @dataclass(frozen=True)

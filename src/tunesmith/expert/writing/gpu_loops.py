@@ -9,13 +9,11 @@ from tunesmith.expert.c.nodes import Assign, Evaluate, Expr, Index, Name, Number
 from tunesmith.expert.c.printing import print_expr, print_statements
 from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.writing.bodies import Body, prepare
+from tunesmith.expert.writing.bodies import Body, IndexDivision, prepare
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_packs import GpuPacks
-from tunesmith.expert.writing.index_division import IndexDivision
-from tunesmith.expert.writing.lines import Lines
-from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.pairs import converted
+from tunesmith.expert.writing.naming import Lines
+from tunesmith.expert.writing.packs import Pack, converted
 from tunesmith.expert.writing.plan import Group, LoopPlan, Plan
 from tunesmith.expert.writing.team_totals import TeamTotals, joined
 

@@ -10,14 +10,11 @@ from tunesmith.expert.c.nodes import Number, Parameter
 from tunesmith.expert.c.printing import print_expr, print_parameter, print_statements
 from tunesmith.expert.model.affine import byte_size
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
-from tunesmith.expert.writing.baking import Baked
-from tunesmith.expert.writing.bodies import known_types, unrolled
-from tunesmith.expert.writing.dialect import dialect
+from tunesmith.expert.writing.bodies import IndexDivision, known_types, unrolled
 from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.index_division import IndexDivision
-from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.naming import Lines, dialect
 from tunesmith.expert.writing.plan import LoopPlan, Plan
-from tunesmith.expert.writing.rules import kept_extent
+from tunesmith.expert.writing.rules import Baked, kept_extent
 
 
 class Loops(Protocol):

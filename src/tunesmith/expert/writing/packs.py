@@ -1,5 +1,7 @@
 """Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
 
+Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
+
 A pack is `width` elements for each of the VEC indices a thread takes at once; width 0 is one element that all
 of them share (`scale[i / 128]`). Only accesses that every turn makes are packed, and only where the array's
 other accesses in the same body cannot tell the difference.
@@ -11,9 +13,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from tunesmith.expert.c.nodes import Binary, Expr, Index, Member, Name, Number, Stmt, Type
+from tunesmith.expert.c.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Evaluate,
+    Expr,
+    Index,
+    Jump,
+    Member,
+    Name,
+    Number,
+    Return,
+    Stmt,
+    Type,
+)
 from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import map_expr, map_statements, names_in
+from tunesmith.expert.c.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import (
     Stride,
     byte_size,
@@ -305,3 +321,30 @@ def replacements(packs: Iterable[Pack], names: Mapping[Key, Expr], lane: Expr) -
 
 def rewrite(body: Iterable[Stmt], values: Mapping[Expr, Expr]) -> tuple[Stmt, ...]:
     return map_statements(body, lambda expr: map_expr(expr, lambda node: values.get(node, node)))
+
+
+# -- results of a loop that the hardware converts two at a time: which statement makes them, and of what
+
+
+@dataclass(frozen=True)
+class Converted:
+    """The last statement of a body stores `value`, converted, as element `lane` of the array `into`."""
+
+    before: tuple[Stmt, ...]
+    into: Expr
+    value: Expr
+    form: str
+
+
+def converted(body: tuple[Stmt, ...], lane: str, in_pairs: Mapping[str, str]) -> Converted | None:
+    """None where a body does not end so, or may be left before its end."""
+    if not body or any(isinstance(node, Jump | Return) for node in nodes_in(body)):
+        return None
+    match body[-1]:
+        case Evaluate(expr=Assign(op="=", target=target, value=Call(function=helper, args=(value,)))):
+            if isinstance(target, Member) and target.field == "__x":  # the whole of a float8
+                target = target.base
+            form = in_pairs.get(helper)
+            if form is not None and isinstance(target, Index) and target.index == Name(lane):
+                return Converted(body[:-1], target.base, value, form)
+    return None
