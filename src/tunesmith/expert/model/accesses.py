@@ -12,22 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Binary,
-    Call,
-    Expr,
-    For,
-    If,
-    Index,
-    Member,
-    Name,
-    Number,
-    Stmt,
-    Type,
-    Unary,
-    While,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, nodes_in
@@ -44,32 +29,32 @@ class Touch:
     """One access to an array in a body. `node` is the canonical `Index`."""
 
     place: Place
-    node: Index
+    node: c.Index
     writes: bool
     reads: bool
     atomic: bool = False
 
 
-def touches(body: Sequence[Stmt], arrays: Mapping[str, Type]) -> tuple[Touch, ...]:
+def touches(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> tuple[Touch, ...]:
     """Every access to these arrays, in the order of the text."""
     found: list[Touch] = []
     written: dict[int, bool] = {}  # id of the target -> whether it is read as well
     atomic: set[int] = set()
     for node in nodes_in(body):
-        if isinstance(node, Assign):
+        if isinstance(node, c.Assign):
             target = node.target
-            while isinstance(target, Member):
+            while isinstance(target, c.Member):
                 target = target.base
             written[id(target)] = node.op != "="
-        elif isinstance(node, Unary) and node.op in ("++", "--"):
+        elif isinstance(node, c.Unary) and node.op in ("++", "--"):
             written[id(node.operand)] = True
-        elif isinstance(node, Call) and "atomic" in node.function.lower() and node.args:
+        elif isinstance(node, c.Call) and "atomic" in node.function.lower() and node.args:
             first = node.args[0]
-            if isinstance(first, Unary) and first.op == "&":
+            if isinstance(first, c.Unary) and first.op == "&":
                 written[id(first.operand)] = True
                 atomic.add(id(first.operand))
     for node in nodes_in(body):
-        if isinstance(node, Index):
+        if isinstance(node, c.Index):
             place = place_of(node)
             if place is not None and place.array in arrays:
                 key = id(node)
@@ -80,9 +65,9 @@ def touches(body: Sequence[Stmt], arrays: Mapping[str, Type]) -> tuple[Touch, ..
 
 
 def clash(
-    body: Sequence[Stmt],
+    body: Sequence[c.Stmt],
     index: str,
-    arrays: Mapping[str, Type],
+    arrays: Mapping[str, c.Type],
     aliases: Mapping[str, str],
     parallel: bool,
 ) -> str | None:
@@ -117,8 +102,8 @@ def clash(
     return None
 
 
-def _flat(place: Place) -> Expr:
-    return place.index if place.offset is None else Binary("+", place.index, place.offset)
+def _flat(place: Place) -> c.Expr:
+    return place.index if place.offset is None else c.Binary("+", place.index, place.offset)
 
 
 def _same_place(left: Place, right: Place) -> bool:
@@ -136,9 +121,13 @@ def _apart(left: Place, right: Place, index: str) -> bool:
     a, b = affine(_flat(left), index), affine(_flat(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
         return False
-    distance = terms(Binary("-", a[1], b[1]))
+    distance = terms(c.Binary("-", a[1], b[1]))
     coefficient = a[0]
-    if not isinstance(coefficient, Number) or not isinstance(coefficient.value, int) or set(distance) - {()}:
+    if (
+        not isinstance(coefficient, c.Number)
+        or not isinstance(coefficient.value, int)
+        or set(distance) - {()}
+    ):
         return False
     return coefficient.value != 0 and distance.get((), 0) % coefficient.value != 0
 
@@ -156,14 +145,14 @@ def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
     return None
 
 
-def _names(expr: Expr) -> frozenset[str]:
-    return frozenset(node.name for node in nodes_in(expr) if isinstance(node, Name))
+def _names(expr: c.Expr) -> frozenset[str]:
+    return frozenset(node.name for node in nodes_in(expr) if isinstance(node, c.Name))
 
 
 # -- how the steps of a kernel touch its arrays, and which loops store what was stored before -------
 
 
-def accesses(steps: Sequence[Step], arrays: Mapping[str, Type]) -> tuple[Access, ...]:
+def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[Access, ...]:
     """Each way once, in the order of the steps."""
     found: dict[Access, None] = {}
     for step in all_steps(steps):
@@ -175,18 +164,18 @@ def accesses(steps: Sequence[Step], arrays: Mapping[str, Type]) -> tuple[Access,
     return tuple(found)
 
 
-def _own_parts(step: Step) -> list[tuple[Stmt, ...]]:
+def _own_parts(step: Step) -> list[tuple[c.Stmt, ...]]:
     return [step.body] if isinstance(step, Let | Once) else []
 
 
-def _by_statement(body: Sequence[Stmt], arrays: Mapping[str, Type]) -> list[tuple[Stmt, Touch]]:
+def _by_statement(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> list[tuple[c.Stmt, Touch]]:
     return [(stmt, touch) for stmt in body for touch in touches((stmt,), arrays)]
 
 
-def _access(touch: Touch, index: str, arrays: Mapping[str, Type], line: int) -> Access:
+def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> Access:
     place = touch.place
     own = arrays[place.array]
-    type_ = place.as_type or Type(own.base, own.pointers - 1, own.const)
+    type_ = place.as_type or c.Type(own.base, own.pointers - 1, own.const)
     kind: Literal["load", "store", "update", "atomic"] = "load"
     if touch.atomic:
         kind = "atomic"
@@ -209,7 +198,7 @@ def _access(touch: Touch, index: str, arrays: Mapping[str, Type], line: int) -> 
 
 
 def marked_again(
-    steps: Sequence[Step], arrays: Mapping[str, Type], multiples: Mapping[str, int]
+    steps: Sequence[Step], arrays: Mapping[str, c.Type], multiples: Mapping[str, int]
 ) -> tuple[Step, ...]:
     """Loops marked whose stores an earlier loop has made already, all of them.
 
@@ -217,7 +206,7 @@ def marked_again(
     within; of the top level only, where both surely run. `multiples`: what the contract promises of
     parameters.
     """
-    covered: list[tuple[str, Expr, Expr, Expr]] = []  # array, base, first, last + 1
+    covered: list[tuple[str, c.Expr, c.Expr, c.Expr]] = []  # array, base, first, last + 1
     done: list[Step] = []
     for step in steps:
         if isinstance(step, Each):
@@ -225,7 +214,7 @@ def marked_again(
             read = {t.place.array for t in touches(step.body, arrays) if t.reads}
             plain = not step.totals and all(not t.atomic and t.place.array not in read for t in stores)
             ranges = [_range(t, step, arrays, multiples) for t in stores]
-            inside = [r is not None and any(_holds(c, r) for c in covered) for r in ranges]
+            inside = [r is not None and any(_holds(one, r) for one in covered) for r in ranges]
             if stores and plain and all(inside):
                 step = replace(step, again=True)
             unconditional = {id(t.node) for stmt in step.body for t in touches((stmt,), arrays)
@@ -235,13 +224,13 @@ def marked_again(
     return tuple(done)
 
 
-def _is_conditional(stmt: Stmt) -> bool:
-    return isinstance(stmt, If | For | While)
+def _is_conditional(stmt: c.Stmt) -> bool:
+    return isinstance(stmt, c.If | c.For | c.While)
 
 
 def _range(
-    touch: Touch, step: Each, arrays: Mapping[str, Type], multiples: Mapping[str, int]
-) -> tuple[str, Expr, Expr, Expr] | None:
+    touch: Touch, step: Each, arrays: Mapping[str, c.Type], multiples: Mapping[str, int]
+) -> tuple[str, c.Expr, c.Expr, c.Expr] | None:
     """The places a store covers, from the loop's first to its last turn, in the array's own elements."""
     place = touch.place
     own = byte_size(arrays[place.array].base)
@@ -250,26 +239,28 @@ def _range(
     if own is None or wide is None or wide % own or found is None or found[0] != number(1):
         return None
     ratio = number(wide // own)
-    base = Binary("*", found[1], ratio)
+    base = c.Binary("*", found[1], ratio)
     if place.offset is not None:
-        base = Binary("+", base, place.offset)
-    first = simplified(Binary("*", step.start, ratio))
-    last = Binary("*", step.stop, ratio)
+        base = c.Binary("+", base, place.offset)
+    first = simplified(c.Binary("*", step.start, ratio))
+    last = c.Binary("*", step.stop, ratio)
     return place.array, simplified(base), first, _whole(last, multiples)
 
 
-def _whole(expr: Expr, multiples: Mapping[str, int]) -> Expr:
+def _whole(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
     """`d / 8 * 8` is d where the contract says that 8 divides d."""
     match expr:
-        case Binary(
-            op="*", left=Binary(op="/", left=Name(name=name), right=Number(value=a)), right=Number(value=b)
+        case c.Binary(
+            op="*",
+            left=c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=a)),
+            right=c.Number(value=b),
         ):
             if a == b and isinstance(a, int) and multiples.get(name, 1) % a == 0:
-                return Name(name)
+                return c.Name(name)
     return simplified(expr)
 
 
-def _holds(outer: tuple[str, Expr, Expr, Expr], inner: tuple[str, Expr, Expr, Expr]) -> bool:
+def _holds(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]) -> bool:
     """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
     return (
         outer[0] == inner[0]
@@ -286,7 +277,7 @@ class _Seen:
 
 
 def check_exchange(
-    steps: Sequence[Step], arrays: Mapping[str, Type], aliases: Mapping[str, str], has_barriers: bool
+    steps: Sequence[Step], arrays: Mapping[str, c.Type], aliases: Mapping[str, str], has_barriers: bool
 ) -> None:
     seen: dict[str, list[_Seen]] = {}
     for step in all_steps(steps):
@@ -336,7 +327,7 @@ def _same_thread(earlier: _Seen, later: _Seen) -> bool:
     one, two = earlier.touch.place, later.touch.place
     if (one.as_type.base if one.as_type else "") != (two.as_type.base if two.as_type else ""):
         return False
-    names = {a.index: Name(b.index)}
+    names = {a.index: c.Name(b.index)}
     return same_value(substitute(one.index, names), two.index) and same_value(
         substitute(one.offset or number(0), names), two.offset or number(0)
     )

@@ -21,21 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Binary,
-    Cast,
-    Declare,
-    Expr,
-    For,
-    If,
-    Jump,
-    Name,
-    Return,
-    Stmt,
-    Type,
-    Unary,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import assigned_in, declared_in, map_expr, map_statements, names_in, stored_in
 from tunesmith.expert.model.affine import (
@@ -62,9 +48,9 @@ from tunesmith.expert.model.translate import product
 class _Guarded:
     """What a turn does for elements below `stop`; `element` is over the loop's index and the thread."""
 
-    element: Expr
-    stop: Expr
-    body: tuple[Stmt, ...]
+    element: c.Expr
+    stop: c.Expr
+    body: tuple[c.Stmt, ...]
 
 
 def with_element_loops(normal: Normal, tried: Sequence[Scenario]) -> tuple[Normal, tuple[Reach, ...]]:
@@ -79,24 +65,24 @@ class _Shifting:
         self._tried = tried
         self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
         self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
-        self.types: dict[str, Type] = {}
+        self.types: dict[str, c.Type] = {}
         self.reach: list[Reach] = []
 
-    def block(self, stmts: tuple[Stmt, ...], top: bool) -> tuple[Stmt, ...]:
+    def block(self, stmts: tuple[c.Stmt, ...], top: bool) -> tuple[c.Stmt, ...]:
         """`top`: nothing of the kernel follows the last of these statements."""
-        done: list[Stmt] = []
+        done: list[c.Stmt] = []
         for at, stmt in enumerate(stmts):
             last = top and at == len(stmts) - 1
-            if isinstance(stmt, For):
+            if isinstance(stmt, c.For):
                 stmt = self._loop(stmt, last, done)
                 stmt = replace(stmt, body=self.block(stmt.body, False))
-            elif isinstance(stmt, If):
+            elif isinstance(stmt, c.If):
                 then, otherwise = self.block(stmt.then, False), self.block(stmt.otherwise, False)
                 stmt = replace(stmt, then=then, otherwise=otherwise)
             done.append(stmt)
         return tuple(done)
 
-    def _loop(self, loop: For, last: bool, before: Sequence[Stmt]) -> For:
+    def _loop(self, loop: c.For, last: bool, before: Sequence[c.Stmt]) -> c.For:
         """`last`: nothing follows it, and `before` is all that comes before it."""
         head = head_of(loop)
         guarded = None if head is None else _guarded(loop.body, head.index, last)
@@ -123,17 +109,17 @@ class _Shifting:
             return self._spread(loop, head, guarded) or loop
         return loop
 
-    def _is_of_thread(self, part: Expr | Stmt) -> bool:
+    def _is_of_thread(self, part: c.Expr | c.Stmt) -> bool:
         names = names_in(part)
         for name in tuple(names):
             names |= names_in(self._definitions[name]) if name in self._definitions else frozenset()
         return bool(names & THREAD)
 
-    def _is_natural(self, rest: Expr, scenario: Scenario) -> bool:
+    def _is_natural(self, rest: c.Expr, scenario: Scenario) -> bool:
         form = form_of(substitute(rest, self._definitions), scenario)
         return form is not None and min(form.base) >= 0 and min(form.per_block) >= 0
 
-    def _reaches(self, head: Head, guarded: _Guarded, each: Expr, rest: Expr, scenario: Scenario) -> bool:
+    def _reaches(self, head: Head, guarded: _Guarded, each: c.Expr, rest: c.Expr, scenario: Scenario) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
         form = form_of(substitute(rest, self._definitions), scenario)
         numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
@@ -144,7 +130,7 @@ class _Shifting:
             return False
         return form is not None and step > 0 and min(form.base) + turns * step >= stop
 
-    def _spread(self, loop: For, head: Head, guarded: _Guarded) -> For | None:
+    def _spread(self, loop: c.For, head: Head, guarded: _Guarded) -> c.For | None:
         """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""
         for scenario in self._tried:
             numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
@@ -164,20 +150,20 @@ class _Shifting:
                 values += form.base
             if sorted(values) != list(range(whole)):
                 return None
-        block, threads, grid = Name("blockIdx.x"), Name("blockDim.x"), Name("gridDim.x")
-        start = Binary("+", Binary("*", block, threads), Name("threadIdx.x"))
-        made = self._made(loop, head, guarded, start, Binary("*", grid, threads))
+        block, threads, grid = c.Name("blockIdx.x"), c.Name("blockDim.x"), c.Name("gridDim.x")
+        start = c.Binary("+", c.Binary("*", block, threads), c.Name("threadIdx.x"))
+        made = self._made(loop, head, guarded, start, c.Binary("*", grid, threads))
         if made is None or any(self._is_of_thread(stmt) for stmt in made.body):
             return None
         if names_in(made.body) & BLOCK & {"blockIdx.x"}:
             return None
         index = made.init[0]
-        assert isinstance(index, Declare)
+        assert isinstance(index, c.Declare)
         count = product(product(grid, threads), head.stop)
         self.reach.append(Reach(index.name, guarded.stop, count))
         return made
 
-    def _made(self, loop: For, head: Head, guarded: _Guarded, start: Expr, step: Expr) -> For | None:
+    def _made(self, loop: c.For, head: Head, guarded: _Guarded, start: c.Expr, step: c.Expr) -> c.For | None:
         name = self._fresh(head.index)
         body = map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
         if head.index in names_in(body):
@@ -186,11 +172,11 @@ class _Shifting:
         if type_ is None or not is_integer(type_):
             return None
         self._taken.add(name)
-        self.types[name] = Type(type_.base)
-        return For(
-            (Declare(Type(type_.base), name, _as(type_, start, self._normal.types), line=loop.line),),
-            Binary("<", Name(name), guarded.stop),
-            (Assign("+=", Name(name), step),),
+        self.types[name] = c.Type(type_.base)
+        return c.For(
+            (c.Declare(c.Type(type_.base), name, _as(type_, start, self._normal.types), line=loop.line),),
+            c.Binary("<", c.Name(name), guarded.stop),
+            (c.Assign("+=", c.Name(name), step),),
             body,
             line=loop.line,
         )
@@ -201,42 +187,42 @@ class _Shifting:
             name, count = f"{index}_own_{count}", count + 1
         return name
 
-    def _said(self, expr: Expr, element: Expr, index: str, name: str) -> Expr:
+    def _said(self, expr: c.Expr, element: c.Expr, index: str, name: str) -> c.Expr:
         """The expression over the element in place of the loop's index."""
         plain = without_casts(element)
 
-        def node(part: Expr) -> Expr:
+        def node(part: c.Expr) -> c.Expr:
             if index not in names_in(part):
                 return part
             if without_casts(part) == plain:
-                return Name(name)
+                return c.Name(name)
             # `(row + b) + thread` has no such part, but the same sum.
-            if isinstance(part, Binary) and part.op in ("+", "-") and not _widens(part):
-                left = from_terms(terms(Binary("-", part, element)))
+            if isinstance(part, c.Binary) and part.op in ("+", "-") and not _widens(part):
+                left = from_terms(terms(c.Binary("-", part, element)))
                 if index not in names_in(left) and not self._is_of_thread(left):
-                    return Binary("+", left, Name(name))
+                    return c.Binary("+", left, c.Name(name))
             return part
 
         return map_expr(expr, node)
 
 
-def _widens(expr: Expr) -> bool:
+def _widens(expr: c.Expr) -> bool:
     return without_casts(expr) != expr
 
 
-def _sum(left: Expr, right: Expr) -> Expr:
-    return right if left == number(0) else Binary("+", left, right)
+def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
+    return right if left == number(0) else c.Binary("+", left, right)
 
 
-def _as(type_: Type, expr: Expr, types: Mapping[str, Type]) -> Expr:
+def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     found = type_of(expr, types)
-    return expr if found is not None and found.base == type_.base else Cast(Type(type_.base), expr)
+    return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
 
 
-def _guarded(body: tuple[Stmt, ...], index: str, last: bool) -> _Guarded | None:
+def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _Guarded | None:
     """`if (element >= stop) break; ...` and `if (element < stop) { ... }`."""
     first = body[0] if body else None
-    if not isinstance(first, If) or first.otherwise:
+    if not isinstance(first, c.If) or first.otherwise:
         return None
     if _leaves(first.then, last):
         found = _bound(_inverse(first.condition), index)
@@ -249,53 +235,53 @@ def _guarded(body: tuple[Stmt, ...], index: str, last: bool) -> _Guarded | None:
         return None
     then = first.then
     for condition in reversed(conditions[1:]):
-        then = (If(condition, then, line=first.line),)
+        then = (c.If(condition, then, line=first.line),)
     return _Guarded(*found, then)
 
 
-def _leaves(then: tuple[Stmt, ...], last: bool) -> bool:
+def _leaves(then: tuple[c.Stmt, ...], last: bool) -> bool:
     if len(then) != 1:
         return False
-    return isinstance(then[0], Jump) or (isinstance(then[0], Return) and last)
+    return isinstance(then[0], c.Jump) or (isinstance(then[0], c.Return) and last)
 
 
-def _all_of(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Binary) and condition.op == "&&":
+def _all_of(condition: c.Expr) -> list[c.Expr]:
+    if isinstance(condition, c.Binary) and condition.op == "&&":
         return [*_all_of(condition.left), *_all_of(condition.right)]
     return [condition]
 
 
-def _inverse(condition: Expr) -> Expr:
+def _inverse(condition: c.Expr) -> c.Expr:
     match condition:
-        case Unary(op="!", operand=operand):
+        case c.Unary(op="!", operand=operand):
             return operand
-        case Binary(op=op, left=left, right=right) if op in MIRROR:
-            return Binary(OPPOSITE[op], left, right)
+        case c.Binary(op=op, left=left, right=right) if op in MIRROR:
+            return c.Binary(OPPOSITE[op], left, right)
     return condition
 
 
-def _bound(condition: Expr, index: str) -> tuple[Expr, Expr] | None:
+def _bound(condition: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
     """(element, stop) of `element < stop`."""
-    if not isinstance(condition, Binary) or condition.op not in MIRROR:
+    if not isinstance(condition, c.Binary) or condition.op not in MIRROR:
         return None
     op, left, right = condition.op, condition.left, condition.right
     if index in names_in(right):
         op, left, right = MIRROR[op], right, left
     if index not in names_in(left) or index in names_in(right) or op not in ("<", "<="):
         return None
-    return left, right if op == "<" else Binary("+", right, number(1))
+    return left, right if op == "<" else c.Binary("+", right, number(1))
 
 
 def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, ...]:
     """The kernel in parts of one loop; empty for any other kernel."""
-    before = [stmt for stmt in normal.body if isinstance(stmt, Declare)]
+    before = [stmt for stmt in normal.body if isinstance(stmt, c.Declare)]
     rest = normal.body[len(before) :]
     if len(rest) < 2 or normal.body[: len(before)] != tuple(before):
         return ()
     parts: list[Normal] = []
     for stmt in rest:
-        head = head_of(stmt) if isinstance(stmt, For) else None
-        if head is None or not isinstance(stmt, For) or head.index not in loops:
+        head = head_of(stmt) if isinstance(stmt, c.For) else None
+        if head is None or not isinstance(stmt, c.For) or head.index not in loops:
             return ()
         if loops[head.index].role not in ("grid", "task"):
             return ()
@@ -303,8 +289,8 @@ def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, .
     return () if assigned_in(rest) & {stmt.name for stmt in before} else tuple(parts)
 
 
-def _needed(before: Sequence[Declare], stmt: Stmt) -> list[Declare]:
-    used, found = names_in(stmt), list[Declare]()
+def _needed(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c.Declare]:
+    used, found = names_in(stmt), list[c.Declare]()
     for declare in reversed(before):
         if declare.name in used:
             used |= names_in(declare)
@@ -312,7 +298,7 @@ def _needed(before: Sequence[Declare], stmt: Stmt) -> list[Declare]:
     return found
 
 
-def _from_zero(loop: For, head: Head, normal: Normal) -> For:
+def _from_zero(loop: c.For, head: Head, normal: Normal) -> c.For:
     """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
     parts = _addends(head.start)
     own = [part for part in parts if names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
@@ -320,24 +306,24 @@ def _from_zero(loop: For, head: Head, normal: Normal) -> For:
     if not own or not first or head.index in assigned_in(loop.body):
         return loop
     offset = _sum_of(first)
-    body = substitute(loop.body, {head.index: Binary("+", Name(head.index), offset)})
+    body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
     return replace(
         loop,
-        init=(Declare(Type(head.type), head.index, _sum_of(own), line=loop.line),),
-        condition=Binary("<", Name(head.index), Binary("-", head.stop, offset)),
-        step=(Assign("+=", Name(head.index), head.step),),
+        init=(c.Declare(c.Type(head.type), head.index, _sum_of(own), line=loop.line),),
+        condition=c.Binary("<", c.Name(head.index), c.Binary("-", head.stop, offset)),
+        step=(c.Assign("+=", c.Name(head.index), head.step),),
         body=body,
     )
 
 
-def _addends(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == "+":
+def _addends(expr: c.Expr) -> list[c.Expr]:
+    if isinstance(expr, c.Binary) and expr.op == "+":
         return [*_addends(expr.left), *_addends(expr.right)]
     return [expr]
 
 
-def _sum_of(parts: Sequence[Expr]) -> Expr:
+def _sum_of(parts: Sequence[c.Expr]) -> c.Expr:
     total = parts[0]
     for part in parts[1:]:
-        total = Binary("+", total, part)
+        total = c.Binary("+", total, part)
     return total

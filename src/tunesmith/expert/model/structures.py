@@ -11,25 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Braces,
-    Call,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Index,
-    Member,
-    Name,
-    Number,
-    Opaque,
-    Source,
-    Stmt,
-    Ternary,
-    Type,
-    Verbatim,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.walk import children, map_expr, map_statements, names_in, nodes_in
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
@@ -44,7 +26,7 @@ _STRUCT = re.compile(r"\bstruct\s+(?:__\w+__\s*(?:\([^)]*\))?\s*)*(\w+)\s*\{([^{
 _FIELD = re.compile(r"^\s*((?:[A-Za-z_]\w*\s+)+)([\w\s,]+)$")
 
 
-def structures(source: Source) -> dict[str, Fields]:
+def structures(source: c.Source) -> dict[str, Fields]:
     """Plain structures of the file and the language's small vectors."""
     found: dict[str, Fields] = {
         name: tuple((field, _ELEMENTS[name[:-1]]) for field in fields) for name, fields in _VECTORS.items()
@@ -61,10 +43,10 @@ def structures(source: Source) -> dict[str, Fields]:
     return found
 
 
-def without_structures(body: tuple[Stmt, ...], known: dict[str, Fields]) -> tuple[Stmt, ...]:
-    declared = {node.name: node for node in nodes_in(body) if isinstance(node, Declare)}
-    heads = {part.name for node in nodes_in(body) if isinstance(node, For) for part in node.init
-             if isinstance(part, Declare)}  # fmt: skip
+def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tuple[c.Stmt, ...]:
+    declared = {node.name: node for node in nodes_in(body) if isinstance(node, c.Declare)}
+    heads = {part.name for node in nodes_in(body) if isinstance(node, c.For) for part in node.init
+             if isinstance(part, c.Declare)}  # fmt: skip
     split = {
         name: known[declare.type.base]
         for name, declare in declared.items()
@@ -84,32 +66,32 @@ def without_structures(body: tuple[Stmt, ...], known: dict[str, Fields]) -> tupl
     return _Splitting(split).done(body) if split else body
 
 
-def _used_whole(body: tuple[Stmt, ...], split: dict[str, Fields]) -> Iterator[str]:
+def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[str]:
     """Variables with a use that cannot be said field by field."""
     said: set[int] = set()  # nodes that are said field by field: parents come before children
     for node in nodes_in(body):
-        pairs: list[tuple[str, Expr]] = []
-        inside: list[Expr | Stmt] = []
+        pairs: list[tuple[str, c.Expr]] = []
+        inside: list[c.Expr | c.Stmt] = []
         match node:
-            case Declare(name=name, init=init) if name in split and init is not None:
+            case c.Declare(name=name, init=init) if name in split and init is not None:
                 pairs.append((name, init))
-            case Evaluate(expr=Assign(op="=", target=target, value=value)) if _variable(target, split):
+            case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if _variable(target, split):
                 pairs.append((_variable(target, split), value))
                 said.add(id(node.expr))
             case _ if id(node) in said:
                 pass
-            case Member(base=base, arrow=False) if _variable(base, split):
-                inside += [base.index] if isinstance(base, Index) else []
-            case Index(base=Name(name=name), index=index) if name in split:
+            case c.Member(base=base, arrow=False) if _variable(base, split):
+                inside += [base.index] if isinstance(base, c.Index) else []
+            case c.Index(base=c.Name(name=name), index=index) if name in split:
                 inside.append(index)
-            case Opaque() | Verbatim():
+            case c.Opaque() | c.Verbatim():
                 yield from (name for name in node.names if name in split)
-            case Name():
+            case c.Name():
                 pass
             case _:
                 inside += children(node)
         for part in inside:
-            whole = _variable(part, split) if isinstance(part, Expr) else ""
+            whole = _variable(part, split) if isinstance(part, c.Expr) else ""
             if whole:
                 yield whole
         for name, value in pairs:
@@ -119,47 +101,49 @@ def _used_whole(body: tuple[Stmt, ...], split: dict[str, Fields]) -> Iterator[st
             said |= {id(part) for part in _choices(value)}
 
 
-def _choices(value: Expr) -> Iterator[Expr]:
-    if isinstance(value, Ternary):
+def _choices(value: c.Expr) -> Iterator[c.Expr]:
+    if isinstance(value, c.Ternary):
         yield value
         yield from _choices(value.yes)
         yield from _choices(value.no)
 
 
-def _variable(expr: Expr, split: dict[str, Fields]) -> str:
+def _variable(expr: c.Expr, split: dict[str, Fields]) -> str:
     """The variable that an expression is, or an element of; "" for any other."""
     match expr:
-        case Name(name=name) if name in split:
+        case c.Name(name=name) if name in split:
             return name
-        case Index(base=Name(name=name)) if name in split:
+        case c.Index(base=c.Name(name=name)) if name in split:
             return name
     return ""
 
 
-def _parts(value: Expr, fields: Fields, split: dict[str, Fields]) -> tuple[Expr, ...] | None:
+def _parts(value: c.Expr, fields: Fields, split: dict[str, Fields]) -> tuple[c.Expr, ...] | None:
     """The value field by field; None where it is a whole."""
     name = _variable(value, split)
     if name:
         return tuple(_field(value, field) for field, _ in fields) if split[name] == fields else None
     match value:
-        case Braces(items=items) if len(items) <= len(fields):
-            return (*items, *[Number("0", 0)] * (len(fields) - len(items)))
-        case Call(function=function, args=args) if function.startswith("make_") and len(args) == len(fields):
+        case c.Braces(items=items) if len(items) <= len(fields):
+            return (*items, *[c.Number("0", 0)] * (len(fields) - len(items)))
+        case c.Call(function=function, args=args) if function.startswith("make_") and len(args) == len(
+            fields
+        ):
             return args
-        case Ternary(condition=condition, yes=yes, no=no):
+        case c.Ternary(condition=condition, yes=yes, no=no):
             first, second = _parts(yes, fields, split), _parts(no, fields, split)
             if first is None or second is None:
                 return None
-            return tuple(Ternary(condition, a, b) for a, b in zip(first, second, strict=True))
+            return tuple(c.Ternary(condition, a, b) for a, b in zip(first, second, strict=True))
     return None
 
 
-def _field(whole: Expr, field: str) -> Expr:
+def _field(whole: c.Expr, field: str) -> c.Expr:
     match whole:
-        case Name(name=name):
-            return Name(f"{name}_{field}")
-        case Index(base=Name(name=name), index=index):
-            return Index(Name(f"{name}_{field}"), index)
+        case c.Name(name=name):
+            return c.Name(f"{name}_{field}")
+        case c.Index(base=c.Name(name=name), index=index):
+            return c.Index(c.Name(f"{name}_{field}"), index)
     raise AssertionError(whole)
 
 
@@ -168,47 +152,49 @@ class _Splitting:
         self._split = split
         self._count = 0
 
-    def done(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def done(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         apart = map_statements(body, None, self._statement)
         return map_statements(apart, lambda e: map_expr(e, self._member))
 
-    def _member(self, node: Expr) -> Expr:
-        if isinstance(node, Member) and not node.arrow and _variable(node.base, self._split):
+    def _member(self, node: c.Expr) -> c.Expr:
+        if isinstance(node, c.Member) and not node.arrow and _variable(node.base, self._split):
             return _field(node.base, node.field)
         return node
 
-    def _statement(self, stmt: Stmt) -> Stmt | Iterable[Stmt]:
-        if isinstance(stmt, Declare) and stmt.name in self._split:
+    def _statement(self, stmt: c.Stmt) -> c.Stmt | Iterable[c.Stmt]:
+        if isinstance(stmt, c.Declare) and stmt.name in self._split:
             fields = self._split[stmt.name]
-            parts: tuple[Expr | None, ...] = (None,) * len(fields)
+            parts: tuple[c.Expr | None, ...] = (None,) * len(fields)
             if stmt.init is not None:
                 parts = _parts(stmt.init, fields, self._split) or parts
             return [
-                replace(stmt, type=Type(type_, const=stmt.type.const), name=f"{stmt.name}_{field}", init=part)
+                replace(
+                    stmt, type=c.Type(type_, const=stmt.type.const), name=f"{stmt.name}_{field}", init=part
+                )
                 for (field, type_), part in zip(fields, parts, strict=True)
             ]
-        if isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign):
+        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
             return self._assigned(stmt, stmt.expr)
         return stmt
 
-    def _assigned(self, stmt: Evaluate, assign: Assign) -> Iterable[Stmt]:
+    def _assigned(self, stmt: c.Evaluate, assign: c.Assign) -> Iterable[c.Stmt]:
         name = _variable(assign.target, self._split)
         if not name:
             return (stmt,)
         fields = self._split[name]
         parts = _parts(assign.value, fields, self._split) or ()
-        before: list[Stmt] = []
+        before: list[c.Stmt] = []
         if len(parts) > 1 and name in names_in(assign.value) and assign.target != assign.value:
             # A later part may read a field that an earlier one sets.
             self._count += 1
             for (field, type_), part in zip(fields, parts, strict=True):
                 own = f"{name}_{field}_new_{self._count}"
-                before.append(Declare(Type(type_), own, part, line=stmt.line))
-            parts = tuple(Name(declare.name) for declare in before if isinstance(declare, Declare))
+                before.append(c.Declare(c.Type(type_), own, part, line=stmt.line))
+            parts = tuple(c.Name(declare.name) for declare in before if isinstance(declare, c.Declare))
         return [
             *before,
             *(
-                Evaluate(Assign("=", _field(assign.target, field), part), stmt.line)
+                c.Evaluate(c.Assign("=", _field(assign.target, field), part), stmt.line)
                 for (field, _), part in zip(fields, parts, strict=True)
             ),
         ]

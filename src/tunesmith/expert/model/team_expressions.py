@@ -15,23 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Expr,
-    Index,
-    Member,
-    Name,
-    Number,
-    Opaque,
-    SizeOf,
-    Stmt,
-    Ternary,
-    Unary,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.model.geometry import Layout, Strided, Unknown, number_of
 from tunesmith.expert.model.kernel import Operator
@@ -69,7 +53,7 @@ _WARP_TOTALS: Mapping[str, Operator] = {
     "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
     "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
 }  # fmt: skip
-Run = Callable[[Sequence[Stmt], Threads], Threads]  # goes through statements: who is still there afterwards
+Run = Callable[[Sequence[c.Stmt], Threads], Threads]  # goes through statements: who is still there afterwards
 
 
 class Expressions:
@@ -81,11 +65,11 @@ class Expressions:
         self.bounds = arithmetic.bounds
         self.refusal, self.vector = self.memory.refusal, self.memory.vector
 
-    def cell_index(self, name: str, target: Expr, active: Threads) -> Vec:
+    def cell_index(self, name: str, target: c.Expr, active: Threads) -> Vec:
         _, indices = array_and_indices(target)
         return self.flat_index(name, indices, active) if indices else Vec(ZERO)
 
-    def flat_index(self, name: str, indices: Sequence[Expr], active: Threads) -> Vec:
+    def flat_index(self, name: str, indices: Sequence[c.Expr], active: Threads) -> Vec:
         """One number for a cell of an array of several dimensions."""
         dims = self.memory.shared[name].dims if name in self.memory.shared else ()
         numbers = {**dict(self.memory.scenario.parameters), **self.memory.scenario.builtins((0, 0, 0), 0)}
@@ -99,39 +83,41 @@ class Expressions:
                                     self.eval(index, active), active)  # fmt: skip
         return total
 
-    def eval(self, expr: Expr, active: Threads) -> Vec:
+    def eval(self, expr: c.Expr, active: Threads) -> Vec:
         match expr:
-            case Number(value=value):
+            case c.Number(value=value):
                 return Vec(Int(value, expr) if isinstance(value, int) else Sym(expr))
-            case Name(name=name):
+            case c.Name(name=name):
                 if name in ("true", "false"):
                     return Vec(Int(int(name == "true"), expr))
                 found = self.memory.read(name, active)
                 if found.one is None and any(isinstance(found.many[t], Part) for t in active):
                     return self.vector(active, lambda t: self.memory.settled(found.many[t], t))
                 return found
-            case Cast(type=target, value=value):
+            case c.Cast(type=target, value=value):
                 inner = self.eval(value, active)
                 return self.memory.apply(
                     lambda a, _, t: self.arithmetic.cast(target, a), inner, Vec(ZERO), active
                 )
-            case SizeOf():
+            case c.SizeOf():
                 try:
                     return Vec(Int(number_of(expr, {}), expr))
                 except Unknown:
                     return Vec(Sym(expr))
-            case Unary(op="++" | "--"):
+            case c.Unary(op="++" | "--"):
                 raise self.refusal(f"'{print_expr(expr)}' inside an expression")
-            case Unary(op="&", operand=operand):
+            case c.Unary(op="&", operand=operand):
                 return Vec(Poison(f"takes the address of '{print_expr(operand)}'", self.memory.line))
-            case Unary(op=op, operand=operand):
+            case c.Unary(op=op, operand=operand):
                 inner = self.eval(operand, active)
                 return self.memory.apply(
                     lambda a, _, t: self.arithmetic.unary(op, a), inner, Vec(ZERO), active
                 )
-            case Binary(op="&&" | "||" as op, left=left, right=right):
+            case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 return self.logic(op, left, right, active)
-            case Binary(op="<", left=left, right=Binary(op="/", left=all_, right=Number(value=float(by)))):
+            case c.Binary(
+                op="<", left=left, right=c.Binary(op="/", left=all_, right=c.Number(value=float(by)))
+            ):
                 # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
                 count = one_value(self.eval(all_, active), active)
                 if isinstance(count, Int) and count.launch and not count.sized and by > 0 and by == int(by):
@@ -139,27 +125,27 @@ class Expressions:
                     return self.arithmetic.combine("<", self.eval(left, active), up, active)
                 sides = self.eval(left, active), self.eval(expr.right, active)
                 return self.arithmetic.combine("<", sides[0], sides[1], active)
-            case Binary(op=op, left=left, right=right):
+            case c.Binary(op=op, left=left, right=right):
                 return self.arithmetic.combine(op, self.eval(left, active), self.eval(right, active), active)
-            case Ternary():
+            case c.Ternary():
                 return self.ternary(expr, active)
-            case Call():
+            case c.Call():
                 return self.call(expr, active)
-            case Index():
+            case c.Index():
                 return self.element(expr, active)
-            case Member(base=base, field=field_):
+            case c.Member(base=base, field=field_):
                 inner = self.eval(base, active)
-                return self.arithmetic.built(lambda exprs: Member(exprs[0], field_), [inner], active)
-            case Braces(items=items, type=type_):
+                return self.arithmetic.built(lambda exprs: c.Member(exprs[0], field_), [inner], active)
+            case c.Braces(items=items, type=type_):
                 parts = [self.eval(item, active) for item in items]
-                return self.arithmetic.built(lambda exprs: Braces(tuple(exprs), type_), parts, active)
-            case Assign():
+                return self.arithmetic.built(lambda exprs: c.Braces(tuple(exprs), type_), parts, active)
+            case c.Assign():
                 raise self.refusal(f"'{print_expr(expr)}' assigns inside an expression")
-            case Opaque(text=text):
+            case c.Opaque(text=text):
                 raise self.refusal(f"'{text}' is not understood")
         raise self.refusal(f"'{print_expr(expr)}' is not understood")
 
-    def logic(self, op: str, left: Expr, right: Expr, active: Threads) -> Vec:
+    def logic(self, op: str, left: c.Expr, right: c.Expr, active: Threads) -> Vec:
         first = self.eval(left, active)
         # The right side is only computed where C computes it.
         stops = 0 if op == "&&" else 1
@@ -192,7 +178,7 @@ class Expressions:
                     int(bool(a.value) and bool(b.value))
                     if op == "&&"
                     else int(bool(a.value) or bool(b.value)),
-                    None if a.expr is None or b.expr is None else Binary(op, a.expr, b.expr),
+                    None if a.expr is None or b.expr is None else c.Binary(op, a.expr, b.expr),
                     sized=a.sized or b.sized,
                 )
             )
@@ -200,7 +186,7 @@ class Expressions:
         inside = frozenset(rest)
         return self.vector(active, at)
 
-    def choose(self, condition: Vec, yes: Expr, no: Expr, active: Threads) -> Vec:
+    def choose(self, condition: Vec, yes: c.Expr, no: c.Expr, active: Threads) -> Vec:
         def wants(thread: int, side: bool) -> bool:
             value = condition.at(thread)
             return (
@@ -223,7 +209,7 @@ class Expressions:
 
         return self.vector(active, at)
 
-    def element(self, expr: Index, active: Threads) -> Vec:
+    def element(self, expr: c.Index, active: Threads) -> Vec:
         name, indices = array_and_indices(expr)
         if name is not None and name in self.memory.shared and indices:
             return self.memory.read_cells(name, self.flat_index(name, indices, active), active)
@@ -233,21 +219,21 @@ class Expressions:
             if place.offset is not None:
                 parts.append(self.eval(place.offset, active))
 
-            def make(exprs: Sequence[Expr]) -> Expr:
+            def make(exprs: Sequence[c.Expr]) -> c.Expr:
                 if place.as_type is None:
-                    return Index(expr.base, exprs[0])
-                assert isinstance(expr.base, Cast)
-                array = Name(place.array)
-                pointer = array if len(exprs) == 1 else Binary("+", array, exprs[1])
-                return Index(Cast(expr.base.type, pointer), exprs[0])
+                    return c.Index(expr.base, exprs[0])
+                assert isinstance(expr.base, c.Cast)
+                array = c.Name(place.array)
+                pointer = array if len(exprs) == 1 else c.Binary("+", array, exprs[1])
+                return c.Index(c.Cast(expr.base.type, pointer), exprs[0])
 
             return self.arithmetic.built(make, parts, active)
         if name is not None and indices and f"{name}[]" in self.memory.variables:
             return self.local_element(name, indices, active)
         base, index = self.eval(expr.base, active), self.eval(expr.index, active)
-        return self.arithmetic.built(lambda exprs: Index(exprs[0], exprs[1]), [base, index], active)
+        return self.arithmetic.built(lambda exprs: c.Index(exprs[0], exprs[1]), [base, index], active)
 
-    def local_element(self, name: str, indices: Sequence[Expr], active: Threads) -> Vec:
+    def local_element(self, name: str, indices: Sequence[c.Expr], active: Threads) -> Vec:
         places = [self.eval(index, active) for index in indices]
 
         def at(thread: int) -> Value:
@@ -260,7 +246,7 @@ class Expressions:
 
         return self.vector(active, at)
 
-    def call(self, call: Call, active: Threads) -> Vec:
+    def call(self, call: c.Call, active: Threads) -> Vec:
         name, args = call.function, call.args
         if name in _SHUFFLES:
             return self.shuffle(call, active)
@@ -276,10 +262,10 @@ class Expressions:
             )
         parts = [self.eval(arg, active) for arg in args]
         return self.arithmetic.built(
-            lambda exprs: Call(name, tuple(exprs), call.template_args), parts, active
+            lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active
         )
 
-    def shuffle(self, call: Call, active: Threads) -> Vec:
+    def shuffle(self, call: c.Call, active: Threads) -> Vec:
         """What a thread gets from another of its warp; from one that takes no part it gets nothing usable."""
         masked = call.function.endswith("_sync")
         args = call.args[1:] if masked else call.args
@@ -328,7 +314,7 @@ class Expressions:
             results.update(dict.fromkeys(members, total))
         return self.vector(active, lambda t: self.memory.settled(results[t], t))
 
-    def ternary(self, expr: Ternary, active: Threads) -> Vec:
+    def ternary(self, expr: c.Ternary, active: Threads) -> Vec:
         """A choice; where it tests a thread's own element, threads without one hold the other side."""
         if not self.memory.own_index:
             return self.choose(self.eval(expr.condition, active), expr.yes, expr.no, active)
@@ -347,13 +333,13 @@ class Expressions:
         return result
 
 
-def array_and_indices(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
+def array_and_indices(expr: c.Expr) -> tuple[str | None, tuple[c.Expr, ...]]:
     """`a[y][x]` -> a, (y, x)"""
-    indices: list[Expr] = []
-    while isinstance(expr, Index):
+    indices: list[c.Expr] = []
+    while isinstance(expr, c.Index):
         indices.insert(0, expr.index)
         expr = expr.base
-    return (expr.name if isinstance(expr, Name) else None), tuple(indices)
+    return (expr.name if isinstance(expr, c.Name) else None), tuple(indices)
 
 
 class TeamState:
@@ -366,7 +352,7 @@ class TeamState:
         loops: Mapping[str, Strided],
         memory: BlockMemory,
         tasks: frozenset[str],
-        element: tuple[Expr, str],
+        element: tuple[c.Expr, str],
     ) -> None:
         """`element`: how many elements there are where nothing bounds them, and the type of their index."""
         self.normal = normal

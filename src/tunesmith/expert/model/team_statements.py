@@ -9,26 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Index,
-    Jump,
-    Name,
-    Return,
-    Scope,
-    Stmt,
-    Type,
-    Unary,
-    While,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.model.affine import number
@@ -38,16 +19,7 @@ from tunesmith.expert.model.team_branches import Branches
 from tunesmith.expert.model.team_expressions import TeamState
 from tunesmith.expert.model.team_loops import Loops
 from tunesmith.expert.model.team_record import Effect
-from tunesmith.expert.model.team_values import (
-    ZERO,
-    Int,
-    Poison,
-    Threads,
-    Vec,
-    blame,
-    expr_of,
-    one_value,
-)
+from tunesmith.expert.model.team_values import ZERO, Int, Poison, Threads, Vec, blame, expr_of, one_value
 
 _BARRIERS = frozenset({"__syncthreads", "barrier", "work_group_barrier"})
 _WARP_BARRIERS = frozenset({"__syncwarp", "sub_group_barrier"})
@@ -74,13 +46,13 @@ class BlockInterpreter:
     def run(self) -> None:
         self.statements(self.team.normal.body, self.team.alive)
 
-    def statements(self, stmts: Sequence[Stmt], active: Threads) -> Threads:
+    def statements(self, stmts: Sequence[c.Stmt], active: Threads) -> Threads:
         """Gives back the threads that are still there afterwards."""
         for at, stmt in enumerate(stmts):
             if not active:
                 return active
             self.memory.line = getattr(stmt, "line", 0) or self.memory.line
-            if isinstance(stmt, If):
+            if isinstance(stmt, c.If):
                 done, active = self.branches.branch(stmt, stmts[at + 1 :], active)
                 if done:
                     return active
@@ -88,19 +60,19 @@ class BlockInterpreter:
                 active = self.statement(stmt, active)
         return active
 
-    def statement(self, stmt: Stmt, active: Threads) -> Threads:
+    def statement(self, stmt: c.Stmt, active: Threads) -> Threads:
         match stmt:
-            case Declare():
+            case c.Declare():
                 self.declare(stmt, active)
-            case Evaluate(expr=expr):
+            case c.Evaluate(expr=expr):
                 self.effect(expr, active)
-            case For():
+            case c.For():
                 return self.loops.loop(stmt, active)
-            case While():
+            case c.While():
                 self.loops.turns((), stmt.condition, (), stmt.body, active, first=stmt.after)
-            case Scope(body=body):
+            case c.Scope(body=body):
                 return self.statements(body, active)
-            case Return() | Jump(word="continue"):
+            case c.Return() | c.Jump(word="continue"):
                 self.team.alive = tuple(t for t in self.team.alive if t not in set(active))
                 return ()
             case _:
@@ -108,18 +80,12 @@ class BlockInterpreter:
                 raise self.refusal(f"'{text.strip().splitlines()[0][:60]}' is not understood")
         return active
 
-    def declare(self, stmt: Declare, active: Threads) -> None:
+    def declare(self, stmt: c.Declare, active: Threads) -> None:
         if stmt.dims:
             self.memory.variables[f"{stmt.name}[]"] = Vec(ZERO)
-            if isinstance(stmt.init, Braces) and len(stmt.dims) == 1:
+            if isinstance(stmt.init, c.Braces) and len(stmt.dims) == 1:
                 for at, item in enumerate(stmt.init.items):
-                    self.assign(
-                        f"{stmt.name}[{at}]",
-                        stmt.type,
-                        stmt.name,
-                        self.eval(item, active),
-                        active,
-                    )
+                    self.assign(f"{stmt.name}[{at}]", stmt.type, stmt.name, self.eval(item, active), active)
             return
         if stmt.init is None:
             self.memory.write(
@@ -128,40 +94,40 @@ class BlockInterpreter:
             return
         self.assign(stmt.name, stmt.type, stmt.name, self.eval(stmt.init, active), active)
 
-    def assign(self, key: str, type_: Type, hint: str, values: Vec, active: Threads) -> None:
+    def assign(self, key: str, type_: c.Type, hint: str, values: Vec, active: Threads) -> None:
         stored = self.memory.apply(
             lambda a, _, t: self.record.as_variable(type_, hint, a), values, Vec(ZERO), active
         )
         self.memory.write(key, stored, active)
 
-    def effect(self, expr: Expr, active: Threads) -> None:
+    def effect(self, expr: c.Expr, active: Threads) -> None:
         match expr:
-            case Call(function=function) if function in _BARRIERS:
+            case c.Call(function=function) if function in _BARRIERS:
                 if len(active) != len(self.team.alive):
                     raise self.refusal("a barrier where not all threads of the block arrive")
                 self.memory.epoch += 1
                 self.record.barriers += 1
-            case Call(function=function) if function in _WARP_BARRIERS or function in _IGNORED:
+            case c.Call(function=function) if function in _WARP_BARRIERS or function in _IGNORED:
                 return
-            case Call(function=function, args=(Unary(op="&", operand=target), value)) if (
+            case c.Call(function=function, args=(c.Unary(op="&", operand=target), value)) if (
                 function in _SHARED_ATOMICS and self.memory.shared_name(target) is not None
             ):
                 self.shared_atomic(_SHARED_ATOMICS[function], target, value, active)
-            case Assign(op=op, target=target, value=value):
+            case c.Assign(op=op, target=target, value=value):
                 self.store(op, target, value, active)
-            case Unary(op="++" | "--" as op, operand=operand):
+            case c.Unary(op="++" | "--" as op, operand=operand):
                 self.store("+=" if op == "++" else "-=", operand, number(1), active)
-            case Binary(op=",", left=left, right=right):
+            case c.Binary(op=",", left=left, right=right):
                 self.effect(left, active)
                 self.effect(right, active)
-            case Call(function=function) if "atomic" in function.lower():
+            case c.Call(function=function) if "atomic" in function.lower():
                 raise self.refusal(f"{function} on global memory, outside a loop over elements")
-            case Call(function=function):
+            case c.Call(function=function):
                 raise self.refusal(f"the call of '{function}' between loops over elements is not understood")
             case _:
                 self.eval(expr, active)
 
-    def shared_atomic(self, operator: Operator, target: Expr, value: Expr, active: Threads) -> None:
+    def shared_atomic(self, operator: Operator, target: c.Expr, value: c.Expr, active: Threads) -> None:
         name = self.memory.shared_name(target)
         assert name is not None
         index = self.expressions.cell_index(name, target, active)
@@ -174,16 +140,11 @@ class BlockInterpreter:
             total = (
                 self.arithmetic.binary("+", old.value, values.at(thread), thread)
                 if operator == "+"
-                else self.arithmetic.join(
-                    operator,
-                    old.value,
-                    values.at(thread),
-                    thread,
-                )
+                else self.arithmetic.join(operator, old.value, values.at(thread), thread)
             )
             old.value, old.writer, old.epoch = total, thread, self.memory.epoch
 
-    def store(self, op: str, target: Expr, value: Expr, active: Threads) -> None:
+    def store(self, op: str, target: c.Expr, value: c.Expr, active: Threads) -> None:
         name = self.memory.shared_name(target)
         values = self.eval(value, active)
         if op != "=":
@@ -200,16 +161,16 @@ class BlockInterpreter:
             self.memory.write_cells(name, index, stored, active)
             return
         match target:
-            case Name(name=variable):
-                type_ = self.memory.types.get(variable, Type("int"))
+            case c.Name(name=variable):
+                type_ = self.memory.types.get(variable, c.Type("int"))
                 self.assign(variable, type_, variable, values, active)
                 return
-            case Index(base=Name(name=array), index=at) if f"{array}[]" in self.memory.variables:
+            case c.Index(base=c.Name(name=array), index=at) if f"{array}[]" in self.memory.variables:
                 self.store_local(array, at, values, active)
                 return
         self.store_global(op, target, value, values, active)
 
-    def store_local(self, array: str, at: Expr, values: Vec, active: Threads) -> None:
+    def store_local(self, array: str, at: c.Expr, values: Vec, active: Threads) -> None:
         places = self.eval(at, active)
         groups: dict[int, list[int]] = {}
         for thread in active:
@@ -218,10 +179,10 @@ class BlockInterpreter:
                 raise self.refusal(f"'{array}' is written at a place that only the data tell")
             groups.setdefault(place.value, []).append(thread)
         for place_value, threads in groups.items():
-            type_ = self.memory.types.get(array, Type("float"))
+            type_ = self.memory.types.get(array, c.Type("float"))
             self.assign(f"{array}[{place_value}]", type_, array, values, tuple(threads))
 
-    def store_global(self, op: str, target: Expr, value: Expr, values: Vec, active: Threads) -> None:
+    def store_global(self, op: str, target: c.Expr, value: c.Expr, values: Vec, active: Threads) -> None:
         if self.memory.own_index:
             where = one_value(self.eval(target, active), active)
             where_expr = None if where is None else expr_of(where)
@@ -255,13 +216,13 @@ class BlockInterpreter:
             why = blame(values, active)
             raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
         self.record.effects.append(Effect(self.memory.line, self.team.bounds.in_force))
-        body = (Evaluate(Assign(op, where_expr, what_expr), self.memory.line),)
+        body = (c.Evaluate(c.Assign(op, where_expr, what_expr), self.memory.line),)
         if self.record.steps and isinstance(self.record.steps[-1], Once):
             self.record.steps[-1] = replace(self.record.steps[-1], body=(*self.record.steps[-1].body, *body))
         else:
             self.record.steps.append(Once(body, self.memory.line))
 
-    def store_element(self, op: str, target: Expr, where: Expr, value: Expr, active: Threads) -> None:
+    def store_element(self, op: str, target: c.Expr, where: c.Expr, value: c.Expr, active: Threads) -> None:
         if len(active) % self.memory.lanes:
             raise self.refusal("an element is stored by some threads of a team only")
         what = one_value(self.eval(value, active), active)
@@ -272,10 +233,10 @@ class BlockInterpreter:
         if place_of(without_members(where)) is None:
             raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
         self.record.effects.append(Effect(self.memory.line, self.team.bounds.in_force))
-        stmt = Evaluate(Assign(op, where, what_expr), self.memory.line)
+        stmt = c.Evaluate(c.Assign(op, where, what_expr), self.memory.line)
         last: Step | None = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Each) and not last.totals:
-            more = substitute((stmt,), {self.memory.own_index: Name(last.index)})
+            more = substitute((stmt,), {self.memory.own_index: c.Name(last.index)})
             self.record.steps[-1] = replace(last, body=(*last.body, *more))
         else:
             self.record.steps.append(self.team.elements.loop_over((stmt,)))

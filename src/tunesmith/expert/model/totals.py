@@ -21,27 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Binary,
-    Call,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Index,
-    Jump,
-    Name,
-    Number,
-    Opaque,
-    Return,
-    Stmt,
-    Ternary,
-    Type,
-    Unary,
-    Verbatim,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.walk import (
     assigned_in,
     declared_in,
@@ -75,38 +55,38 @@ class Update:
     combine: str = ""
 
 
-def update_of(stmt: Stmt, name: str) -> Update | None:
+def update_of(stmt: c.Stmt, name: str) -> Update | None:
     """How a statement updates the variable, if it does nothing else with it."""
     match stmt:
-        case Evaluate(expr=Assign(op="=", target=Name(name=target), value=value)) if target == name:
+        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=target), value=value)) if target == name:
             return _joined(value, name)
-        case Evaluate(expr=Assign(op=op, target=Name(name=target), value=value)):
+        case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=target), value=value)):
             if target != name or name in names_in(value) or op not in _ASSIGNED:
                 return None
             return Update(_ASSIGNED[op])
-        case Evaluate(expr=Unary(op="++" | "--", operand=Name(name=target))) if target == name:
+        case c.Evaluate(expr=c.Unary(op="++" | "--", operand=c.Name(name=target))) if target == name:
             return Update("+")
-        case If(condition=condition, then=(Evaluate(expr=Assign() as assign),), otherwise=()):
-            if assign.op != "=" or assign.target != Name(name):
+        case c.If(condition=condition, then=(c.Evaluate(expr=c.Assign() as assign),), otherwise=()):
+            if assign.op != "=" or assign.target != c.Name(name):
                 return None
-            return _chosen(condition, assign.value, Name(name))
+            return _chosen(condition, assign.value, c.Name(name))
     return None
 
 
-def _joined(value: Expr, name: str) -> Update | None:
-    own = Name(name)
+def _joined(value: c.Expr, name: str) -> Update | None:
+    own = c.Name(name)
     match value:
-        case Binary(op=op, left=left, right=right) if op in _JOINED:
+        case c.Binary(op=op, left=left, right=right) if op in _JOINED:
             if (left == own) != (right == own) and not _occurs_beside(own, left, right):
                 return Update(_JOINED[op])
             # (sum + a) + b
-            if op in ("+", "*") and isinstance(left, Binary) and name not in names_in(right):
+            if op in ("+", "*") and isinstance(left, c.Binary) and name not in names_in(right):
                 inner = _joined(left, name)
                 return inner if inner is not None and inner.operator == op else None
             return None
-        case Binary(op="-", left=left, right=right) if left == own and name not in names_in(right):
+        case c.Binary(op="-", left=left, right=right) if left == own and name not in names_in(right):
             return Update("+")
-        case Call(function=function, args=(left, right)) if (left == own) != (right == own):
+        case c.Call(function=function, args=(left, right)) if (left == own) != (right == own):
             if _occurs_beside(own, left, right):
                 return None
             if function in MAXIMA:
@@ -114,7 +94,7 @@ def _joined(value: Expr, name: str) -> Update | None:
             if function in MINIMA:
                 return Update("min", function)
             return Update("+", function) if function in _ADDS else None
-        case Call(function=function, args=(left, right)) if function in MAXIMA | MINIMA:
+        case c.Call(function=function, args=(left, right)) if function in MAXIMA | MINIMA:
             # max(max(m, a), b)
             for part, rest in ((left, right), (right, left)):
                 found = _joined(part, name) if name in names_in(part) else None
@@ -122,9 +102,9 @@ def _joined(value: Expr, name: str) -> Update | None:
                     kind: Operator = "max" if function in MAXIMA else "min"
                     return found if found.operator == kind else None
             return None
-        case Call(function=function, args=(a, b, c)) if function in _FUSED:
-            return Update("+") if c == own and name not in names_in(a) | names_in(b) else None
-        case Ternary(condition=condition, yes=yes, no=no) if (yes == own) != (no == own):
+        case c.Call(function=function, args=(a, b, added)) if function in _FUSED:
+            return Update("+") if added == own and name not in names_in(a) | names_in(b) else None
+        case c.Ternary(condition=condition, yes=yes, no=no) if (yes == own) != (no == own):
             other = no if yes == own else yes
             if name in names_in(other):
                 return None
@@ -135,29 +115,29 @@ def _joined(value: Expr, name: str) -> Update | None:
     return None
 
 
-def _occurs_beside(own: Name, left: Expr, right: Expr) -> bool:
+def _occurs_beside(own: c.Name, left: c.Expr, right: c.Expr) -> bool:
     return own.name in names_in(right if left == own else left)
 
 
-def _chosen(condition: Expr, chosen: Expr, other: Expr, swap: bool = False) -> Update | None:
+def _chosen(condition: c.Expr, chosen: c.Expr, other: c.Expr, swap: bool = False) -> Update | None:
     """`chosen` is taken over `other` where the condition holds: the larger or the smaller of the two?"""
     total = chosen if swap else other
     element = other if swap else chosen
-    if isinstance(total, Name) and total.name in names_in(element):
+    if isinstance(total, c.Name) and total.name in names_in(element):
         return None
     match condition:
-        case Binary(op=">" | ">=", left=left, right=right) if (left, right) == (chosen, other):
+        case c.Binary(op=">" | ">=", left=left, right=right) if (left, right) == (chosen, other):
             return Update("max")
-        case Binary(op="<" | "<=", left=left, right=right) if (left, right) == (other, chosen):
+        case c.Binary(op="<" | "<=", left=left, right=right) if (left, right) == (other, chosen):
             return Update("max")
-        case Binary(op="<" | "<=", left=left, right=right) if (left, right) == (chosen, other):
+        case c.Binary(op="<" | "<=", left=left, right=right) if (left, right) == (chosen, other):
             return Update("min")
-        case Binary(op=">" | ">=", left=left, right=right) if (left, right) == (other, chosen):
+        case c.Binary(op=">" | ">=", left=left, right=right) if (left, right) == (other, chosen):
             return Update("min")
     return None
 
 
-def update_in(body: Sequence[Stmt], name: str) -> Update | None:
+def update_in(body: Sequence[c.Stmt], name: str) -> Update | None:
     """The one way in which the body updates the variable; None if it reads it too or updates it otherwise."""
     found: Update | None = None
     accounted = 0
@@ -172,22 +152,22 @@ def update_in(body: Sequence[Stmt], name: str) -> Update | None:
     return found if accounted == _occurrences_in(body, name) else None
 
 
-def _occurrences(part: Stmt, name: str) -> int:
-    return sum(1 for node in nodes_in(part) if node == Name(name))
+def _occurrences(part: c.Stmt, name: str) -> int:
+    return sum(1 for node in nodes_in(part) if node == c.Name(name))
 
 
-def _occurrences_in(body: Sequence[Stmt], name: str) -> int:
+def _occurrences_in(body: Sequence[c.Stmt], name: str) -> int:
     return sum(_occurrences(stmt, name) for stmt in body)
 
 
-def carried(body: Sequence[Stmt], declared: frozenset[str]) -> frozenset[str]:
+def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
     """Variables from outside that the body writes, also in part."""
     found: set[str] = set()
     for node in nodes_in(body):
-        target: Expr | None = None
-        if isinstance(node, Assign):
+        target: c.Expr | None = None
+        if isinstance(node, c.Assign):
             target = node.target
-        elif isinstance(node, Unary) and node.op in ("++", "--"):
+        elif isinstance(node, c.Unary) and node.op in ("++", "--"):
             target = node.operand
         if target is not None:
             name, through = root(target)
@@ -196,21 +176,21 @@ def carried(body: Sequence[Stmt], declared: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_set_first(body: Sequence[Stmt], name: str) -> bool:
+def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
     """Whether every turn sets the variable before it reads it: then nothing is carried."""
     for stmt in body:
-        if isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign):
+        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
             assign = stmt.expr
-            if assign.op == "=" and assign.target == Name(name) and name not in names_in(assign.value):
+            if assign.op == "=" and assign.target == c.Name(name) and name not in names_in(assign.value):
                 return True
         if name in names_in(stmt):
             return False
     return True
 
 
-def cooperates(body: Sequence[Stmt]) -> Call | None:
+def cooperates(body: Sequence[c.Stmt]) -> c.Call | None:
     return next(
-        (n for n in nodes_in(body) if isinstance(n, Call) and n.function.startswith(COOPERATION)), None
+        (n for n in nodes_in(body) if isinstance(n, c.Call) and n.function.startswith(COOPERATION)), None
     )
 
 
@@ -222,19 +202,21 @@ def with_totals_in_variables(normal: Normal, aliases: Mapping[str, str]) -> Norm
 
 class _Holding:
     def __init__(self, normal: Normal, aliases: Mapping[str, str]) -> None:
-        self._types = {name: Type(type_.base) for name, type_ in normal.arrays.items() if type_.pointers == 1}
-        self._types |= {name: Type(d.type.base) for name, d in normal.shared.items() if len(d.dims) <= 1}
+        self._types = {
+            name: c.Type(type_.base) for name, type_ in normal.arrays.items() if type_.pointers == 1
+        }
+        self._types |= {name: c.Type(d.type.base) for name, d in normal.shared.items() if len(d.dims) <= 1}
         self._aliased = set(aliases) | set(aliases.values())
         self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
-        self.types: dict[str, Type] = {}
+        self.types: dict[str, c.Type] = {}
 
-    def block(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        done: list[Stmt] = []
+    def block(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+        done: list[c.Stmt] = []
         for stmt in stmts:
-            if isinstance(stmt, If):
+            if isinstance(stmt, c.If):
                 stmt = replace(stmt, then=self.block(stmt.then), otherwise=self.block(stmt.otherwise))
-            if isinstance(stmt, For):
-                after: list[Stmt] = []
+            if isinstance(stmt, c.For):
+                after: list[c.Stmt] = []
                 for target in _updated(stmt.body):
                     held = self._held(target, stmt, done) if self._may_be_held(target, stmt) else None
                     if held is not None:
@@ -246,31 +228,31 @@ class _Holding:
                 done.append(stmt)
         return tuple(done)
 
-    def _may_be_held(self, target: Index, loop: For) -> bool:
-        array = target.base.name if isinstance(target.base, Name) else ""
+    def _may_be_held(self, target: c.Index, loop: c.For) -> bool:
+        array = target.base.name if isinstance(target.base, c.Name) else ""
         if array not in self._types or array in self._aliased or cooperates(loop.body) is not None:
             return False
         moving = assigned_in((loop,)) | set(declared_in((loop,)))
-        loads = [node for node in nodes_in(target.index) if isinstance(node, Index)]
+        loads = [node for node in nodes_in(target.index) if isinstance(node, c.Index)]
         if names_in(target.index) & moving or loads:
             return False
         nodes = list(nodes_in((loop,)))
-        if any(isinstance(n, Opaque | Verbatim | Return) for n in nodes):
+        if any(isinstance(n, c.Opaque | c.Verbatim | c.Return) for n in nodes):
             return False
-        if any(isinstance(n, Jump) and n.word == "break" for n in nodes):
+        if any(isinstance(n, c.Jump) and n.word == "break" for n in nodes):
             return False
-        uses = sum(1 for node in nodes if node == Name(array))
+        uses = sum(1 for node in nodes if node == c.Name(array))
         return uses == sum(1 for node in nodes if node == target)
 
-    def _held(self, target: Index, loop: For, before: list[Stmt]) -> tuple[For, Stmt] | None:
+    def _held(self, target: c.Index, loop: c.For, before: list[c.Stmt]) -> tuple[c.For, c.Stmt] | None:
         """The loop on a variable, and the store behind it; the variable is set in `before`."""
-        assert isinstance(target.base, Name)
+        assert isinstance(target.base, c.Name)
         array = target.base.name
         set_at = _set_before(target, before)
-        op, start = "=", Number("0", 0) if set_at is None else _value(before[set_at])
+        op, start = "=", c.Number("0", 0) if set_at is None else _value(before[set_at])
         if set_at is None:
             nodes = list(nodes_in(loop))
-            sums = [n for n in nodes if isinstance(n, Assign) and n.op == "+=" and n.target == target]
+            sums = [n for n in nodes if isinstance(n, c.Assign) and n.op == "+=" and n.target == target]
             if len(sums) != sum(1 for node in nodes if node == target):
                 return None  # it is read as well
             op = "+="
@@ -281,35 +263,35 @@ class _Holding:
             name, count = f"{array}_here_{count}", count + 1
         self._taken.add(name)
         self.types[name] = self._types[array]
-        before.append(Declare(self._types[array], name, start, line=loop.line))
-        held = map_statements((loop,), lambda e: map_expr(e, lambda n: Name(name) if n == target else n))[0]
-        assert isinstance(held, For)
-        return held, Evaluate(Assign(op, target, Name(name)), loop.line)
+        before.append(c.Declare(self._types[array], name, start, line=loop.line))
+        held = map_statements((loop,), lambda e: map_expr(e, lambda n: c.Name(name) if n == target else n))[0]
+        assert isinstance(held, c.For)
+        return held, c.Evaluate(c.Assign(op, target, c.Name(name)), loop.line)
 
 
-def _set_before(target: Index, before: Sequence[Stmt]) -> int | None:
+def _set_before(target: c.Index, before: Sequence[c.Stmt]) -> int | None:
     """Where the element is set, with nothing but declarations behind that; None where it is not."""
-    assert isinstance(target.base, Name)
+    assert isinstance(target.base, c.Name)
     for at in range(len(before) - 1, -1, -1):
         stmt = before[at]
-        if isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign) and stmt.expr.target == target:
+        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign) and stmt.expr.target == target:
             plain = stmt.expr.op == "=" and target.base.name not in names_in(stmt.expr.value)
             return at if plain else None
-        if not isinstance(stmt, Declare) or target.base.name in names_in(stmt):
+        if not isinstance(stmt, c.Declare) or target.base.name in names_in(stmt):
             return None
     return None
 
 
-def _value(stmt: Stmt) -> Expr:
-    assert isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign)
+def _value(stmt: c.Stmt) -> c.Expr:
+    assert isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign)
     return stmt.expr.value
 
 
-def _updated(body: Sequence[Stmt]) -> list[Index]:
+def _updated(body: Sequence[c.Stmt]) -> list[c.Index]:
     """Elements that are set from what they were."""
-    found: dict[Index, None] = {}
+    found: dict[c.Index, None] = {}
     for node in nodes_in(body):
-        if not isinstance(node, Assign) or not isinstance(node.target, Index):
+        if not isinstance(node, c.Assign) or not isinstance(node.target, c.Index):
             continue
         if node.op in ("+=", "*=", "-=") or node.target in list(nodes_in(node.value)):
             found[node.target] = None

@@ -11,7 +11,9 @@ from tunesmith.expert.writing.rules import Baked
 
 
 class Reciprocal:
-    """Multiplication by a reciprocal in place of divisions by one number: a parameter, judged by the oracle."""
+    """Multiplication by a reciprocal in place of divisions by one number: a parameter, judged
+    by the oracle.
+    """
 
     name = "reciprocal"
     remedies = (Remedy.RECIPROCAL, Remedy.HOIST_INVARIANTS)

@@ -18,24 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    Function,
-    If,
-    Name,
-    Number,
-    Return,
-    Scope,
-    Stmt,
-    Ternary,
-    Unary,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.model.kernel import Choice, Draft
 from tunesmith.expert.moves.packing import with_wide
 from tunesmith.expert.moves.port import Context, Refused, extend
@@ -65,7 +48,7 @@ class _UnknownError(Exception):
     pass
 
 
-def run(function: Function, argument: float) -> int | None:
+def run(function: c.Function, argument: float) -> int | None:
     """What the function returns as an integer for one float; None where it cannot be run."""
     names: dict[str, Value] = {function.parameters[0].name: Value("float", _single(argument))}
     try:
@@ -77,69 +60,69 @@ def run(function: Function, argument: float) -> int | None:
         return None
 
 
-def _block(stmts: Iterable[Stmt], names: dict[str, Value], depth: int) -> Value | None:
+def _block(stmts: Iterable[c.Stmt], names: dict[str, Value], depth: int) -> Value | None:
     if depth > _DEEPEST:
         raise _UnknownError
     for stmt in stmts:
         match stmt:
-            case Declare(type=type_, name=name, init=init) if not stmt.is_array and not type_.is_pointer:
+            case c.Declare(type=type_, name=name, init=init) if not stmt.is_array and not type_.is_pointer:
                 start = Value("int", 0) if init is None else _value(init, names, 0)
                 names[name] = _converted(start, type_.base)
-            case Evaluate(expr=Assign(op=op, target=Name(name=name), value=value)) if name in names:
+            case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if name in names:
                 given = _value(value, names, 0)
                 if op != "=":
                     given = _binary(op[:-1], names[name], given)
                 names[name] = _as_kind(given, names[name].kind)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case c.If(condition=condition, then=then, otherwise=otherwise):
                 taken = then if _value(condition, names, 0).number else otherwise
                 result = _block(taken, names, depth + 1)
                 if result is not None:
                     return result
-            case Scope(body=body):
+            case c.Scope(body=body):
                 result = _block(body, names, depth + 1)
                 if result is not None:
                     return result
-            case Return(value=value) if value is not None:
+            case c.Return(value=value) if value is not None:
                 return _value(value, names, 0)
             case _:
                 raise _UnknownError
     return None
 
 
-def _value(expr: Expr, names: dict[str, Value], depth: int) -> Value:
+def _value(expr: c.Expr, names: dict[str, Value], depth: int) -> Value:
     if depth > _DEEPEST:
         raise _UnknownError
     d = depth + 1
     match expr:
-        case Number(text=text, value=int(value)):
+        case c.Number(text=text, value=int(value)):
             return Value(
                 "unsigned" if "u" in text.lower().removeprefix("0x") or value >= 2**31 else "int", value
             )
-        case Number(text=text, value=value) if text[-1:] in "fF":
+        case c.Number(text=text, value=value) if text[-1:] in "fF":
             return Value("float", _single(value))
-        case Name(name=name) if name in names:
+        case c.Name(name=name) if name in names:
             return names[name]
-        case Cast(type=type_, value=value) if not type_.is_pointer:
+        case c.Cast(type=type_, value=value) if not type_.is_pointer:
             return _converted(_value(value, names, d), type_.base)
-        case Ternary(condition=condition, yes=yes, no=no):
+        case c.Ternary(condition=condition, yes=yes, no=no):
             return _value(yes if _value(condition, names, d).number else no, names, d)
-        case Unary(op="-", operand=operand):
+        case c.Unary(op="-", operand=operand):
             inner = _value(operand, names, d)
             return _wrapped(inner.kind, -inner.number)
-        case Unary(op="~", operand=operand):
+        case c.Unary(op="~", operand=operand):
             inner = _value(operand, names, d)
             if inner.kind != "float":
                 return _wrapped(inner.kind, ~int(inner.number))
-        case Unary(op="!", operand=operand):
+        case c.Unary(op="!", operand=operand):
             return Value("int", int(not _value(operand, names, d).number))
-        case Binary(op="&&" | "||" as op, left=left, right=right):
+        case c.Binary(op="&&" | "||" as op, left=left, right=right):
             first = bool(_value(left, names, d).number)
             if first == (op == "||"):
                 return Value("int", int(first))
             return Value("int", int(bool(_value(right, names, d).number)))
-        case Binary(op=op, left=left, right=right):
+        case c.Binary(op=op, left=left, right=right):
             return _binary(op, _value(left, names, d), _value(right, names, d))
-        case Call(function=function, args=args):
+        case c.Call(function=function, args=args):
             return _call(function, [_value(arg, names, d) for arg in args])
     raise _UnknownError
 
@@ -291,7 +274,7 @@ class Convert:
         )
 
 
-def recognised(function: Function) -> Format | None:
+def recognised(function: c.Function) -> Format | None:
     """The format that a helper rounds a float to, by what it gives."""
     if function.template or len(function.parameters) != 1:
         return None

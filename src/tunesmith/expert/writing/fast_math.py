@@ -12,26 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Function,
-    Index,
-    Member,
-    Name,
-    Number,
-    Source,
-    Stmt,
-    Ternary,
-    Type,
-    Unary,
-)
+from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.printing import print_function
 from tunesmith.expert.c.unreadable import MAX_DEPTH
 from tunesmith.expert.c.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
@@ -62,47 +43,47 @@ _OF_ARGUMENT = frozenset(
 )
 
 
-def declared_types(part: Iterable[Stmt]) -> dict[str, Type | None]:
+def declared_types(part: Iterable[c.Stmt]) -> dict[str, c.Type | None]:
     """Of every variable declared; None where two of one name differ."""
-    found: dict[str, Type | None] = {}
+    found: dict[str, c.Type | None] = {}
     for node in nodes_in(tuple(part)):
-        declares = [node] if isinstance(node, Declare) else []
-        if isinstance(node, For):
-            declares = [part for part in node.init if isinstance(part, Declare)]
+        declares = [node] if isinstance(node, c.Declare) else []
+        if isinstance(node, c.For):
+            declares = [part for part in node.init if isinstance(part, c.Declare)]
         for declare in declares:
             pointers = declare.type.pointers + len(declare.dims)
-            type_ = Type(declare.type.base, pointers)
+            type_ = c.Type(declare.type.base, pointers)
             found[declare.name] = type_ if found.get(declare.name, type_) == type_ else None
     return found
 
 
 def base_of(
-    expr: Expr, types: Mapping[str, Type | None], results: Mapping[str, Type], depth: int = 0
+    expr: c.Expr, types: Mapping[str, c.Type | None], results: Mapping[str, c.Type], depth: int = 0
 ) -> str | None:
     """ "float", "int" for any integer, another type's name; None where it is not known."""
     if depth > MAX_DEPTH:
         return None
     d = depth + 1
     match expr:
-        case Number(value=int()):
+        case c.Number(value=int()):
             return INTEGER
-        case Number(text=text):
+        case c.Number(text=text):
             return FLOAT if text[-1:] in "fF" else "double"
-        case Name(name=name):
+        case c.Name(name=name):
             return _named(types.get(name))
-        case Index(base=base):
+        case c.Index(base=base):
             inner = base
-            while isinstance(inner, Index):
+            while isinstance(inner, c.Index):
                 inner = inner.base
-            if isinstance(inner, Cast):
-                return _named(Type(inner.type.base)) if inner.type.pointers == 1 else None
-            type_ = types.get(inner.name) if isinstance(inner, Name) else None
-            return None if type_ is None or not type_.is_pointer else _named(Type(type_.base))
-        case Member(base=base, field=field):
+            if isinstance(inner, c.Cast):
+                return _named(c.Type(inner.type.base)) if inner.type.pointers == 1 else None
+            type_ = types.get(inner.name) if isinstance(inner, c.Name) else None
+            return None if type_ is None or not type_.is_pointer else _named(c.Type(type_.base))
+        case c.Member(base=base, field=field):
             whole = base_of(base, types, results, d)
             is_vector = whole in ("float2", "float3", "float4") and field in ("x", "y", "z", "w")
             return FLOAT if is_vector else None
-        case Call(function=function, args=args):
+        case c.Call(function=function, args=args):
             if function in _FLOAT_CALLS:
                 return FLOAT
             if function in results:
@@ -110,19 +91,19 @@ def base_of(
             if function in _OF_ARGUMENT and args:
                 return _wider([base_of(arg, types, results, d) for arg in args])
             return None
-        case Cast(type=type_):
+        case c.Cast(type=type_):
             return _named(type_)
-        case Unary(op="-" | "+", operand=operand):
+        case c.Unary(op="-" | "+", operand=operand):
             return base_of(operand, types, results, d)
-        case Binary(op="+" | "-" | "*" | "/", left=left, right=right):
+        case c.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
             return _wider([base_of(left, types, results, d), base_of(right, types, results, d)])
-        case Ternary(yes=yes, no=no):
+        case c.Ternary(yes=yes, no=no):
             return _wider([base_of(yes, types, results, d), base_of(no, types, results, d)])
         case _:
             return None
 
 
-def _named(type_: Type | None) -> str | None:
+def _named(type_: c.Type | None) -> str | None:
     if type_ is None or type_.is_pointer:
         return None
     return INTEGER if is_integer(type_) else type_.base
@@ -164,15 +145,18 @@ class FastMath:
     names: Names
     fast: str = ""  # the macros that decide; "" where there is none
     reciprocal: str = ""
-    results: Mapping[str, Type] = field(default_factory=dict)  # of the source's own functions
+    results: Mapping[str, c.Type] = field(default_factory=dict)  # of the source's own functions
     aliases: Mapping[str, str] = field(default_factory=dict)  # the source's own names for types
     _macros: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # what -> name, plain, fast
     _over: str = ""
     _near: str = ""
 
     def statements(
-        self, body: Iterable[Stmt], types: Mapping[str, Type | None], varying: frozenset[str] | None = None
-    ) -> tuple[tuple[Stmt, ...], tuple[tuple[str, Expr], ...]]:
+        self,
+        body: Iterable[c.Stmt],
+        types: Mapping[str, c.Type | None],
+        varying: frozenset[str] | None = None,
+    ) -> tuple[tuple[c.Stmt, ...], tuple[tuple[str, c.Expr], ...]]:
         """The statements, and the reciprocals they use: name and divisor, to be computed before the loop.
 
         `varying` are the names that change from turn to turn; None: there is no loop.
@@ -180,34 +164,34 @@ class FastMath:
         stmts = tuple(body)
         known = {name: self._plain(type_) for name, type_ in {**types, **declared_types(stmts)}.items()}
         changing = None if varying is None else varying | set(declared_in(stmts))
-        inverses: dict[Expr, str] = {}
+        inverses: dict[c.Expr, str] = {}
 
-        def rewrite(node: Expr) -> Expr:
+        def rewrite(node: c.Expr) -> c.Expr:
             match node:
-                case Call(function=function, args=args) if self.fast and function in self._table:
+                case c.Call(function=function, args=args) if self.fast and function in self._table:
                     if function not in self.results and base_of(node, known, self._results) == FLOAT:
-                        return Call(self._function(function), args)
-                case Binary(op="/", left=left, right=right):
+                        return c.Call(self._function(function), args)
+                case c.Binary(op="/", left=left, right=right):
                     return self._quotient(left, right, node, known, changing, inverses)
-                case Assign(op="/=", target=target, value=value):
-                    plain = Binary("/", target, value)
+                case c.Assign(op="/=", target=target, value=value):
+                    plain = c.Binary("/", target, value)
                     quotient = self._quotient(target, value, plain, known, changing, inverses)
-                    return node if quotient is plain else Assign("=", target, quotient)
+                    return node if quotient is plain else c.Assign("=", target, quotient)
             return node
 
         done = map_statements(stmts, lambda expr: map_expr(expr, rewrite))
         return done, tuple((name, divisor) for divisor, name in inverses.items())
 
-    def _plain(self, type_: Type | None) -> Type | None:
+    def _plain(self, type_: c.Type | None) -> c.Type | None:
         if type_ is None or type_.base not in self.aliases:
             return type_
         return replace(type_, base=self.aliases[type_.base])
 
     @property
-    def _results(self) -> dict[str, Type]:
+    def _results(self) -> dict[str, c.Type]:
         """Of calls: the source's functions, and our macros for floats."""
-        own = {name: Type("float") for name, _, _ in self._macros.values()}
-        return {**self.results, **own, self._over: Type("float")}
+        own = {name: c.Type("float") for name, _, _ in self._macros.values()}
+        return {**self.results, **own, self._over: c.Type("float")}
 
     @property
     def _table(self) -> Mapping[str, tuple[str, str]]:
@@ -226,13 +210,13 @@ class FastMath:
 
     def _quotient(
         self,
-        left: Expr,
-        right: Expr,
-        node: Expr,
-        known: Mapping[str, Type | None],
+        left: c.Expr,
+        right: c.Expr,
+        node: c.Expr,
+        known: Mapping[str, c.Type | None],
         changing: frozenset[str] | None,
-        inverses: dict[Expr, str],
-    ) -> Expr:
+        inverses: dict[c.Expr, str],
+    ) -> c.Expr:
         bases = [base_of(side, known, self._results) for side in (left, right)]
         if _has_effects(left) or _has_effects(right):
             return node
@@ -243,12 +227,12 @@ class FastMath:
                 inverses[right] = self.names.fresh("inverse")
             self._over = self._over or self.names.fresh("OVER")
             self._near = self._near or self.names.fresh("INVERSE")
-            return Call(self._over, (left, right, Name(inverses[right])))
+            return c.Call(self._over, (left, right, c.Name(inverses[right])))
         if not self.fast or self.language == "opencl":
             return node
         if "/" not in self._macros:
             self._macros["/"] = (self.names.fresh("QUOTIENT"), "((x) / (y))", "__fdividef(x, y)")
-        return Call(self._macros["/"][0], (left, right))
+        return c.Call(self._macros["/"][0], (left, right))
 
     def inverse(self, divisor: str) -> str:
         """What stands for 1 / divisor, where a loop divides by it; `divisor` may be named several times."""
@@ -306,15 +290,15 @@ def _parameters(what: str) -> str:
     return "x, y" if what in ("/", "powf") else "x"
 
 
-def _has_effects(expr: Expr) -> bool:
+def _has_effects(expr: c.Expr) -> bool:
     """A macro may evaluate its argument more than once."""
     return any(
-        isinstance(n, Assign) or (isinstance(n, Unary) and n.op in ("++", "--")) for n in nodes_in(expr)
+        isinstance(n, c.Assign) or (isinstance(n, c.Unary) and n.op in ("++", "--")) for n in nodes_in(expr)
     )
 
 
-def _is_power_of_two(expr: Expr) -> bool:
-    if not isinstance(expr, Number) or expr.value <= 0:
+def _is_power_of_two(expr: c.Expr) -> bool:
+    if not isinstance(expr, c.Number) or expr.value <= 0:
         return False
     mantissa = float(expr.value)
     while mantissa < 1:
@@ -330,9 +314,9 @@ def _is_power_of_two(expr: Expr) -> bool:
 _HEAD = re.compile(r"^[^{]*", re.DOTALL)
 
 
-def used_functions(kernel: Kernel) -> tuple[Function, ...]:
+def used_functions(kernel: Kernel) -> tuple[c.Function, ...]:
     """Helpers that the steps call, and those that these call, in the order of the file."""
-    by_name: dict[str, list[Function]] = {}
+    by_name: dict[str, list[c.Function]] = {}
     for function in kernel.source.functions:
         if not function.is_kernel:
             by_name.setdefault(function.name, []).append(function)
@@ -348,7 +332,7 @@ def used_functions(kernel: Kernel) -> tuple[Function, ...]:
     return tuple(f for f in kernel.source.functions if f.name in wanted and not f.is_kernel)
 
 
-def _words(part: Iterable[Stmt]) -> list[str]:
+def _words(part: Iterable[c.Stmt]) -> list[str]:
     stmts = tuple(part)
     found = [call.function for call in calls_in(stmts)]
     for call in calls_in(stmts):
@@ -357,25 +341,25 @@ def _words(part: Iterable[Stmt]) -> list[str]:
     return [*found, *names_in(stmts)]
 
 
-def _parts(steps: Iterable[Step]) -> Iterable[tuple[Stmt, ...]]:
+def _parts(steps: Iterable[Step]) -> Iterable[tuple[c.Stmt, ...]]:
     for step in steps:
         match step:
             case When(condition=condition, then=then, otherwise=otherwise):
-                yield (Evaluate(condition),)
+                yield (c.Evaluate(condition),)
                 yield from _parts((*then, *otherwise))
             case Repeat():
-                yield (Evaluate(step.start), Evaluate(step.stop), Evaluate(step.step))
+                yield (c.Evaluate(step.start), c.Evaluate(step.stop), c.Evaluate(step.step))
                 yield from _parts(step.body)
             case Each():
-                yield (Evaluate(step.start), Evaluate(step.stop))
-                yield from ((Evaluate(total.start),) for total in step.totals)
+                yield (c.Evaluate(step.start), c.Evaluate(step.stop))
+                yield from ((c.Evaluate(total.start),) for total in step.totals)
                 yield step.body
             case _:
                 yield step.body
 
 
 def helper_text(
-    function: Function, fast: FastMath, language: str, hardware: str = "", switch: str = ""
+    function: c.Function, fast: FastMath, language: str, hardware: str = "", switch: str = ""
 ) -> str:
     """The function as it stands, or with fast forms behind macros where its body has any.
 
@@ -388,7 +372,7 @@ def helper_text(
         head = _HEAD.match(text)
         head_text = head.group().rstrip() if head is not None and head.group().strip() else ""
         changed = print_function(
-            Function(function.name, function.parameters, body, function.result), language
+            c.Function(function.name, function.parameters, body, function.result), language
         ).strip()
         text = changed
         if head_text:
@@ -401,7 +385,7 @@ def helper_text(
     return text + "\n"
 
 
-def preamble(source: Source) -> list[str]:
+def preamble(source: c.Source) -> list[str]:
     lines = [f"#include {include}" for include in source.includes]
     if source.preamble:
         lines.append("")

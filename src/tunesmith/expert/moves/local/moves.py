@@ -206,7 +206,9 @@ class LocalFast:
 
 
 class LocalBounds:
-    """`__launch_bounds__` on a kernel that has none: the compiler learns how large blocks are, how many fit."""
+    """`__launch_bounds__` on a kernel that has none: the compiler learns how large blocks are,
+    how many fit.
+    """
 
     name = "bounds"
     remedies = (Remedy.LAUNCH_BOUNDS,)
