@@ -20,8 +20,7 @@ SIMULATED = ("a simulated kernel says itself what it does",)
 
 def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
     """Who plans and who writes: the built-in expert, unless the template is given."""
-    from tunesmith.expert.planner import ExpertPlanner, GivenTemplate, InOrder
-    from tunesmith.expert.planner import Silent
+    from tunesmith.expert.planner import ExpertPlanner, GivenTemplate, InOrder, Silent
 
     if templates.given is not None:
         return GivenTemplate(), Silent("the template is given")

@@ -15,7 +15,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.expert.author import read
 from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.geometry import Scenario, Unknown, number_of, scenario_at
-from tunesmith.expert.model.kernel import Kernel, Reach
+from tunesmith.expert.model.kernel import KernelModel, Reach
 from tunesmith.expert.model.translate import launch_terms
 
 TIMES = 8  # as many blocks as have work: from here on it is told
@@ -46,7 +46,7 @@ def excess_block_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     return (_note(found, problem.kernel.language),) if found else ()
 
 
-def excess_blocks(problem: Problem, kernel: Kernel, device: Device) -> tuple[ExcessBlocks, ...]:
+def excess_blocks(problem: Problem, kernel: KernelModel, device: Device) -> tuple[ExcessBlocks, ...]:
     """The workloads whose launch has far more than the kernel can use."""
     parameters = launch_terms(problem, tuple(p.name for p in kernel.function.parameters)).parameters
     found: list[ExcessBlocks] = []
@@ -68,7 +68,7 @@ def _part(
 ) -> tuple[tuple[int, ...], tuple[tuple[str, str], ...]]:
     """Blocks along each axis that have work, and how the grid may have been meant."""
     launch, blocks, meant = problem.launches[0], list(scenario.grid), dict[str, str]()
-    numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+    numbers = scenario.numbers
     for reach in reaches:
         counted = [axis for axis in range(len(launch.grid)) if _blocks(axis) in names_in(reach.count)]
         if len(counted) != 1:

@@ -10,9 +10,9 @@ from tunesmith.core.offers import Catalogue, Offer
 from tunesmith.core.ports import Declined, Refactoring
 from tunesmith.core.problem import Problem
 from tunesmith.expert.author import ExpertAuthor, read
-from tunesmith.expert.model.kernel import Draft, Kernel
+from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
 from tunesmith.expert.model.words import explain_lines
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, Refused
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, NotApplicable
 from tunesmith.expert.moves.local import find_site
 from tunesmith.expert.moves.where import lines_text, where
 
@@ -42,7 +42,7 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
     return Catalogue(reading, offers, written.refused)
 
 
-def reading_lines(problem: Problem, kernel: Kernel | str) -> tuple[str, ...]:
+def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
     if isinstance(kernel, str):
         return (f"{problem.kernel.path} is beyond the expert: {kernel}",)
@@ -76,11 +76,11 @@ def _declared(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _places(kernel: Kernel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:
-    draft, found = Draft(kernel), dict[str, str]()
+def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:
+    draft, found = TemplateDraft(kernel), dict[str, str]()
     for move in MOVES:
         changed = move.apply(draft, context) if move.name in moves else None
-        if changed is None or isinstance(changed, Refused):
+        if changed is None or isinstance(changed, NotApplicable):
             continue
         found[move.name] = where(move.name, draft, context) or where(move.name, changed, context)
         draft = changed

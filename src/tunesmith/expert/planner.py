@@ -16,8 +16,6 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import Round, leader, rounds
 from tunesmith.core.state import Candidate, State
 
-# -- planners that need no model: for a template that is given, and for the expert's moves, by rounds
-
 
 class GivenTemplate:
     """Search it once, then stop; where there are several, each with its part of the budget."""

@@ -68,9 +68,7 @@ class NoMoreRounds:
 
 
 def next_round(
-    history: Sequence[RoundResult],
-    diagnoses: Sequence[Diagnosis],
-    available: Sequence[str],
+    history: Sequence[RoundResult], diagnoses: Sequence[Diagnosis], available: Sequence[str]
 ) -> tuple[str, ...] | NoMoreRounds:
     """The moves of the next template, in the order they are applied.
 
@@ -114,10 +112,7 @@ def rank(diagnoses: Sequence[Diagnosis], available: Sequence[str]) -> tuple[str,
 
 
 def idle_moves(
-    moves: Sequence[str],
-    default: Config,
-    winners: Sequence[Config],
-    explanations: Sequence[Explanation],
+    moves: Sequence[str], default: Config, winners: Sequence[Config], explanations: Sequence[Explanation]
 ) -> tuple[str, ...]:
     """Moves whose parameters stand at the default in every winner, and no other value is said to be faster.
 
@@ -273,10 +268,7 @@ def _best_at(rows: Sequence[Tried], place: int) -> Config | None:
 
 
 def _reason(
-    added: Sequence[str],
-    dropped: Sequence[str],
-    base: Candidate | None,
-    found: Sequence[Diagnosis],
+    added: Sequence[str], dropped: Sequence[str], base: Candidate | None, found: Sequence[Diagnosis]
 ) -> str:
     whose = f"template {base.id}" if base else "the original"
     shown = dict.fromkeys(f.kind.value for d in found for f in d.findings[:1])

@@ -17,18 +17,16 @@ from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, nodes_in
 from tunesmith.expert.model.affine import affine, byte_size, number, same_value, simplified, stride, terms
-from tunesmith.expert.model.kernel import Access, Each, Let, Once, OutOfReach, Step
-from tunesmith.expert.model.places import Place, place_of
+from tunesmith.expert.model.kernel import ArrayAccess, Each, Let, Once, OutOfReach, Step
+from tunesmith.expert.model.places import ArrayPlace, place_of
 from tunesmith.expert.model.step_tree import all_steps, parts_of
-
-# -- whether the turns of a loop touch nothing of each other's --------------------------------------
 
 
 @dataclass(frozen=True)
 class Touch:
     """One access to an array in a body. `node` is the canonical `Index`."""
 
-    place: Place
+    place: ArrayPlace
     node: c.Index
     writes: bool
     reads: bool
@@ -102,11 +100,11 @@ def clash(
     return None
 
 
-def _flat(place: Place) -> c.Expr:
+def _flat(place: ArrayPlace) -> c.Expr:
     return place.index if place.offset is None else c.Binary("+", place.index, place.offset)
 
 
-def _same_place(left: Place, right: Place) -> bool:
+def _same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
     if (left.as_type is None) != (right.as_type is None):
         return False
     if left.as_type is not None and right.as_type is not None and left.as_type.base != right.as_type.base:
@@ -116,7 +114,7 @@ def _same_place(left: Place, right: Place) -> bool:
     )
 
 
-def _apart(left: Place, right: Place, index: str) -> bool:
+def _apart(left: ArrayPlace, right: ArrayPlace, index: str) -> bool:
     """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c."""
     a, b = affine(_flat(left), index), affine(_flat(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
@@ -152,9 +150,9 @@ def _names(expr: c.Expr) -> frozenset[str]:
 # -- how the steps of a kernel touch its arrays, and which loops store what was stored before -------
 
 
-def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[Access, ...]:
+def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[ArrayAccess, ...]:
     """Each way once, in the order of the steps."""
-    found: dict[Access, None] = {}
+    found: dict[ArrayAccess, None] = {}
     for step in all_steps(steps):
         index = step.index if isinstance(step, Each) else ""
         bodies = [step.body] if isinstance(step, Each) else _own_parts(step)
@@ -172,7 +170,7 @@ def _by_statement(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> list[
     return [(stmt, touch) for stmt in body for touch in touches((stmt,), arrays)]
 
 
-def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> Access:
+def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> ArrayAccess:
     place = touch.place
     own = arrays[place.array]
     type_ = place.as_type or c.Type(own.base, own.pointers - 1, own.const)
@@ -192,7 +190,7 @@ def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -
         else:
             step += by_offset.step * mine // theirs
             within = (*within, *by_offset.within)
-    return Access(
+    return ArrayAccess(
         place.array, kind, type_, place.index, step, index, tuple(dict.fromkeys(within)), place.offset, line
     )
 

@@ -15,9 +15,6 @@ from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.walk import map_expr, names_in
 
-# -- types of values: which are integers, how wide they are, and the type of an integer expression --
-
-
 # Bytes and whether signed. Both languages' spellings; E.g. OpenCL's ulong is CUDA's unsigned long long.
 _INTEGERS: Mapping[str, tuple[int, bool]] = {
     "bool": (1, False), "char": (1, True), "signed char": (1, True), "unsigned char": (1, False),

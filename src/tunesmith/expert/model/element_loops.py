@@ -3,14 +3,14 @@
 What the team knows by then replaces the names it reads; totals and what is merely set in every turn are told
 apart. Shared memory becomes known values, or an array of one value for every element.
 
-What one loop leaves for a later one over the same range becomes a `Kept` array. In the bodies its accesses
+What one loop leaves for a later one over the same range becomes an `ElementArray`. In the bodies its accesses
 have one of two forms, with the loop's own index, whatever the place in shared memory was:
 
     Index(Name(kept), Name(index))                         one value for an element (`width` 1)
     Index(Index(Name(kept), Name(index)), Number(k))       `width` of them, 0 <= k < width
 
-`Kept.type` is the type moved at once: `((float4 *)row)[2 * i + 1]` is `row[i][1]` of a float4 array of width
-2. Any other use of shared memory in a loop over elements is refused.
+`ElementArray.type` is the type moved at once: `((float4 *)row)[2 * i + 1]` is `row[i][1]` of float4s of
+width 2. Any other use of shared memory in a loop over elements is refused.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from tunesmith.expert.c.walk import (
 )
 from tunesmith.expert.model.accesses import clash
 from tunesmith.expert.model.affine import Head, byte_size, coefficient_of, number, same_value
-from tunesmith.expert.model.kernel import Kept
-from tunesmith.expert.model.places import Place, place_of
+from tunesmith.expert.model.kernel import ElementArray
+from tunesmith.expert.model.places import ArrayPlace, place_of
 from tunesmith.expert.model.team_expressions import Expressions, array_and_indices
 from tunesmith.expert.model.team_memory import BlockMemory, KeptArray, Span
 from tunesmith.expert.model.team_values import Int, Poison, Threads, blame, expr_of, one_value
@@ -129,8 +129,7 @@ def _known(
         if name in memory.shared:
             raise memory.refusal(f"shared memory '{name}' is used in a way that is not followed")
         held = team.eval(Name(name), active)
-        value = one_value(held, active)
-        expr = None if value is None else expr_of(value)
+        expr = expr_of(one_value(held, active))
         if expr is None:
             raise memory.refusal(f"the loop reads '{name}': {blame(held, active)}")
         if name in changed:
@@ -195,15 +194,14 @@ class SharedPlaces:
     def _single(self, node: Expr) -> Expr:
         memory = self._memory
         held = self._team.eval(node, self._active)
-        value = one_value(held, self._active)
-        expr = None if value is None else expr_of(value)
+        expr = expr_of(one_value(held, self._active))
         if expr is None:
             raise memory.refusal(f"the loop reads '{print_expr(node)}': {blame(held, self._active)}")
         name = f"@{len(self.known)}"
         self.known[name] = expr
         return Name(name)
 
-    def _element(self, node: Index, array: str, indices: Sequence[Expr], place: Place | None) -> Expr:
+    def _element(self, node: Index, array: str, indices: Sequence[Expr], place: ArrayPlace | None) -> Expr:
         memory, index = self._memory, self._head.index
         unit = coefficient_of(indices[-1], index)
         outer = any(names_in(i) & self._own for i in indices[:-1])
@@ -249,7 +247,7 @@ class SharedPlaces:
                 raise self._unfit(node)
         return list(firsts.values())
 
-    def _offset(self, place: Place | None) -> int:
+    def _offset(self, place: ArrayPlace | None) -> int:
         if place is None or place.offset is None:
             return 0
         values = {self._team.eval(place.offset, self._active).at(thread) for thread in self._active}
@@ -292,5 +290,5 @@ class SharedPlaces:
         name, count = array, 2
         while name in memory.kept_names:
             name, count = f"{array}_{count}", count + 1
-        known[key] = KeptArray(Kept(name, type_, width), array, bounds, self._span)
+        known[key] = KeptArray(ElementArray(name, type_, width), array, bounds, self._span)
         return name

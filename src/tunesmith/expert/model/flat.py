@@ -13,16 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import (
-    Binary,
-    Cast,
-    Expr,
-    If,
-    Name,
-    Number,
-    Stmt,
-    Type,
-)
+from tunesmith.expert.c.nodes import Binary, Cast, Expr, If, Name, Number, Stmt, Type
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, map_expr, names_in, nodes_in
 from tunesmith.expert.model.accesses import touches
@@ -33,8 +24,6 @@ from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.tidy import structured
 from tunesmith.expert.model.translate import LaunchTerms, axis_name, launch_name, product
-
-# -- what an index of a flat kernel counts: threads of the grid, of one axis, of a block, or blocks -
 
 
 @dataclass(frozen=True)
@@ -105,10 +94,10 @@ def read_flat(
     multiples: Mapping[str, int],
 ) -> Flat:
     """`multiples`: what the contract promises of parameters."""
-    return _Reader(normal, loops, scenarios, launch, multiples).read()
+    return _FlatReader(normal, loops, scenarios, launch, multiples).read()
 
 
-class _Reader:
+class _FlatReader:
     def __init__(
         self,
         normal: Normal,

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.expert.c.nodes import (
-    Binary,
-    Declare,
-    Expr,
-    For,
-    If,
-    Jump,
-    Name,
-    Return,
-    Stmt,
-    Unary,
-)
+from tunesmith.expert.c.nodes import Binary, Declare, Expr, For, If, Jump, Name, Return, Stmt, Unary
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import assigned_in, declared_in, names_in
 from tunesmith.expert.model.affine import BUILTINS, MIRROR, head_of, number, same_value, without_casts
@@ -136,7 +125,7 @@ class _Guards:
             moving = [axis for axis in range(3) if form.per_block[axis]]
             if len(moving) != 1:
                 return False
-            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            numbers = scenario.numbers
             try:
                 if number_of(by, numbers) != form.per_block[moving[0]] * scenario.grid[moving[0]]:
                     return False

@@ -40,6 +40,11 @@ class Scenario:
     block: Triple
 
     @property
+    def numbers(self) -> dict[str, int]:
+        """Parameters and built-in indices, as the first thread has them."""
+        return {**dict(self.parameters), **self.builtins((0, 0, 0), 0)}
+
+    @property
     def threads(self) -> int:
         return self.block[0] * self.block[1] * self.block[2]
 
@@ -294,7 +299,7 @@ def _role(start: Expr, step: Expr, scenario: Scenario) -> tuple[Role, int]:
     values = sorted(set(form.base))
     unit = values[1] - values[0]
     try:
-        by = number_of(step, {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)})
+        by = number_of(step, scenario.numbers)
     except Unknown:
         return "sequential", 1
     # Steps as wide as a team of several threads; smaller ones are a thread's own loop.
@@ -311,7 +316,7 @@ def _without_unknown(start: Expr) -> Expr:
 def team_lanes(loops: Mapping[str, Strided], normal: Normal, scenario: Scenario) -> int:
     """How many threads share a task in this scenario, from the steps of the loops over elements."""
     definitions = {name: id_.expr for name, id_ in normal.ids.items()}
-    numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+    numbers = scenario.numbers
     lanes: dict[int, int] = {}
     for loop in loops.values():
         if loop.role != "element":

@@ -27,7 +27,7 @@ from tunesmith.expert.c.nodes import Expr, Function, Source, Stmt, Type
 
 
 class OutOfReach(Exception):
-    """The kernel cannot be read as tasks and steps; caught by `lift`, which makes a `Beyond` of it."""
+    """The kernel cannot be read as tasks and steps; caught by `lift`, which makes a `NotReadable` of it."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(reason)
@@ -148,7 +148,7 @@ Step = Each | Let | Once | When | Repeat
 
 
 @dataclass(frozen=True)
-class Kept:
+class ElementArray:
     """One value of every element of a task that a loop leaves for a later one, in shared memory today."""
 
     name: str  # in the bodies: Index(Name(name), Name(index of the loop)), or with a constant second index
@@ -160,7 +160,7 @@ Team = Literal["grid", "block", "warp", "part of a warp", "thread"]
 
 
 @dataclass(frozen=True)
-class Access:
+class ArrayAccess:
     """One way a parameter's array is touched, for moves and for words."""
 
     array: str
@@ -176,7 +176,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelModel:
     """`function` is the kernel with template arguments bound and helpers that touch memory inlined."""
 
     source: Source
@@ -185,8 +185,8 @@ class Kernel:
     steps: tuple[Step, ...]
     team: Team
     lanes: Expr | None = None  # how many threads a team has today
-    kept: tuple[Kept, ...] = ()
-    accesses: tuple[Access, ...] = ()
+    kept: tuple[ElementArray, ...] = ()
+    accesses: tuple[ArrayAccess, ...] = ()
     bound: tuple[tuple[str, str], ...] = ()  # template parameters -> what the entry binds them to
     barriers: int = 0
     notes: tuple[str, ...] = ()  # what was found on the way, in words with line numbers
@@ -196,7 +196,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Beyond:
+class NotReadable:
     """A kernel that could not be read as tasks and steps: only local moves are possible."""
 
     source: Source
@@ -209,7 +209,7 @@ class Beyond:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ParameterChoice:
     """A parameter of the template to be: a macro with a finite domain."""
 
     name: str
@@ -226,39 +226,41 @@ class Schedule:
     With all defaults the printed kernel shares work as the original does, as far as the scheme allows.
     """
 
-    lanes: Choice | None = None  # threads to a task
-    tasks: Choice | None = None  # tasks to a block
-    vector: Choice | None = None  # elements in one load or store
-    items: Choice | None = None  # vectors a thread has in flight
-    split: Choice | None = None  # 1: a task's elements are spread over several blocks
-    beside: Choice | None = None  # 1: loops that do not depend on each other are one
-    keep: Choice | None = None  # vectors of its row a thread keeps in registers; 0: read again
-    early: Choice | None = (
+    lanes: ParameterChoice | None = None  # threads to a task
+    tasks: ParameterChoice | None = None  # tasks to a block
+    vector: ParameterChoice | None = None  # elements in one load or store
+    items: ParameterChoice | None = None  # vectors a thread has in flight
+    split: ParameterChoice | None = None  # 1: a task's elements are spread over several blocks
+    beside: ParameterChoice | None = None  # 1: loops that do not depend on each other are one
+    keep: ParameterChoice | None = None  # vectors of its row a thread keeps in registers; 0: read again
+    early: ParameterChoice | None = (
         None  # 1: what later loops load is sent for before the first loop's totals are known
     )
-    persistent: Choice | None = None  # 0: a block ends with its tasks; else blocks for every multiprocessor
-    load_hint: Choice | None = None
-    store_hint: Choice | None = None
-    fast: Choice | None = None  # fast intrinsics
-    reciprocal: Choice | None = None
-    convert: Choice | None = None  # hardware conversions
-    divide: Choice | None = None  # strength-reduced index division
-    unroll: Choice | None = None  # of sequential loops inside bodies
-    bake: Choice | None = None  # sizes as constants of the build
-    bounds: Choice | None = None  # blocks to a multiprocessor in __launch_bounds__
-    registers: Choice | None = None  # --maxrregcount
-    flags: Choice | None = None
+    persistent: ParameterChoice | None = (
+        None  # 0: a block ends with its tasks; else blocks for every multiprocessor
+    )
+    load_hint: ParameterChoice | None = None
+    store_hint: ParameterChoice | None = None
+    fast: ParameterChoice | None = None  # fast intrinsics
+    reciprocal: ParameterChoice | None = None
+    convert: ParameterChoice | None = None  # hardware conversions
+    divide: ParameterChoice | None = None  # strength-reduced index division
+    unroll: ParameterChoice | None = None  # of sequential loops inside bodies
+    bake: ParameterChoice | None = None  # sizes as constants of the build
+    bounds: ParameterChoice | None = None  # blocks to a multiprocessor in __launch_bounds__
+    registers: ParameterChoice | None = None  # --maxrregcount
+    flags: ParameterChoice | None = None
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
-        return tuple(c for c in vars(self).values() if isinstance(c, Choice))
+    def choices(self) -> tuple[ParameterChoice, ...]:
+        return tuple(c for c in vars(self).values() if isinstance(c, ParameterChoice))
 
 
 @dataclass(frozen=True)
-class Draft:
+class TemplateDraft:
     """A template to be written: what is computed, how it may be shared, and what must hold."""
 
-    kernel: Kernel
+    kernel: KernelModel
     schedule: Schedule = Schedule()
     require: tuple[tuple[str, str], ...] = ()  # name -> expression of the template file
     prefer: tuple[tuple[str, str], ...] = ()
@@ -274,14 +276,14 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A reading before it is a `Kernel`: what both ways of reading come to, and what it rests on."""
+class KernelReading:
+    """A reading before it is a `KernelModel`: what both ways of reading come to, and what it rests on."""
 
     tasks: tuple[Task, ...]
     steps: tuple[Step, ...]
     team: Team
     lanes: Expr | None
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[ElementArray, ...] = ()
     barriers: int = 0
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()

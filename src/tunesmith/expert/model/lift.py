@@ -15,15 +15,7 @@ from tunesmith.expert.c.out_of_sight import check_in_sight
 from tunesmith.expert.c.parse import read_source_tree
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.unreadable import Unreadable
-from tunesmith.expert.c.walk import (
-    children,
-    declared_in,
-    names_in,
-    nodes_in,
-    root,
-    statements_in,
-    writes_in,
-)
+from tunesmith.expert.c.walk import children, declared_in, names_in, nodes_in, root, statements_in, writes_in
 from tunesmith.expert.model.accesses import accesses, check_exchange, clash, marked_again, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.flat import Flat, read_flat
@@ -36,7 +28,7 @@ from tunesmith.expert.model.geometry import (
     scenarios,
     strided_loops,
 )
-from tunesmith.expert.model.kernel import Beyond, Kernel, OutOfReach, Reading, Step, Task
+from tunesmith.expert.model.kernel import KernelModel, KernelReading, NotReadable, OutOfReach, Step, Task
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
 from tunesmith.expert.model.online import with_two_passes
 from tunesmith.expert.model.places import is_pointer
@@ -47,9 +39,6 @@ from tunesmith.expert.model.tidy import tidy
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.expert.reading.source_model import Language
-
-# -- from a reading to a `Kernel`: accesses, notes, and what flat kernels need to be one ------------
-
 
 _SMALL = 64  # turns of a loop that is part of what is done for one element
 
@@ -70,7 +59,7 @@ def looks_like_rows(flat: Flat, normal: Normal) -> bool:
     return False
 
 
-def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> Reading:
+def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
     for node in nodes_in(flat.each.body):
         if isinstance(node, Verbatim) and node.names & set(normal.arrays):
             line = node.line
@@ -81,18 +70,18 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
     if trouble is not None:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
     notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
-    return Reading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
+    return KernelReading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
 
 
 def kernel_of(
-    reading: Reading,
+    reading: KernelReading,
     normal: Normal,
     problem: Problem,
     source: Source,
     function: Function,
     bound: tuple[tuple[str, str], ...],
     launch: LaunchTerms,
-) -> Kernel:
+) -> KernelModel:
     steps = marked_again(reading.steps, normal.arrays, multiples(problem, launch))
     _check_pointers(steps, normal)
     check_exchange(steps, normal.arrays, aliases_of(problem, function), reading.barriers > 0)
@@ -103,7 +92,7 @@ def kernel_of(
         for step in all_steps(steps)
         if getattr(step, "again", False)
     ]
-    return Kernel(
+    return KernelModel(
         source,
         function,
         tasks,
@@ -197,9 +186,9 @@ def _pointer(arg: Expr, normal: Normal) -> str | None:
     return next((name for name in sorted(names_in(arg)) if name in normal.arrays), None)
 
 
-def check_reach(reading: Reading, launches: Iterable[Scenario]) -> None:
+def check_reach(reading: KernelReading, launches: Iterable[Scenario]) -> None:
     for scenario in launches:
-        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        numbers = scenario.numbers
         for reach in reading.reach:
             if reach.goes_on:
                 continue
@@ -215,15 +204,17 @@ def check_reach(reading: Reading, launches: Iterable[Scenario]) -> None:
                 )
 
 
-def lift(problem: Problem) -> Kernel | Beyond:
-    """The kernel as tasks and steps; `Beyond` with the reason in words where it cannot be read so."""
+def lift(problem: Problem) -> KernelModel | NotReadable:
+    """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so."""
     kernel = problem.kernel
     source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines)
     if len(problem.launches) != 1:
-        return Beyond(source, None, f"the operator runs {len(problem.launches)} kernels, one after the other")
+        return NotReadable(
+            source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"
+        )
     bound = bind(source, problem.launches[0].entry or kernel.entry)
     if isinstance(bound, str):
-        return Beyond(source, None, bound)
+        return NotReadable(source, None, bound)
     function = bound.function
     try:
         inlined = inline(function, source)
@@ -231,11 +222,11 @@ def lift(problem: Problem) -> Kernel | Beyond:
         check_in_sight(inlined, source)
         return _Lifting(problem, source, function, bound.arguments).kernel()
     except OutOfReach as stop:
-        return Beyond(source, function, stop.reason, stop.line)
+        return NotReadable(source, function, stop.reason, stop.line)
     except Unreadable as stop:
-        return Beyond(source, function, stop.reason, stop.line)
+        return NotReadable(source, function, stop.reason, stop.line)
     except RecursionError:
-        return Beyond(source, function, "its expressions are nested too deeply")
+        return NotReadable(source, function, "its expressions are nested too deeply")
 
 
 def language_of(word: str) -> Language:
@@ -251,7 +242,7 @@ class _Lifting:
         self._function = function
         self._bound = bound
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> KernelModel:
         normal, launch = self._normal()
         tried = scenarios(self._problem, launch.parameters)
         if not tried:
@@ -280,12 +271,8 @@ class _Lifting:
         return with_used_types(normal), launch
 
     def _read(
-        self,
-        normal: Normal,
-        launch: LaunchTerms,
-        tried: tuple[Scenario, ...],
-        loops: dict[str, Strided],
-    ) -> Reading:
+        self, normal: Normal, launch: LaunchTerms, tried: tuple[Scenario, ...], loops: dict[str, Strided]
+    ) -> KernelReading:
         aliases = aliases_of(self._problem, self._function)
         together = cooperates(normal.body) is not None or bool(normal.shared)
         if together or any(loop.role == "element" for loop in loops.values()):
@@ -318,7 +305,7 @@ class _Lifting:
         tried: tuple[Scenario, ...],
         loops: dict[str, Strided],
         aliases: dict[str, str],
-    ) -> Reading:
+    ) -> KernelReading:
         """A thread to each row; an online softmax is tried as two passes."""
         try:
             return read_rows(normal, launch, tried, loops, aliases)

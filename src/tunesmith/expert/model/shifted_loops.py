@@ -45,7 +45,7 @@ from tunesmith.expert.model.translate import product
 
 
 @dataclass(frozen=True)
-class _Guarded:
+class _GuardedBody:
     """What a turn does for elements below `stop`; `element` is over the loop's index and the thread."""
 
     element: c.Expr
@@ -119,10 +119,12 @@ class _Shifting:
         form = form_of(substitute(rest, self._definitions), scenario)
         return form is not None and min(form.base) >= 0 and min(form.per_block) >= 0
 
-    def _reaches(self, head: Head, guarded: _Guarded, each: c.Expr, rest: c.Expr, scenario: Scenario) -> bool:
+    def _reaches(
+        self, head: Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
+    ) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
         form = form_of(substitute(rest, self._definitions), scenario)
-        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        numbers = scenario.numbers
         try:
             turns, step = number_of(head.stop, numbers), number_of(each, numbers)
             stop = number_of(guarded.stop, numbers)
@@ -130,10 +132,10 @@ class _Shifting:
             return False
         return form is not None and step > 0 and min(form.base) + turns * step >= stop
 
-    def _spread(self, loop: c.For, head: Head, guarded: _Guarded) -> c.For | None:
+    def _spread(self, loop: c.For, head: Head, guarded: _GuardedBody) -> c.For | None:
         """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""
         for scenario in self._tried:
-            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            numbers = scenario.numbers
             try:
                 turns = number_of(head.stop, numbers)
             except Unknown:
@@ -163,7 +165,9 @@ class _Shifting:
         self.reach.append(Reach(index.name, guarded.stop, count))
         return made
 
-    def _made(self, loop: c.For, head: Head, guarded: _Guarded, start: c.Expr, step: c.Expr) -> c.For | None:
+    def _made(
+        self, loop: c.For, head: Head, guarded: _GuardedBody, start: c.Expr, step: c.Expr
+    ) -> c.For | None:
         name = self._fresh(head.index)
         body = map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
         if head.index in names_in(body):
@@ -219,14 +223,14 @@ def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
 
 
-def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _Guarded | None:
+def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:
     """`if (element >= stop) break; ...` and `if (element < stop) { ... }`."""
     first = body[0] if body else None
     if not isinstance(first, c.If) or first.otherwise:
         return None
     if _leaves(first.then, last):
         found = _bound(_inverse(first.condition), index)
-        return None if found is None else _Guarded(*found, body[1:])
+        return None if found is None else _GuardedBody(*found, body[1:])
     if len(body) != 1:
         return None
     conditions = _all_of(first.condition)
@@ -236,7 +240,7 @@ def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _Guarded | Non
     then = first.then
     for condition in reversed(conditions[1:]):
         then = (c.If(condition, then, line=first.line),)
-    return _Guarded(*found, then)
+    return _GuardedBody(*found, then)
 
 
 def _leaves(then: tuple[c.Stmt, ...], last: bool) -> bool:

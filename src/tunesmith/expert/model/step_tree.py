@@ -8,7 +8,7 @@ from dataclasses import replace
 from tunesmith.expert.c.nodes import Call, Declare, Expr, Name, Stmt
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import Each, Kernel, Let, Once, Repeat, Step, Total, When
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, Step, Total, When
 
 
 def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
@@ -189,7 +189,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def in_opencl_words(kernel: Kernel) -> Kernel:
+def in_opencl_words(kernel: KernelModel) -> KernelModel:
     own = {function.name for function in kernel.source.functions}
     words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in own}
     return replace(kernel, steps=_Words(words).steps(kernel.steps))

@@ -6,24 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tunesmith.expert.c.arithmetic import binary, unary
-from tunesmith.expert.c.nodes import (
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    Name,
-    Number,
-    Ternary,
-    Type,
-    Unary,
-)
+from tunesmith.expert.c.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Type, Unary
 from tunesmith.expert.model.affine import OPPOSITE, is_integer
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
 from tunesmith.expert.model.team_values import (
     Int,
-    Part,
+    PartialTotal,
     Poison,
     Share,
     Sym,
@@ -41,7 +31,7 @@ _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
 _JOINS: Mapping[str, Operator] = {"+": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
 
 
-class Arithmetic:
+class ValueArithmetic:
     """What operators and choices make of values."""
 
     def __init__(self, memory: BlockMemory, bounds: TaskBounds, elements: ElementTotals) -> None:
@@ -77,7 +67,7 @@ class Arithmetic:
                 return replace(value, expr=Cast(type_, expr))
             case Int(expr=expr) | Sym(expr=expr) if expr is not None:
                 return Sym(Cast(type_, expr))
-            case Part(parts=parts) if self.memory.totals[parts[0][0]].type.base == type_.base:
+            case PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base == type_.base:
                 return value
         return partial(value, self.memory.line)
 
@@ -115,12 +105,12 @@ class Arithmetic:
             return left
         if isinstance(right, Poison):
             return right
-        if isinstance(left, Part | Share) or isinstance(right, Part | Share):
+        if isinstance(left, PartialTotal | Share) or isinstance(right, PartialTotal | Share):
             if op in _JOINS:
                 return self.join(_JOINS[op], left, right, thread)
             if op in _COMPARISONS:
                 return Which(op, left, right)
-            return partial(left if isinstance(left, Part | Share) else right, self.memory.line)
+            return partial(left if isinstance(left, PartialTotal | Share) else right, self.memory.line)
         a, b = expr_of(left), expr_of(right)
         if a is None or b is None:
             return partial(left if a is None else right, self.memory.line)
@@ -144,7 +134,7 @@ class Arithmetic:
             self.elements.as_total(operator, right, thread),
         )
         for part, other in ((left, right), (right, left)):
-            if isinstance(part, Part) and not isinstance(other, Part):
+            if isinstance(part, PartialTotal) and not isinstance(other, PartialTotal):
                 start = self.memory.totals[part.parts[0][0]].start
                 if part.operator == operator and is_neutral(operator, other, start):
                     return part
@@ -152,7 +142,7 @@ class Arithmetic:
                 if other_part is None or part.operator != operator:
                     return partial(part, self.memory.line)
                 return self.memory.settled(joined(operator, part, other_part), thread)
-        if isinstance(left, Part) and isinstance(right, Part):
+        if isinstance(left, PartialTotal) and isinstance(right, PartialTotal):
             if left.operator != operator or right.operator != operator:
                 return partial(left, self.memory.line)
             result = joined(operator, left, right)
@@ -163,11 +153,13 @@ class Arithmetic:
             )
         return partial(left, self.memory.line)
 
-    def as_part(self, value: Value, operator: Operator, thread: int) -> Part | None:
+    def as_part(self, value: Value, operator: Operator, thread: int) -> PartialTotal | None:
         if isinstance(value, Sym) and isinstance(value.expr, Name) and value.expr.name in self.memory.totals:
             total = self.memory.totals[value.expr.name]
             if total.operator == operator:
-                return Part(operator, ((total.name, self.memory.team_masks[self.memory.team(thread)]),))
+                return PartialTotal(
+                    operator, ((total.name, self.memory.team_masks[self.memory.team(thread)]),)
+                )
         return None
 
     def extreme(self, function: str, operator: Operator, left: Value, right: Value, thread: int) -> Value:
@@ -177,7 +169,7 @@ class Arithmetic:
             expr = Call(function, (left.expr, right.expr)) if left.expr and right.expr else None
             sized = left.sized or right.sized
             return Int(value, expr if whole else None, left.launch or right.launch, sized)
-        if isinstance(left, Part | Share) or isinstance(right, Part | Share):
+        if isinstance(left, PartialTotal | Share) or isinstance(right, PartialTotal | Share):
             if isinstance(left, Poison) or isinstance(right, Poison):
                 return left if isinstance(left, Poison) else right
             return self.join(operator, left, right, thread)
@@ -210,7 +202,7 @@ class Arithmetic:
 def partial(value: Value, line: int) -> Poison:
     if isinstance(value, Poison):
         return value
-    if isinstance(value, Part):
+    if isinstance(value, PartialTotal):
         names = ", ".join(f"'{name}'" for name, _ in value.parts)
         return Poison(f"uses {names} where not every thread's share is in it", line)
     if isinstance(value, Share):

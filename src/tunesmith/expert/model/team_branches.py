@@ -6,38 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import (
-    Assign,
-    Expr,
-    For,
-    If,
-    Jump,
-    Name,
-    Return,
-    Stmt,
-    Type,
-    While,
-)
+from tunesmith.expert.c.nodes import Assign, Expr, For, If, Jump, Name, Return, Stmt, Type, While
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import nodes_in
 from tunesmith.expert.model.kernel import Each, Let, Step, When
 from tunesmith.expert.model.places import place_of, without_members
 from tunesmith.expert.model.team_expressions import Run, TeamState
 from tunesmith.expert.model.team_memory import BlockMemory, Key, copied_cells
-from tunesmith.expert.model.team_values import (
-    Int,
-    Poison,
-    Sym,
-    Threads,
-    Value,
-    Vec,
-    Which,
-    expr_of,
-)
+from tunesmith.expert.model.team_values import Int, Poison, Sym, Threads, Value, Vec, Which, expr_of
 from tunesmith.expert.model.tidy import negated
 
 
-class Branches:
+class BranchReader:
     """Divergence among threads, choices by data, and `When`; `run` goes through a branch's statements."""
 
     def __init__(self, team: TeamState, run: Run) -> None:

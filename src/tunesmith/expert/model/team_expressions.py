@@ -3,9 +3,9 @@
 Reductions are written in countless ways: shuffles up and down, trees in shared memory, a first warp that
 adds up the others' sums, one thread that does. None is matched by its shape here. All threads of one block go
 through the statements in step, with concrete thread numbers and sizes; where a loop over elements leaves a
-thread with its share of a total, the thread holds a `Part`. Joining parts with the total's operator unites
-the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that leaves
-out threads or a tree that misses some therefore cannot pass.
+thread with its share of a total, the thread holds a `PartialTotal`. Joining parts with the total's operator
+unites the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that
+leaves out threads or a tree that misses some therefore cannot pass.
 
 This file evaluates expressions, on `team_memory` and `team_arithmetic`; `team_statements` goes through
 statements, with `team_branches` and `team_loops`, and `team_record` has the steps they come to.
@@ -21,14 +21,14 @@ from tunesmith.expert.model.geometry import Layout, Strided, Unknown, number_of
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.places import place_of
-from tunesmith.expert.model.team_arithmetic import Arithmetic
+from tunesmith.expert.model.team_arithmetic import ValueArithmetic
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, TeamRecord
 from tunesmith.expert.model.team_values import (
     ONE,
     ZERO,
     Int,
-    Part,
+    PartialTotal,
     Poison,
     Sym,
     Threads,
@@ -59,7 +59,7 @@ Run = Callable[[Sequence[c.Stmt], Threads], Threads]  # goes through statements:
 class Expressions:
     """The threads of one block at work on expressions."""
 
-    def __init__(self, arithmetic: Arithmetic) -> None:
+    def __init__(self, arithmetic: ValueArithmetic) -> None:
         self.arithmetic = arithmetic
         self.memory = arithmetic.memory
         self.bounds = arithmetic.bounds
@@ -72,7 +72,7 @@ class Expressions:
     def flat_index(self, name: str, indices: Sequence[c.Expr], active: Threads) -> Vec:
         """One number for a cell of an array of several dimensions."""
         dims = self.memory.shared[name].dims if name in self.memory.shared else ()
-        numbers = {**dict(self.memory.scenario.parameters), **self.memory.scenario.builtins((0, 0, 0), 0)}
+        numbers = self.memory.scenario.numbers
         total = self.eval(indices[0], active)
         for dim, index in zip(dims[1:], indices[1:], strict=False):
             try:
@@ -91,7 +91,7 @@ class Expressions:
                 if name in ("true", "false"):
                     return Vec(Int(int(name == "true"), expr))
                 found = self.memory.read(name, active)
-                if found.one is None and any(isinstance(found.many[t], Part) for t in active):
+                if found.one is None and any(isinstance(found.many[t], PartialTotal) for t in active):
                     return self.vector(active, lambda t: self.memory.settled(found.many[t], t))
                 return found
             case c.Cast(type=target, value=value):
@@ -362,7 +362,7 @@ class TeamState:
         self.bounds = TaskBounds(memory, tasks)
         self.record = TeamRecord(memory, normal)
         self.elements = ElementTotals(memory, self.bounds, self.record, *element)
-        self.arithmetic = Arithmetic(memory, self.bounds, self.elements)
+        self.arithmetic = ValueArithmetic(memory, self.bounds, self.elements)
         self.expressions = Expressions(self.arithmetic)
         self.alive: Threads = tuple(range(memory.threads))
         self.depth = 0

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tunesmith.expert.c.fold import fold
-from tunesmith.expert.c.nodes import (
-    Binary,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Name,
-    Number,
-    Stmt,
-    Type,
-)
+from tunesmith.expert.c.nodes import Binary, Declare, Evaluate, Expr, For, Name, Number, Stmt, Type
 from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, nodes_in
@@ -31,7 +21,7 @@ from tunesmith.expert.model.team_record import Effect, identity_of
 from tunesmith.expert.model.team_values import (
     ZERO,
     Int,
-    Part,
+    PartialTotal,
     Poison,
     Threads,
     Value,
@@ -45,7 +35,7 @@ from tunesmith.expert.model.totals import Update
 _MOST_TURNS = 4096
 
 
-class Loops:
+class LoopReader:
     """Every `for` and `while` of a kernel, by its role; `run` goes through the statements of a turn."""
 
     def __init__(self, team: TeamState, run: Run) -> None:
@@ -83,8 +73,7 @@ class Loops:
     def task_loop(self, stmt: For, head: Head, active: Threads) -> Threads:
         if self.team.depth > 0 or head.index in self.bounds.limits:
             raise self.refusal("a loop over tasks inside another loop or branch")
-        stop = one_value(self.eval(head.stop, active), active)
-        extent = None if stop is None else expr_of(stop)
+        extent = expr_of(one_value(self.eval(head.stop, active), active))
         if extent is None:
             raise self.refusal(f"the end of the loop over '{head.index}' differs between threads")
         first = self.eval(head.start, active)
@@ -161,7 +150,7 @@ class Loops:
         if len(active) != len(self.team.alive):
             raise self.refusal("a loop with cooperation inside that not all threads reach")
         parts = [one_value(self.eval(part, active), active) for part in (head.start, head.stop, head.step)]
-        exprs = [None if part is None else expr_of(part) for part in parts]
+        exprs = [expr_of(part) for part in parts]
         if any(expr is None for expr in exprs):
             raise self.refusal(f"the range of the loop over '{head.index}' differs between threads")
         start = parts[0]
@@ -212,7 +201,7 @@ class Loops:
         self, stmt: For, head: Head, first: Expr, unit: Expr, active: Threads, *, shared_by_team: bool
     ) -> None:
         ends = [one_value(self.eval(part, active), active) for part in (first, head.stop)]
-        start, stop = (None if end is None else expr_of(end) for end in ends)
+        start, stop = (expr_of(end) for end in ends)
         if start is None or stop is None:
             why = next((f": {end.reason}" for end in ends if isinstance(end, Poison)), "")
             raise self.refusal(f"the range of the loop over '{head.index}' differs between threads{why}")
@@ -247,8 +236,7 @@ class Loops:
         type_ = Type(self.memory.types[name].base)
         fresh = self.record.fresh(name)
         old = self.memory.read(name, active)
-        value = one_value(old, active)
-        expr = None if value is None else expr_of(value)
+        expr = expr_of(one_value(old, active))
         begin: Value | None = None  # what has to be combined with the loop's own total
         if expr is not None and (update.operator in ("max", "min") or is_identity(update.operator, expr)):
             start = expr
@@ -256,7 +244,7 @@ class Loops:
             start = identity_of(update.operator, type_)
             begin = ZERO
             alone = self.memory.lanes == 1 or not shared_by_team
-            parts = all(isinstance(self.memory.settled(old.at(t), t), Part) for t in active)
+            parts = all(isinstance(self.memory.settled(old.at(t), t), PartialTotal) for t in active)
             if not (parts or (alone and expr is not None)):
                 bad = next((v.reason for t in active if isinstance(v := old.at(t), Poison)), "")
                 raise self.refusal(
@@ -268,11 +256,11 @@ class Loops:
 
         def after(thread: int) -> Value:
             mask = 1 << thread if shared_by_team else self.memory.team_masks[self.memory.team(thread)]
-            own = self.memory.settled(Part(update.operator, ((fresh, mask),)), thread)
+            own = self.memory.settled(PartialTotal(update.operator, ((fresh, mask),)), thread)
             if begin is None:
                 return own
             before = old.at(thread)
-            if isinstance(own, Part) or isinstance(before, Part):
+            if isinstance(own, PartialTotal) or isinstance(before, PartialTotal):
                 return self.arithmetic.join(update.operator, before, own, thread)
             return self.arithmetic.binary(update.operator, before, own, thread)
 

@@ -9,12 +9,12 @@ from tunesmith.expert.c.nodes import Binary, Call, Expr, Index, Name, Number
 from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.affine import is_integer
 from tunesmith.expert.model.geometry import Layout
-from tunesmith.expert.model.kernel import Kept, OutOfReach, Total
+from tunesmith.expert.model.kernel import ElementArray, OutOfReach, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_values import (
     ZERO,
     Int,
-    Part,
+    PartialTotal,
     Poison,
     Share,
     Sym,
@@ -32,20 +32,20 @@ Key = tuple[str, int | None, int]  # a variable (None) or a cell of shared memor
 
 
 @dataclass
-class Cell:
+class SharedCell:
     value: Value
     writer: int
     epoch: int
 
 
-Cells = dict[str, dict[int, Cell]]
+Cells = dict[str, dict[int, SharedCell]]
 
 
 @dataclass(frozen=True)
 class KeptArray:
     """`bounds`: first and last place of every team, in the shared array's own elements."""
 
-    kept: Kept
+    kept: ElementArray
     array: str
     bounds: tuple[tuple[int, int], ...]
     span: Span
@@ -116,7 +116,7 @@ class BlockMemory:
         """A part that has everyone's share is the total itself; a thread's own share is its element."""
         if isinstance(value, Share):
             return Sym(value.expr) if value.mask == 1 << thread else value
-        if isinstance(value, Part):
+        if isinstance(value, PartialTotal):
             whole = self.team_masks[self.team(thread)]
             if all(mask == whole for _, mask in value.parts):
                 return Sym(self.whole(value))
@@ -124,7 +124,7 @@ class BlockMemory:
                 return Poison("mixes the shares of different tasks", self.line)
         return value
 
-    def whole(self, part: Part) -> Expr:
+    def whole(self, part: PartialTotal) -> Expr:
         names = [Name(name) for name, _ in part.parts]
         result: Expr = names[0]
         for name in names[1:]:
@@ -196,7 +196,7 @@ class BlockMemory:
             clash = old is not None and old.epoch == self.epoch and old.writer not in (thread, -1)
             if clash and old is not None and old.value != value:
                 value = Poison(f"several threads write '{name}[{at.value}]'", self.line)
-            cells[at.value] = Cell(value, thread, self.epoch)
+            cells[at.value] = SharedCell(value, thread, self.epoch)
 
     def vector(self, active: Threads, fn: Callable[[int], Value]) -> Vec:
         self.work += len(active)
@@ -212,7 +212,7 @@ class BlockMemory:
                 first = value
             elif same and value is not first and value != first:
                 same = False
-        if same and first is not None and not isinstance(first, Part | Share | Which):
+        if same and first is not None and not isinstance(first, PartialTotal | Share | Which):
             return Vec(first)
         return Vec(None, many)
 
@@ -262,7 +262,7 @@ class BlockMemory:
         elif old is None:
             self.cells[name].pop(cell, None)
         else:
-            self.cells[name][cell] = Cell(old, thread, self.epoch)
+            self.cells[name][cell] = SharedCell(old, thread, self.epoch)
         self.log = log
 
     def is_of_element(self, expr: Expr | None) -> bool:

@@ -24,7 +24,7 @@ from tunesmith.expert.model.geometry import (
     number_of,
     team_lanes,
 )
-from tunesmith.expert.model.kernel import OutOfReach, Reach, Reading, Step, Task
+from tunesmith.expert.model.kernel import KernelReading, OutOfReach, Reach, Step, Task
 from tunesmith.expert.model.kernel import Team as TeamKind
 from tunesmith.expert.model.normal import Id, Normal
 from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
@@ -80,7 +80,7 @@ class TeamReader:
             return None
         return Axis(first.grid, any(axis is not None and axis.teams for axis in found))
 
-    def read(self) -> Reading:
+    def read(self) -> KernelReading:
         played = [self._play(layout) for layout in reversed(self._layouts)]
         first = played[0]
         for other in played[1:]:
@@ -97,7 +97,7 @@ class TeamReader:
             lanes = self._threads() if self._lanes() is None else self._lanes() or number(0)
             self._reach.append(Reach(self._element, first.team.bounds.limits[self._element], lanes))
         barriers, reach = first.team.record.barriers, tuple(self._reach)
-        return Reading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
+        return KernelReading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
 
     # -- playing ------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class TeamReader:
         """What built-in indices and the variables made of them are, in every thread of block 0."""
         scenario = layout.scenario
         found: dict[str, Vec] = {}
-        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        numbers = scenario.numbers
         for name in BUILTINS:
             expr: Expr | None = Name(name) if name in self._axes else None
             if name in LAUNCH:
@@ -282,7 +282,7 @@ class TeamReader:
         step = substitute(loop.head.step, {n: i.expr for n, i in self._normal.ids.items()})
         for layout in self._layouts:
             scenario = layout.scenario
-            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            numbers = scenario.numbers
             together = (1 if axis.grid is None else scenario.grid[axis.grid]) * (
                 layout.teams if axis.teams else 1
             )
@@ -371,7 +371,7 @@ def read_teams(
     loops: Mapping[str, Strided],
     aliases: Mapping[str, str],
     language: str,
-) -> Reading:
+) -> KernelReading:
     if not any(loop.role == "element" for loop in loops.values()):
         return _read_element_per_thread(
             normal, launch, tried, loops, aliases, 64 if language == "hip" else 32
@@ -393,7 +393,7 @@ def _read_element_per_thread(
     loops: Mapping[str, Strided],
     aliases: Mapping[str, str],
     warp: int,
-) -> Reading:
+) -> KernelReading:
     """Kernels with an element to each thread: by blocks, or by rows of a block with several."""
     tried = [scenario for scenario in tried if scenario.threads > 1]
     tried = [tried[0], tried[-1]] if len(tried) > 2 else tried
@@ -423,7 +423,7 @@ def read_rows(
     tried: Sequence[Scenario],
     loops: Mapping[str, Strided],
     aliases: Mapping[str, str],
-) -> Reading:
+) -> KernelReading:
     """Kernels with a thread to each row: the loops of one thread become loops over elements."""
     layouts = [Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in tried[-2:]]
     return TeamReader(normal, launch, layouts, loops, aliases, 32, real=tried).read()

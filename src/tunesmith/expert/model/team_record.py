@@ -38,7 +38,7 @@ from tunesmith.expert.model.team_values import (
     ONE,
     ZERO,
     Int,
-    Part,
+    PartialTotal,
     Poison,
     Share,
     Sym,
@@ -124,7 +124,7 @@ class TeamRecord:
                     return replace(value, expr=c.Cast(c.Type(type_.base), expr))
             case Sym(expr=expr):
                 return Sym(self.name_of(type_, hint, expr))
-            case Part(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:
+            case PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:
                 return Poison(f"a part of '{parts[0][0]}' changes its type", self.memory.line)
             case Which():
                 return Poison("a comparison of parts of a total", self.memory.line)
@@ -263,7 +263,7 @@ class ElementTotals:
         name = self.made.get((share.expr, operator))
         if name is None:
             name = self.made[(share.expr, operator)] = self.new_total(operator, share.expr)
-        return Part(operator, ((name, share.mask),))
+        return PartialTotal(operator, ((name, share.mask),))
 
     def new_total(self, operator: Operator, expr: c.Expr) -> str:
         found = type_of(expr, self.record.all_types)

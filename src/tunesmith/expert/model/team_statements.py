@@ -15,9 +15,9 @@ from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.kernel import Each, Once, Operator, Step
 from tunesmith.expert.model.places import place_of, without_members
-from tunesmith.expert.model.team_branches import Branches
+from tunesmith.expert.model.team_branches import BranchReader
 from tunesmith.expert.model.team_expressions import TeamState
-from tunesmith.expert.model.team_loops import Loops
+from tunesmith.expert.model.team_loops import LoopReader
 from tunesmith.expert.model.team_record import Effect
 from tunesmith.expert.model.team_values import ZERO, Int, Poison, Threads, Vec, blame, expr_of, one_value
 
@@ -40,8 +40,8 @@ class BlockInterpreter:
         self.memory, self.record = team.memory, team.record
         self.arithmetic, self.expressions = team.arithmetic, team.expressions
         self.eval, self.refusal = team.expressions.eval, team.memory.refusal
-        self.branches = Branches(team, self.statements)
-        self.loops = Loops(team, self.statements)
+        self.branches = BranchReader(team, self.statements)
+        self.loops = LoopReader(team, self.statements)
 
     def run(self) -> None:
         self.statements(self.team.normal.body, self.team.alive)
@@ -184,8 +184,7 @@ class BlockInterpreter:
 
     def store_global(self, op: str, target: c.Expr, value: c.Expr, values: Vec, active: Threads) -> None:
         if self.memory.own_index:
-            where = one_value(self.eval(target, active), active)
-            where_expr = None if where is None else expr_of(where)
+            where_expr = expr_of(one_value(self.eval(target, active), active))
             if where_expr is not None and self.memory.is_of_element(where_expr):
                 self.store_element(op, target, where_expr, value, active)
                 return
@@ -201,7 +200,7 @@ class BlockInterpreter:
         if op != "=" and several:
             raise self.refusal(f"several threads update the same element of '{place.array}'")
         where = one_value(self.eval(target, active), active)
-        where_expr = None if where is None else expr_of(where)
+        where_expr = expr_of(where)
         if where_expr is None:
             why = f" ({where.reason})" if isinstance(where, Poison) else ""
             raise self.refusal(
@@ -211,7 +210,7 @@ class BlockInterpreter:
         if op != "=":
             values = self.eval(value, active)
         what = one_value(values, active)
-        what_expr = None if what is None else expr_of(what)
+        what_expr = expr_of(what)
         if what_expr is None:
             why = blame(values, active)
             raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
@@ -226,7 +225,7 @@ class BlockInterpreter:
         if len(active) % self.memory.lanes:
             raise self.refusal("an element is stored by some threads of a team only")
         what = one_value(self.eval(value, active), active)
-        what_expr = None if what is None else expr_of(what)
+        what_expr = expr_of(what)
         if what_expr is None:
             why = what.reason if isinstance(what, Poison) else "it differs from thread to thread"
             raise self.refusal(f"'{print_expr(target)}' is stored: {why}")

@@ -3,7 +3,7 @@
 `Int`     a number, known in every thread; `expr` says it in terms of parameters and tasks, None where it
           depends on the thread
 `Sym`     an expression that is the same for the whole team
-`Part`    what some threads have of one or more totals; bits of `mask` are threads
+`PartialTotal`    what some threads have of one or more totals; bits of `mask` are threads
 `Share`   what one thread has of an expression over elements, before it is joined with others
 `Which`   the comparison of two values of which one is a part: good for choosing the larger one, no more
 `Poison`  nothing that may be used: why, and from which line
@@ -33,7 +33,7 @@ class Sym:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartialTotal:
     operator: Operator
     parts: tuple[tuple[str, int], ...]  # total -> threads whose share is in it
 
@@ -59,7 +59,7 @@ class Share:
     mask: int
 
 
-Value = Int | Sym | Part | Share | Which | Poison
+Value = Int | Sym | PartialTotal | Share | Which | Poison
 
 
 Threads = tuple[int, ...]
@@ -86,7 +86,7 @@ _IDENTITY: dict[Operator, tuple[float, ...]] = {
 INFINITIES = ("INFINITY", "CUDART_INF_F", "CUDART_INF", "HUGE_VALF", "HUGE_VAL")
 
 
-def expr_of(value: Value) -> Expr | None:
+def expr_of(value: Value | None) -> Expr | None:
     """The value as an expression that holds for the whole team."""
     match value:
         case Int(expr=expr):
@@ -138,7 +138,7 @@ def _infinity(expr: Expr) -> int:
     return 0
 
 
-def joined(operator: Operator, left: Part, right: Part) -> Part | Poison:
+def joined(operator: Operator, left: PartialTotal, right: PartialTotal) -> PartialTotal | Poison:
     """Two parts as one; for sums no thread's share may be in both."""
     found = dict(left.parts)
     for name, mask in right.parts:
@@ -146,7 +146,7 @@ def joined(operator: Operator, left: Part, right: Part) -> Part | Poison:
         if mine & mask and operator not in ("max", "min", "&", "|"):
             return Poison("counts the share of some threads twice")
         found[name] = mine | mask
-    return Part(operator, tuple(found.items()))
+    return PartialTotal(operator, tuple(found.items()))
 
 
 ZERO = Int(0, number(0))
@@ -176,7 +176,7 @@ def blame(vec: Vec, active: Iterable[int]) -> str:
         if isinstance(value, Poison):
             return value.reason
     for value in found:
-        if isinstance(value, Part):
+        if isinstance(value, PartialTotal):
             names = ", ".join(f"'{name}'" for name, _ in value.parts)
             return f"not every thread's share of {names} is in it"
     return "it differs from thread to thread"

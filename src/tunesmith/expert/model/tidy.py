@@ -11,9 +11,6 @@ from tunesmith.expert.c.walk import assigned_in, names_in, nodes_in
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.structures import structures, without_structures
 
-# -- early exits as branches: `if (c) return; rest` becomes `if (!c) { rest }` ----------------------
-
-
 _MOST = 4000  # statements after rewriting; a branch that leaves only sometimes has its rest copied
 
 

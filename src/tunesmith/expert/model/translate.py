@@ -21,7 +21,7 @@ _COMPARE: Mapping[str, size.CompareOp] = {
 }  # fmt: skip
 
 
-class _NoTranslationError(Exception):
+class _NoSizeExpressionError(Exception):
     pass
 
 
@@ -48,13 +48,13 @@ def to_sizes(expr: Expr, values: Mapping[str, size.Node]) -> str | None:
     """`d / 8` -> "d // 8", with `values` from `parameter_values`; None where there is no such expression."""
     try:
         return sizes_expr.unparse(_to_node(expr, values, 0))
-    except _NoTranslationError:
+    except _NoSizeExpressionError:
         return None
 
 
 def _to_node(expr: Expr, values: Mapping[str, size.Node], depth: int) -> size.Node:
     if depth > _DEEPEST:
-        raise _NoTranslationError
+        raise _NoSizeExpressionError
     d = depth + 1
     match expr:
         case Number(value=int(value)):
@@ -79,7 +79,7 @@ def _to_node(expr: Expr, values: Mapping[str, size.Node], depth: int) -> size.No
         case Call(function="min" | "max" as function, args=(left, right)):
             parts = (_to_node(left, values, d), _to_node(right, values, d))
             return size.Call("min" if function == "min" else "max", parts)
-    raise _NoTranslationError
+    raise _NoSizeExpressionError
 
 
 def _binary(op: str, left: size.Node, right: size.Node) -> size.Node:
@@ -93,7 +93,7 @@ def _binary(op: str, left: size.Node, right: size.Node) -> size.Node:
         return _folded(size.Arithmetic("*" if op == "<<" else "//", left, size.Num(1 << right.value)))
     if op == "&" and isinstance(right, size.Num) and right.value >= 0 and not right.value & (right.value + 1):
         return size.Arithmetic("%", left, size.Num(right.value + 1))
-    raise _NoTranslationError
+    raise _NoSizeExpressionError
 
 
 def _folded(node: size.Arithmetic) -> size.Node:
@@ -101,7 +101,7 @@ def _folded(node: size.Arithmetic) -> size.Node:
         try:
             return size.Num(sizes_expr.Expr("", node).evaluate({}))
         except sizes_expr.Undefined:
-            raise _NoTranslationError from None
+            raise _NoSizeExpressionError from None
     return node
 
 
@@ -142,7 +142,7 @@ def from_sizes(node: size.Node, values: Mapping[str, size.Node]) -> Expr | None:
             plain.setdefault(value, name)
     try:
         return _from_node(node, plain, 0)
-    except _NoTranslationError:
+    except _NoSizeExpressionError:
         return None
 
 
@@ -150,7 +150,7 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
     if node in names:
         return Name(names[node])
     if depth > _DEEPEST:
-        raise _NoTranslationError
+        raise _NoSizeExpressionError
     d = depth + 1
     match node:
         case size.Num(value):
@@ -188,7 +188,7 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
             b = _from_node(right, names, d)
             up = _from_node(size.Call("ceildiv", (left, right)), names, d)
             return Binary("*", up, b)
-    raise _NoTranslationError
+    raise _NoSizeExpressionError
 
 
 # -- what a launch says of a kernel, over the kernel's own parameters: blocks of a grid, threads of a block

@@ -8,13 +8,13 @@ from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.moves.arithmetic import Bake, Divide, Fast, Reciprocal
 from tunesmith.expert.moves.convert import Convert
 from tunesmith.expert.moves.local import LOCAL_MOVES
-from tunesmith.expert.moves.port import Context, Move, Refused
+from tunesmith.expert.moves.port import Context, Move, NotApplicable
 from tunesmith.expert.moves.rows import Redundant, Rows
 from tunesmith.expert.moves.settings import Bounds, FlagsMove, Registers, Unroll
 from tunesmith.expert.moves.sharing import Beside, LanesMove, Persistent, Split, Tasks
 from tunesmith.expert.moves.vectors import Hints, Items, Keep, Vector
 
-__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "Refused"]
+__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "NotApplicable"]
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move, ...] = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import planned, with_wide
-from tunesmith.expert.moves.port import Context, Refused, extend
+from tunesmith.expert.moves.port import Context, NotApplicable, extend
 from tunesmith.expert.moves.shape import fast_forms, index_divisions
 from tunesmith.expert.writing.rules import Baked
 
@@ -19,15 +19,15 @@ class Reciprocal:
     remedies = (Remedy.RECIPROCAL, Remedy.HOIST_INVARIANTS)
     parameters = ("RECIP",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if not fast_forms(draft.kernel, context.language).by_invariants:
-            return Refused("no float is divided by what is the same for a whole loop")
+            return NotApplicable("no float is divided by what is the same for a whole loop")
         name = context.macro("RECIP")
         note = "divisions by one number: 0 as they are, 1 products, 2 products set right by their remainder"
         return extend(
             draft,
             self,
-            {"reciprocal": Choice(name, (0, 1, 2), 0, note, categorical=True)},
+            {"reciprocal": ParameterChoice(name, (0, 1, 2), 0, note, categorical=True)},
             prefer=with_wide(draft, context, name),
             answers=[(Remedy.RECIPROCAL, f"{name} > 0"), (Remedy.HOIST_INVARIANTS, f"{name} > 0")],
         )
@@ -40,17 +40,19 @@ class Fast:
     remedies = (Remedy.FAST_INTRINSICS, Remedy.FP32_LITERALS)
     parameters = ("FAST",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if "use_fast_math" in " ".join(context.problem.kernel.flags):
-            return Refused("-use_fast_math is among the problem's flags: the intrinsics are used already")
+            return NotApplicable(
+                "-use_fast_math is among the problem's flags: the intrinsics are used already"
+            )
         found = fast_forms(draft.kernel, context.language).functions
         if not found:
-            return Refused("no function or division of floats has a fast form here")
+            return NotApplicable("no function or division of floats has a fast form here")
         name = context.macro("FAST")
         return extend(
             draft,
             self,
-            {"fast": Choice(name, (0, 1), 0, f"1: fast forms of {', '.join(found)}")},
+            {"fast": ParameterChoice(name, (0, 1), 0, f"1: fast forms of {', '.join(found)}")},
             prefer=with_wide(draft, context, name),
             answers=[(Remedy.FAST_INTRINSICS, f"{name} == 1")],
         )
@@ -63,17 +65,17 @@ class Divide:
     remedies = (Remedy.CHEAP_DIVISION,)
     parameters = ("DIVIDE",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if context.language == "opencl":
-            return Refused("cheaper divisions are known for cuda and hip alone")
+            return NotApplicable("cheaper divisions are known for cuda and hip alone")
         if not index_divisions(draft.kernel):
-            return Refused("no index is divided by a number that only the call knows")
+            return NotApplicable("no index is divided by a number that only the call knows")
         name = context.macro("DIVIDE")
         note = "index divisions: 1: shifts, divisors are powers of two; 2: products with a reciprocal"
         return extend(
             draft,
             self,
-            {"divide": Choice(name, (0, 1, 2), 0, note)},
+            {"divide": ParameterChoice(name, (0, 1, 2), 0, note)},
             prefer=with_wide(draft, context, name),
             answers=[(Remedy.CHEAP_DIVISION, f"{name} > 0")],
         )
@@ -86,14 +88,14 @@ class Bake:
     remedies = (Remedy.BAKE_SIZES, Remedy.CHEAP_DIVISION, Remedy.UNROLL)
     parameters = ("BAKE",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         name = context.macro("BAKE")
-        choice = Choice(name, (0, 1), 0, "1: sizes are constants, with a build for each workload")
+        choice = ParameterChoice(name, (0, 1), 0, "1: sizes are constants, with a build for each workload")
         plan = planned(draft, context, {"bake": choice})
         if isinstance(plan, str):
-            return Refused(plan)
+            return NotApplicable(plan)
         if not Baked.of(plan).sizes:
-            return Refused(
+            return NotApplicable(
                 "no length or stride of a row is an argument that follows from the problem's sizes"
             )
         prefer = with_wide(draft, context, name)

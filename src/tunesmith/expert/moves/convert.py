@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.c import nodes as c
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import with_wide
-from tunesmith.expert.moves.port import Context, Refused, extend
+from tunesmith.expert.moves.port import Context, NotApplicable, extend
 from tunesmith.expert.writing.fast_math import used_functions
 
 _BITS = {
@@ -37,7 +37,7 @@ _DEEPEST = 100
 
 
 @dataclass(frozen=True)
-class Value:
+class RunValue:
     """`kind` is float, int or unsigned, all of 32 bits."""
 
     kind: str
@@ -50,7 +50,7 @@ class _UnknownError(Exception):
 
 def run(function: c.Function, argument: float) -> int | None:
     """What the function returns as an integer for one float; None where it cannot be run."""
-    names: dict[str, Value] = {function.parameters[0].name: Value("float", _single(argument))}
+    names: dict[str, RunValue] = {function.parameters[0].name: RunValue("float", _single(argument))}
     try:
         result = _block(function.body, names, 0)
         if result is None:
@@ -60,13 +60,13 @@ def run(function: c.Function, argument: float) -> int | None:
         return None
 
 
-def _block(stmts: Iterable[c.Stmt], names: dict[str, Value], depth: int) -> Value | None:
+def _block(stmts: Iterable[c.Stmt], names: dict[str, RunValue], depth: int) -> RunValue | None:
     if depth > _DEEPEST:
         raise _UnknownError
     for stmt in stmts:
         match stmt:
             case c.Declare(type=type_, name=name, init=init) if not stmt.is_array and not type_.is_pointer:
-                start = Value("int", 0) if init is None else _value(init, names, 0)
+                start = RunValue("int", 0) if init is None else _value(init, names, 0)
                 names[name] = _converted(start, type_.base)
             case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if name in names:
                 given = _value(value, names, 0)
@@ -89,17 +89,17 @@ def _block(stmts: Iterable[c.Stmt], names: dict[str, Value], depth: int) -> Valu
     return None
 
 
-def _value(expr: c.Expr, names: dict[str, Value], depth: int) -> Value:
+def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
     if depth > _DEEPEST:
         raise _UnknownError
     d = depth + 1
     match expr:
         case c.Number(text=text, value=int(value)):
-            return Value(
+            return RunValue(
                 "unsigned" if "u" in text.lower().removeprefix("0x") or value >= 2**31 else "int", value
             )
         case c.Number(text=text, value=value) if text[-1:] in "fF":
-            return Value("float", _single(value))
+            return RunValue("float", _single(value))
         case c.Name(name=name) if name in names:
             return names[name]
         case c.Cast(type=type_, value=value) if not type_.is_pointer:
@@ -114,12 +114,12 @@ def _value(expr: c.Expr, names: dict[str, Value], depth: int) -> Value:
             if inner.kind != "float":
                 return _wrapped(inner.kind, ~int(inner.number))
         case c.Unary(op="!", operand=operand):
-            return Value("int", int(not _value(operand, names, d).number))
+            return RunValue("int", int(not _value(operand, names, d).number))
         case c.Binary(op="&&" | "||" as op, left=left, right=right):
             first = bool(_value(left, names, d).number)
             if first == (op == "||"):
-                return Value("int", int(first))
-            return Value("int", int(bool(_value(right, names, d).number)))
+                return RunValue("int", int(first))
+            return RunValue("int", int(bool(_value(right, names, d).number)))
         case c.Binary(op=op, left=left, right=right):
             return _binary(op, _value(left, names, d), _value(right, names, d))
         case c.Call(function=function, args=args):
@@ -127,7 +127,7 @@ def _value(expr: c.Expr, names: dict[str, Value], depth: int) -> Value:
     raise _UnknownError
 
 
-def _binary(op: str, left: Value, right: Value) -> Value:
+def _binary(op: str, left: RunValue, right: RunValue) -> RunValue:
     a, b = left.number, right.number
     kinds = {left.kind, right.kind}
     kind = "float" if "float" in kinds else "unsigned" if "unsigned" in kinds else "int"
@@ -139,7 +139,7 @@ def _binary(op: str, left: Value, right: Value) -> Value:
         a, b = int(a) % 2**32, int(b) % 2**32
     compared = {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b, "==": a == b, "!=": a != b}
     if op in compared:
-        return Value("int", int(compared[op]))
+        return RunValue("int", int(compared[op]))
     if op in ("+", "-", "*"):
         return _wrapped(kind, a + b if op == "+" else a - b if op == "-" else a * b)
     if kind == "float":
@@ -154,44 +154,44 @@ def _binary(op: str, left: Value, right: Value) -> Value:
     raise _UnknownError
 
 
-def _call(function: str, args: list[Value]) -> Value:
+def _call(function: str, args: list[RunValue]) -> RunValue:
     numbers = [arg.number for arg in args]
     match function, args:
-        case (("__float_as_uint" | "__float_as_int" | "as_uint" | "as_int"), [Value("float", number)]):
+        case (("__float_as_uint" | "__float_as_int" | "as_uint" | "as_int"), [RunValue("float", number)]):
             kind = "unsigned" if function.endswith("uint") else "int"
             return _wrapped(kind, struct.unpack("<I", struct.pack("<f", number))[0])
-        case (("__uint_as_float" | "__int_as_float" | "as_float"), [Value("int" | "unsigned", number)]):
-            return Value("float", struct.unpack("<f", struct.pack("<I", int(number) % 2**32))[0])
-        case (("fabsf" | "fabs"), [Value("float", number)]):
-            return Value("float", abs(number))
+        case (("__uint_as_float" | "__int_as_float" | "as_float"), [RunValue("int" | "unsigned", number)]):
+            return RunValue("float", struct.unpack("<f", struct.pack("<I", int(number) % 2**32))[0])
+        case (("fabsf" | "fabs"), [RunValue("float", number)]):
+            return RunValue("float", abs(number))
         case (("fminf" | "fmin" | "min"), [_, _]) if {a.kind for a in args} == {"float"}:
-            return Value("float", min(numbers))
+            return RunValue("float", min(numbers))
         case (("fmaxf" | "fmax" | "max"), [_, _]) if {a.kind for a in args} == {"float"}:
-            return Value("float", max(numbers))
+            return RunValue("float", max(numbers))
     raise _UnknownError
 
 
-def _converted(value: Value, base: str) -> Value:
+def _converted(value: RunValue, base: str) -> RunValue:
     if base == "float":
-        return Value("float", _single(value.number))
+        return RunValue("float", _single(value.number))
     if base in _SIGNED:
         return _wrapped("int", int(value.number))
     if base in _BITS:
-        return Value("unsigned" if _BITS[base] == 32 else "int", int(value.number) % 2 ** _BITS[base])
+        return RunValue("unsigned" if _BITS[base] == 32 else "int", int(value.number) % 2 ** _BITS[base])
     if base == "bool":
-        return Value("int", int(bool(value.number)))
+        return RunValue("int", int(bool(value.number)))
     raise _UnknownError
 
 
-def _as_kind(value: Value, kind: str) -> Value:
-    return Value(kind, _single(value.number)) if kind == "float" else _wrapped(kind, int(value.number))
+def _as_kind(value: RunValue, kind: str) -> RunValue:
+    return RunValue(kind, _single(value.number)) if kind == "float" else _wrapped(kind, int(value.number))
 
 
-def _wrapped(kind: str, number: float) -> Value:
+def _wrapped(kind: str, number: float) -> RunValue:
     if kind == "float":
-        return Value(kind, _single(number))
+        return RunValue(kind, _single(number))
     whole = int(number) % 2**32
-    return Value(kind, whole - 2**32 if kind == "int" and whole >= 2**31 else whole)
+    return RunValue(kind, whole - 2**32 if kind == "int" and whole >= 2**31 else whole)
 
 
 def _single(number: float) -> float:
@@ -250,9 +250,9 @@ class Convert:
     remedies = (Remedy.HARDWARE_CONVERSIONS,)
     parameters = ("CONVERT",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if context.language != "cuda":
-            return Refused(f"hardware conversions are known for cuda alone, not for {context.language}")
+            return NotApplicable(f"hardware conversions are known for cuda alone, not for {context.language}")
         found: list[tuple[str, str]] = []
         pairs: list[tuple[str, str]] = []
         names: list[str] = []
@@ -263,12 +263,16 @@ class Convert:
                 names.append(f"{function.name} to {meant.name}")
                 pairs += [(function.name, meant.pair)] if meant.pair else []
         if not found:
-            return Refused("no helper of the source computes a conversion that the hardware has")
+            return NotApplicable("no helper of the source computes a conversion that the hardware has")
         name = context.macro("CONVERT")
         return extend(
             replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs)),
             self,
-            {"convert": Choice(name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}")},
+            {
+                "convert": ParameterChoice(
+                    name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}"
+                )
+            },
             prefer=with_wide(draft, context, name),
             answers=[(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")],
         )

@@ -17,7 +17,7 @@ from typing import Protocol
 from tunesmith.core.device import Device
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -25,7 +25,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
-class Refused:
+class NotApplicable:
     """Why a move does not apply, in words."""
 
     reason: str
@@ -77,17 +77,17 @@ class Move(Protocol):
         """The names of its choices, before `Context.macro` makes them unlike the source's own words."""
         ...
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused: ...
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable: ...
 
 
 def extend(
-    draft: Draft,
+    draft: TemplateDraft,
     move: Move,
-    choices: Mapping[str, Choice],
+    choices: Mapping[str, ParameterChoice],
     require: Pairs = (),
     prefer: Pairs = (),
     answers: Pairs = (),
-) -> Draft:
+) -> TemplateDraft:
     """The draft with a move's choices, by field of the schedule, and its conditions."""
     return replace(
         draft,
@@ -99,7 +99,7 @@ def extend(
     )
 
 
-def product(*choices: Choice | None) -> str:
+def product(*choices: ParameterChoice | None) -> str:
     """Of parameters, as text; what is no parameter counts as 1."""
     return " * ".join(choice.name for choice in choices if choice is not None) or "1"
 

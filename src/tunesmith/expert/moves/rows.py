@@ -9,8 +9,8 @@ from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.c.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import as_division, from_terms, is_integer, number, same_value, terms
-from tunesmith.expert.model.kernel import Draft, Each, Repeat, Step, Task, When
-from tunesmith.expert.moves.port import Context, Refused, extend
+from tunesmith.expert.model.kernel import Each, Repeat, Step, Task, TemplateDraft, When
+from tunesmith.expert.moves.port import Context, NotApplicable, extend
 from tunesmith.expert.moves.shape import loops, shape_of
 
 
@@ -26,12 +26,12 @@ class Redundant:
     remedies = (Remedy.ROW_IN_REGISTERS,)
     parameters = ()
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         found = [loop for loop in loops(draft.kernel) if loop.again]
         if not found or any(loop.totals for loop in found):
-            return Refused("no loop only stores again what an earlier one has stored")
+            return NotApplicable("no loop only stores again what an earlier one has stored")
         if context.problem.accuracy.reference is None and not context.problem.accuracy.deterministic:
-            return Refused(
+            return NotApplicable(
                 "without a reference and with results that vary nobody could tell whether it was needed"
             )
         steps = _without(draft.kernel.steps)
@@ -68,25 +68,25 @@ class Rows:
     remedies = (Remedy.CHEAP_DIVISION, Remedy.HOIST_INVARIANTS)
     parameters = ()
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel = draft.kernel
         if kernel.tasks:
-            return Refused("the work is in rows already")
+            return NotApplicable("the work is in rows already")
         if len(kernel.steps) != 1 or not isinstance(kernel.steps[0], Each) or kernel.steps[0].totals:
-            return Refused("the kernel is more than one flat loop over independent elements")
+            return NotApplicable("the kernel is more than one flat loop over independent elements")
         loop = kernel.steps[0]
         if not (isinstance(loop.start, Number) and loop.start.value == 0):
-            return Refused("the loop does not start at 0")
+            return NotApplicable("the loop does not start at 0")
         found = next(_lengths(loop), None)
         if found is None:
-            return Refused("the index is not taken apart by a length that divides the whole")
+            return NotApplicable("the index is not taken apart by a length that divides the whole")
         rows, length = found
         by_rows = replace(kernel, tasks=(), steps=(), team="block", lanes=None, accesses=())
         row, place = _fresh(draft, "row"), _fresh(draft, f"{loop.index}_in_row")
         inside = _taken_apart(loop, length, row, place)
         by_rows = replace(by_rows, tasks=(Task(row, rows, loop.type),), steps=(inside,))
-        if min(shape_of(Draft(by_rows), context).extents, default=0) < SHORTEST:
-            return Refused(
+        if min(shape_of(TemplateDraft(by_rows), context).extents, default=0) < SHORTEST:
+            return NotApplicable(
                 f"rows of fewer than {SHORTEST} elements do not keep a team busy, or their length is unknown"
             )
         return extend(replace(draft, kernel=by_rows), self, {})
@@ -141,7 +141,7 @@ def _bare(expr: Expr) -> Expr:
     return expr
 
 
-def _fresh(draft: Draft, want: str) -> str:
+def _fresh(draft: TemplateDraft, want: str) -> str:
     kernel = draft.kernel
     taken = {p.name for p in kernel.function.parameters} | {name for name, _ in kernel.source.constants}
     taken |= {f.name for f in kernel.source.functions}

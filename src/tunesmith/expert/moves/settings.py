@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.c.nodes import For
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.local.moves import AS_TODAY, CAPS, NO_CAP
 from tunesmith.expert.moves.packing import one_at_a_time
-from tunesmith.expert.moves.port import Context, Refused, extend, product
+from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
 from tunesmith.expert.moves.shape import inner_loops
 from tunesmith.expert.writing.sites import counted
 
@@ -23,12 +23,14 @@ class Unroll:
     remedies = (Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT)
     parameters = ("UNROLL",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         found = inner_loops(draft.kernel)
         if not found:
-            return Refused("no thread runs a loop of its own inside a turn")
+            return NotApplicable("no thread runs a loop of its own inside a turn")
         if all(loop.unroll is not None or is_short(loop) for loop in found):
-            return Refused("every inner loop has a pragma of its own, or is short and unrolled whole anyway")
+            return NotApplicable(
+                "every inner loop has a pragma of its own, or is short and unrolled whole anyway"
+            )
         name = context.macro("UNROLL")
         # PoCL's compiler refuses 0, which CUDA's takes for "as you like".
         values = (1, 2, 4, 8) if context.language == "opencl" else (0, 1, 2, 4, 8)
@@ -36,7 +38,7 @@ class Unroll:
             draft,
             self,
             {
-                "unroll": Choice(
+                "unroll": ParameterChoice(
                     name, values, values[0], "turns of an inner loop at once; 0: as the compiler likes"
                 )
             },
@@ -56,9 +58,9 @@ class Bounds:
     remedies = (Remedy.LAUNCH_BOUNDS,)
     parameters = ("BOUNDS",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if context.language != "cuda":
-            return Refused(f"{context.language} has no bound on blocks to a compute unit")
+            return NotApplicable(f"{context.language} has no bound on blocks to a compute unit")
         name, schedule = context.macro("BOUNDS"), draft.schedule
         threads = product(schedule.lanes, schedule.tasks)
         most = context.device.limits.threads_per_sm or 2048
@@ -69,7 +71,11 @@ class Bounds:
         return extend(
             draft,
             self,
-            {"bounds": Choice(name, (1, 2, 4), 1, "blocks that must fit on a multiprocessor at once")},
+            {
+                "bounds": ParameterChoice(
+                    name, (1, 2, 4), 1, "blocks that must fit on a multiprocessor at once"
+                )
+            },
             prefer=prefer,
             answers=[(Remedy.LAUNCH_BOUNDS, f"{name} > 1")],
         )
@@ -82,11 +88,11 @@ class Registers:
     remedies = (Remedy.REGISTER_CAP,)
     parameters = ("REGS",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if context.language != "cuda":
-            return Refused(f"no flag caps registers in {context.language}")
+            return NotApplicable(f"no flag caps registers in {context.language}")
         if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
-            return Refused("the problem's own flags cap registers already")
+            return NotApplicable("the problem's own flags cap registers already")
         name = context.macro("REGS")
         prefer = one_at_a_time(draft, context, name, NO_CAP)
         if draft.schedule.persistent is not None:
@@ -94,7 +100,7 @@ class Registers:
         return extend(
             draft,
             self,
-            {"registers": Choice(name, CAPS, NO_CAP, "registers of a thread, at most")},
+            {"registers": ParameterChoice(name, CAPS, NO_CAP, "registers of a thread, at most")},
             prefer=prefer,
             answers=[(Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")],
         )
@@ -107,15 +113,15 @@ class FlagsMove:
     remedies = (Remedy.COMPILER_FLAGS,)
     parameters = ("LEVEL",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if context.language != "cuda":
-            return Refused(f"no build flag of {context.language} takes a number that tunes")
+            return NotApplicable(f"no build flag of {context.language} takes a number that tunes")
         name = context.macro("LEVEL")
         flag = f"-Xptxas=--register-usage-level={{{name}}}"
         return extend(
             replace(draft, build_flags=(*draft.build_flags, flag)),
             self,
-            {"flags": Choice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")},
+            {"flags": ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")},
             prefer=one_at_a_time(draft, context, name, AS_TODAY),
             answers=[(Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}")],
         )

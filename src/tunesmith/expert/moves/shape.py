@@ -11,7 +11,8 @@ from tunesmith.core.expr import Node, Undefined, parse, unparse
 from tunesmith.expert.c.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
 from tunesmith.expert.c.walk import declared_in, names_in, nodes_in
 from tunesmith.expert.model.affine import is_integer, type_of
-from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Once, Repeat, Step, When
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, TemplateDraft
+from tunesmith.expert.model.step_tree import all_steps
 from tunesmith.expert.moves.port import Context
 from tunesmith.expert.writing.fast_math import FastMath, declared_types, used_functions
 from tunesmith.expert.writing.naming import Names
@@ -19,36 +20,20 @@ from tunesmith.expert.writing.sites import Independence, Run, gathered, length_o
 from tunesmith.expert.writing.sites import runs as find_runs
 from tunesmith.expert.writing.sizes import Sizes
 
-# -- A kernel's loops and launch in numbers: how long rows are and how wide blocks, at the workloads
 
-
-def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
-    """Also those inside branches and loops of the whole team; the model's nesting is the reader's own."""
-    for step in steps:
-        yield step
-        if isinstance(step, When):
-            yield from all_steps((*step.then, *step.otherwise))
-        elif isinstance(step, Repeat):
-            yield from all_steps(step.body)
-
-
-def loops(kernel: Kernel) -> tuple[Each, ...]:
+def loops(kernel: KernelModel) -> tuple[Each, ...]:
     return tuple(step for step in all_steps(kernel.steps) if isinstance(step, Each))
 
 
-def is_map(kernel: Kernel) -> bool:
+def is_map(kernel: KernelModel) -> bool:
     """Whether every element stands alone: nothing is totalled or handed from loop to loop."""
     return not kernel.kept and not any(loop.totals for loop in loops(kernel))
 
 
-def has_sums(kernel: Kernel) -> bool:
+def has_sums(kernel: KernelModel) -> bool:
     """Whether floats are added up: in another order they give another sum."""
     totals = [total for loop in loops(kernel) for total in loop.totals]
     return any(total.operator == "+" and not is_integer(total.type) for total in totals)
-
-
-def has_once(kernel: Kernel) -> bool:
-    return any(isinstance(step, Once) for step in all_steps(kernel.steps))
 
 
 @dataclass(frozen=True)
@@ -58,7 +43,6 @@ class Shape:
     extent: str  # of the longest loop, as text of the template file; "" where unknown
     extents: tuple[int, ...]
     tasks: str  # how many there are
-    task_counts: tuple[int, ...]
     threads: tuple[int, ...]  # of a block today
     lanes: int  # threads to a task today, at the workload where there are most
 
@@ -72,7 +56,7 @@ class Shape:
         return max(1, max(self.threads, default=self.lanes) // max(1, self.lanes))
 
 
-def shape_of(draft: Draft, context: Context) -> Shape:
+def shape_of(draft: TemplateDraft, context: Context) -> Shape:
     kernel, problem = draft.kernel, context.problem
     sizes = Sizes.of(kernel, problem)
     nodes = [length_of(loop, sizes) for loop in loops(kernel)]
@@ -95,7 +79,6 @@ def shape_of(draft: Draft, context: Context) -> Shape:
         tasks=" * ".join(f"({unparse(n)})" if not unparse(n).isidentifier() else unparse(n) for n in counts)
         if whole and counts
         else "",
-        task_counts=_at_workloads(tuple(counts), context, prod) if whole else (),
         threads=threads,
         lanes=_lanes(kernel, sizes, context, threads),
     )
@@ -106,7 +89,7 @@ def _longest(nodes: Sequence[Node]) -> str:
     return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})" if texts else ""
 
 
-def runs_of(kernel: Kernel, context: Context) -> tuple[Run, ...]:
+def runs_of(kernel: KernelModel, context: Context) -> tuple[Run, ...]:
     """Loops that may run side by side."""
     rules = Independence.of(kernel, context.problem)
     return find_runs(gathered(kernel.steps, rules), rules)
@@ -120,7 +103,7 @@ def length_of(loop: Each, sizes: Sizes) -> Node | None:
     return sizes.node(stop)
 
 
-def _lanes(kernel: Kernel, sizes: Sizes, context: Context, threads: tuple[int, ...]) -> int:
+def _lanes(kernel: KernelModel, sizes: Sizes, context: Context, threads: tuple[int, ...]) -> int:
     if kernel.team == "thread":
         return 1
     if kernel.team == "warp":
@@ -148,18 +131,18 @@ def _at_workloads(
 # -- what a kernel's steps compute with: what has a fast form, index divisions, inner loops ---------
 
 
-def statements(kernel: Kernel) -> Iterator[Stmt]:
+def statements(kernel: KernelModel) -> Iterator[Stmt]:
     """Of every step, in order."""
     for step in all_steps(kernel.steps):
         if isinstance(step, Each | Let | Once):
             yield from step.body
 
 
-def inner_loops(kernel: Kernel) -> tuple[For, ...]:
+def inner_loops(kernel: KernelModel) -> tuple[For, ...]:
     return tuple(node for node in nodes_in(tuple(statements(kernel))) if isinstance(node, For))
 
 
-def types_of(kernel: Kernel) -> dict[str, Type | None]:
+def types_of(kernel: KernelModel) -> dict[str, Type | None]:
     """Of every name that steps may use; None where two of one name differ."""
     found: dict[str, Type | None] = {p.name: p.type for p in kernel.function.parameters}
     found |= {task.name: Type(task.type) for task in kernel.tasks}
@@ -178,7 +161,7 @@ class FastForms:
     by_invariants: int  # quotients by what is the same for a whole loop
 
 
-def fast_forms(kernel: Kernel, language: str) -> FastForms:
+def fast_forms(kernel: KernelModel, language: str) -> FastForms:
     """As the writer finds them: in the steps, and in helper functions that they may call."""
     results = {f.name: f.result for f in kernel.source.functions if not f.template}
     fast = FastMath(language, Names(()), "FAST", "", results)
@@ -195,7 +178,7 @@ def fast_forms(kernel: Kernel, language: str) -> FastForms:
     return FastForms(tuple(used), count)
 
 
-def index_divisions(kernel: Kernel) -> int:
+def index_divisions(kernel: KernelModel) -> int:
     """Divisions and remainders of integers in loops, by something that is no constant and does not vary."""
     types = {name: type_ for name, type_ in types_of(kernel).items() if type_ is not None}
     found: set[Binary] = set()

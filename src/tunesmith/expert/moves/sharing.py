@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.c.walk import names_in
-from tunesmith.expert.model.kernel import Choice, Draft, Schedule
+from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.moves.packing import widest_vector
-from tunesmith.expert.moves.port import Context, Refused, extend, product
+from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
 from tunesmith.expert.moves.shape import Shape, is_map, loops, runs_of, shape_of
 
 WIDTHS = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
@@ -26,10 +26,10 @@ class LanesMove:
     remedies = (Remedy.BLOCK_SIZE, Remedy.WARP_PER_ROW, Remedy.SHUFFLE_REDUCTION, Remedy.SHARE_SERIAL_WORK)
     parameters = ("LANES",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel = draft.kernel
         if not loops(kernel):  # the writer has to know: a task is one thread's work
-            alone = Choice(context.macro("LANES"), (1,), 1, "a task is one thread's work")
+            alone = ParameterChoice(context.macro("LANES"), (1,), 1, "a task is one thread's work")
             return extend(draft, self, {"lanes": alone})
         shape = shape_of(draft, context)
         limits = context.device.limits
@@ -50,7 +50,7 @@ class LanesMove:
         return extend(
             draft,
             self,
-            {"lanes": Choice(name, values, default, "threads to a task")},
+            {"lanes": ParameterChoice(name, values, default, "threads to a task")},
             prefer=prefer,
             answers=answers,
         )
@@ -107,16 +107,16 @@ class Tasks:
     remedies = (Remedy.ROWS_PER_BLOCK, Remedy.WARP_PER_ROW, Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS)
     parameters = ("TASKS",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel, lanes = draft.kernel, draft.schedule.lanes
         if not kernel.tasks:
-            return Refused("the whole grid works on one task: there are none to put side by side")
+            return NotApplicable("the whole grid works on one task: there are none to put side by side")
         shape = shape_of(draft, context)
         name, limits = context.macro("TASKS"), context.device.limits
         if lanes is None or lanes.values == (1,):  # a task is one thread's work
             widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)
             values = tuple(v for v in widths if v <= limits.max_threads)
-            choice = Choice(
+            choice = ParameterChoice(
                 name, values, nearest(values, shape.tasks_in_block), "tasks to a block, one a thread"
             )
             return extend(
@@ -135,7 +135,7 @@ class Tasks:
         return extend(
             draft,
             self,
-            {"tasks": Choice(name, values, default, "tasks to a block")},
+            {"tasks": ParameterChoice(name, values, default, "tasks to a block")},
             prefer=prefer,
             answers=[(Remedy.ROWS_PER_BLOCK, f"{name} > 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")],
         )
@@ -156,16 +156,16 @@ class Beside:
     remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.MORE_BLOCKS)
     parameters = ("BESIDE",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel = draft.kernel
         if context.on_cpu:
-            return Refused("a CPU runs a group's work-items one after the other: nothing waits")
+            return NotApplicable("a CPU runs a group's work-items one after the other: nothing waits")
         if len(loops(kernel)) < 2:
-            return Refused("a task is one loop: there is no other to run beside it")
+            return NotApplicable("a task is one loop: there is no other to run beside it")
         if not kernel.tasks:
-            return Refused("the loops are spread over the whole grid already")
+            return NotApplicable("the loops are spread over the whole grid already")
         if not runs_of(kernel, context):
-            return Refused(
+            return NotApplicable(
                 "no two loops in a row stand alone: they total something, or touch what the other writes"
             )
         name = context.macro("BESIDE")
@@ -173,7 +173,7 @@ class Beside:
         return extend(
             draft,
             self,
-            {"beside": Choice(name, (0, 1), 0, note)},
+            {"beside": ParameterChoice(name, (0, 1), 0, note)},
             answers=[(Remedy.ITEMS_IN_FLIGHT, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")],
         )
 
@@ -185,16 +185,16 @@ class Split:
     remedies = (Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS)
     parameters = ("SPLIT",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel, schedule = draft.kernel, draft.schedule
         if not is_map(kernel):
             totals = [total.name for loop in loops(kernel) for total in loop.totals]
             what = f"its total {totals[0]}" if totals else "what its loops hand on to each other"
-            return Refused(f"a task has to stay in one block: {what} is known to its own threads alone")
+            return NotApplicable(f"a task has to stay in one block: {what} is known to its own threads alone")
         if not kernel.tasks or not loops(kernel):
-            return Refused("the loop is spread over the whole grid already")
+            return NotApplicable("the loop is spread over the whole grid already")
         if schedule.lanes is None:
-            return Refused("a task is one thread's work")
+            return NotApplicable("a task is one thread's work")
         shape = shape_of(draft, context)
         name = context.macro("SPLIT")
         prefer = []
@@ -206,7 +206,11 @@ class Split:
         return extend(
             draft,
             self,
-            {"split": Choice(name, (0, 1), 0, "1: a task's elements are spread over several blocks")},
+            {
+                "split": ParameterChoice(
+                    name, (0, 1), 0, "1: a task's elements are spread over several blocks"
+                )
+            },
             prefer=prefer,
             answers=[(Remedy.SPLIT_ROWS, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")],
         )
@@ -236,12 +240,12 @@ class Persistent:
     remedies = (Remedy.PERSISTENT_GRID,)
     parameters = ("PERSIST",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         schedule = draft.schedule
         if context.on_cpu:
-            return Refused("a CPU takes up work-groups as they come: there are no waves to fill")
+            return NotApplicable("a CPU takes up work-groups as they come: there are no waves to fill")
         if any(name.startswith("gridDim") for task in draft.kernel.tasks for name in names_in(task.extent)):
-            return Refused(
+            return NotApplicable(
                 "the kernel is not told how many tasks there are: no block could know when to stop"
             )
         shape = shape_of(draft, context)
@@ -262,7 +266,7 @@ class Persistent:
         return extend(
             draft,
             self,
-            {"persistent": Choice(name, (0, 1, 2, 4, 8), 0, note)},
+            {"persistent": ParameterChoice(name, (0, 1, 2, 4, 8), 0, note)},
             prefer=prefer,
             answers=[(Remedy.PERSISTENT_GRID, f"{name} > 0")],
         )

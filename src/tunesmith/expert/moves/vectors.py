@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import (
     index_bytes,
     is_widest,
@@ -16,7 +16,7 @@ from tunesmith.expert.moves.packing import (
     widest_vector,
     with_wide,
 )
-from tunesmith.expert.moves.port import Context, Refused, extend, product
+from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
 from tunesmith.expert.moves.shape import has_sums, is_map, loops, shape_of
 from tunesmith.expert.moves.sharing import term
 
@@ -33,20 +33,22 @@ class Vector:
     remedies = (Remedy.WIDE_ACCESS, Remedy.COALESCE)
     parameters = ("VEC",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if not loops(draft.kernel):
-            return Refused("there is no loop over neighbours to take several of at once")
+            return NotApplicable("there is no loop over neighbours to take several of at once")
         name = context.macro("VEC")
         found = widest_vector(draft, context, name)
         if isinstance(found, str):
-            return Refused(found)
+            return NotApplicable(found)
         most, plan = found
-        every = Choice(
+        every = ParameterChoice(
             name, tuple(v for v in (1, 2, 4, 8, 16) if v <= most), 1, "elements in one load or store"
         )
         legal = {v for values in legal_vectors(draft, context, every) for v in values} | {1}
         if legal == {1}:
-            return Refused("rows are no whole number of vectors at any workload, or start at odd places")
+            return NotApplicable(
+                "rows are no whole number of vectors at any workload, or start at odd places"
+            )
         values = tuple(v for v in every.values if v in legal)
         widest = max(index_bytes(pack, plan) for pack in packs_in(plan))
         lanes, extent = draft.schedule.lanes, shape_of(draft, context).extent
@@ -78,10 +80,10 @@ class Items:
     remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.UNROLL)
     parameters = ("ITEMS",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel, schedule = draft.kernel, draft.schedule
         if not loops(kernel):
-            return Refused("there is no loop of which several turns could be under way")
+            return NotApplicable("there is no loop of which several turns could be under way")
         name = context.macro("ITEMS")
         shape = shape_of(draft, context)
         each, most = loaded_bytes(draft, context), MOST_ON_CPU if context.on_cpu else MOST_BYTES
@@ -99,7 +101,7 @@ class Items:
         return extend(
             draft,
             self,
-            {"items": Choice(name, values, 1, "vectors a thread has under way at once")},
+            {"items": ParameterChoice(name, values, 1, "vectors a thread has under way at once")},
             prefer=prefer,
             answers=[(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.UNROLL, f"{name} > 1")],
         )
@@ -122,17 +124,19 @@ class Keep:
     remedies = (Remedy.ROW_IN_REGISTERS, Remedy.LESS_SHARED, Remedy.PAD_SHARED)
     parameters = ("KEEP",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel, schedule = draft.kernel, draft.schedule
         if context.on_cpu:
-            return Refused("a CPU has too few registers for a row; its cache holds it as well")
+            return NotApplicable("a CPU has too few registers for a row; its cache holds it as well")
         if schedule.lanes is None:
-            return Refused("no loop is shared among threads")
+            return NotApplicable("no loop is shared among threads")
         name = context.macro("KEEP")
-        choice = Choice(name, (0, *KEPT), 0, "vectors of its row a thread keeps in registers; 0: none")
+        choice = ParameterChoice(
+            name, (0, *KEPT), 0, "vectors of its row a thread keeps in registers; 0: none"
+        )
         again = _kept_bytes(draft, context, choice)
         if isinstance(again, str):
-            return Refused(again)
+            return NotApplicable(again)
         lanes, extent = schedule.lanes.name, shape_of(draft, context).extent
         vector = schedule.vector.name if schedule.vector else "1"
         tasks = schedule.tasks.name if schedule.tasks else "1"
@@ -155,7 +159,7 @@ class Keep:
         return extend(draft, self, {"keep": choice}, prefer=prefer, answers=answers)
 
 
-def _kept_bytes(draft: Draft, context: Context, choice: Choice) -> int | str:
+def _kept_bytes(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> int | str:
     """Bytes to keep for one index of a row, or why there is nothing to keep."""
     if len(loops(draft.kernel)) < 2:
         return "there is one loop over the row only: nothing is read again"
@@ -181,19 +185,19 @@ class Hints:
     remedies = (Remedy.CACHE_HINTS,)
     parameters = ("LOAD", "STORE")
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if not loops(draft.kernel):
-            return Refused("there is no loop whose accesses could carry a hint")
+            return NotApplicable("there is no loop whose accesses could carry a hint")
         plan = planned(draft, context)
         packs = () if isinstance(plan, str) else packs_in(plan)
         if not packs:
-            return Refused("no access is a plain one of neighbours, in every turn of its loop")
+            return NotApplicable("no access is a plain one of neighbours, in every turn of its loop")
         load, store = context.macro("LOAD"), context.macro("STORE")
-        choices: dict[str, Choice] = {}
+        choices: dict[str, ParameterChoice] = {}
         answers: list[tuple[str, str]] = []
         prefer: list[tuple[str, str]] = []
         if any(p.loads for p in packs) and context.language != "opencl":
-            choices["load_hint"] = Choice(
+            choices["load_hint"] = ParameterChoice(
                 load, (0, 1, 2), 0, "1: loads leave L1 alone; 2: loads are evicted first", categorical=True
             )
             answers.append((Remedy.CACHE_HINTS, f"{load} > 0"))
@@ -204,11 +208,11 @@ class Hints:
                 if context.language != "opencl"
                 else "1: results go past the cache"
             )
-            choices["store_hint"] = Choice(store, (0, 1), 0, note, categorical=True)
+            choices["store_hint"] = ParameterChoice(store, (0, 1), 0, note, categorical=True)
             answers.append((Remedy.CACHE_HINTS, f"{store} > 0"))
             prefer += with_wide(draft, context, store)
         if len(choices) == 2:
             prefer.append(("hints_agree", f"{load} == 0 or {store} == {load} // 2"))
         if not choices:
-            return Refused("no hint of the language applies to its accesses")
+            return NotApplicable("no hint of the language applies to its accesses")
         return extend(draft, self, choices, prefer=prefer, answers=answers)

@@ -16,10 +16,10 @@ from tunesmith.expert.c.printing import print_expr
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import is_integer
-from tunesmith.expert.model.kernel import Choice, Each, Repeat, Step, When
+from tunesmith.expert.model.kernel import Each, ParameterChoice, Repeat, Step, When
 from tunesmith.expert.writing.fast_math import FastMath, declared_types
 from tunesmith.expert.writing.packs import replacements, rewrite
-from tunesmith.expert.writing.plan import LoopPlan, Plan
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.sites import counted
 
 _WORDS = 4294967296  # 2^32
@@ -34,7 +34,7 @@ class Divided:
     by: Expr
 
 
-def divided(plan: Plan) -> tuple[Divided, ...]:
+def divided(plan: WritingPlan) -> tuple[Divided, ...]:
     """Divisors that only the call knows, of indices in one word; each once for a loop."""
     told = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}
     found: dict[tuple[int, Expr], Divided] = {}
@@ -64,9 +64,9 @@ def _bare(expr: Expr) -> Expr:
 class IndexDivision:
     """Nothing where the schedule has no such choice."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritingPlan) -> None:
         self._plan = plan
-        self._choice: Choice | None = plan.draft.schedule.divide
+        self._choice: ParameterChoice | None = plan.draft.schedule.divide
         self._names: dict[Expr, str] = {}
         if self._choice is not None and plan.language != "opencl":
             for one in divided(plan):
@@ -127,7 +127,7 @@ class IndexDivision:
         ]
 
 
-def division_rules(plan: Plan) -> list[tuple[str, str]]:
+def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What the forms rely on, as the template's `require`."""
     choice = plan.draft.schedule.divide
     if choice is None or plan.language == "opencl":
@@ -155,7 +155,7 @@ class Body:
     inverses: tuple[tuple[str, Expr], ...]  # reciprocals to compute before the loop
 
 
-def known_types(plan: Plan) -> dict[str, Type | None]:
+def known_types(plan: WritingPlan) -> dict[str, Type | None]:
     """Of everything a body may name, as far as the model tells."""
     found: dict[str, Type | None] = {p.name: p.type for p in plan.kernel.function.parameters}
     found.update({task.name: Type(task.type) for task in plan.kernel.tasks})
@@ -181,7 +181,13 @@ def known_types(plan: Plan) -> dict[str, Type | None]:
 
 
 def prepare(
-    loop: LoopPlan, plan: Plan, fast: FastMath, lane: str, item: str, parts: dict[str, str], chains: str
+    loop: LoopPlan,
+    plan: WritingPlan,
+    fast: FastMath,
+    lane: str,
+    item: str,
+    parts: dict[str, str],
+    chains: str,
 ) -> Body:
     """`parts`: a total -> the array of its partial values, of which a lane takes one."""
     each = loop.each
@@ -199,7 +205,7 @@ def prepare(
     return Body(body, packed, inverses)
 
 
-def unrolled(body: Iterable[Stmt], plan: Plan) -> tuple[Stmt, ...]:
+def unrolled(body: Iterable[Stmt], plan: WritingPlan) -> tuple[Stmt, ...]:
     """Short counted loops unrolled whole, so that arrays stay in registers; others as the schedule says."""
     choice = plan.draft.schedule.unroll
 

@@ -34,7 +34,7 @@ class NoVector(Exception):
 
 
 @dataclass(frozen=True)
-class _Value:
+class _LaneValue:
     expr: c.Expr
     kind: str  # "one": the same for all lanes; "vector"; "mask": the truth of a comparison of vectors
 
@@ -130,7 +130,7 @@ class _Body:
     def _vector(self, expr: c.Expr) -> c.Expr:
         return self._widened(self._value(expr))
 
-    def _widened(self, value: _Value) -> c.Expr:
+    def _widened(self, value: _LaneValue) -> c.Expr:
         if value.kind == "mask":
             raise NoVector("it uses a comparison as a number")
         return value.expr if value.kind == "vector" else c.Cast(c.Type(self._lift.vec), value.expr)
@@ -141,22 +141,22 @@ class _Body:
             raise NoVector("it makes an integer of a float")
         return value.expr
 
-    def _value(self, expr: c.Expr) -> _Value:
+    def _value(self, expr: c.Expr) -> _LaneValue:
         if expr in self._places:
             place = self._places[expr]
-            return _Value(place, "vector" if isinstance(place, c.Name) else "one")
+            return _LaneValue(place, "vector" if isinstance(place, c.Name) else "one")
         match expr:
             case c.Number(value=float(), text=text) if text[-1:] not in "fF":
                 raise NoVector(f"{text} is a double")
             case c.Number():
-                return _Value(expr, "one")
+                return _LaneValue(expr, "one")
             case c.Name(name=name):
                 if name in self._of_index:
                     raise NoVector("it computes with the index")
-                return _Value(expr, "vector" if name in self._vectors else "one")
+                return _LaneValue(expr, "vector" if name in self._vectors else "one")
             case c.Unary(op="-" | "+", operand=operand):
                 value = self._value(operand)
-                return _Value(replace(expr, operand=value.expr), self._no_mask(value))
+                return _LaneValue(replace(expr, operand=value.expr), self._no_mask(value))
             case c.Binary(op=op, left=left, right=right):
                 return self._binary(op, self._value(left), self._value(right))
             case c.Ternary(condition=condition, yes=yes, no=no):
@@ -166,53 +166,53 @@ class _Body:
             case c.Cast(type=type_, value=inner):
                 value = self._value(inner)
                 if value.kind == "one":
-                    return _Value(c.Cast(type_, value.expr), "one")
+                    return _LaneValue(c.Cast(type_, value.expr), "one")
                 if type_.base != "float" or type_.is_pointer:
                     raise NoVector(f"it converts to {type_.base}")
                 return value
             case c.Index() if self._of_index.isdisjoint(names_in(expr)) and self._vectors.isdisjoint(
                 names_in(expr)
             ):
-                return _Value(expr, "one")
+                return _LaneValue(expr, "one")
             case _:
                 raise NoVector("it has an expression without a vector form")
 
-    def _no_mask(self, value: _Value) -> str:
+    def _no_mask(self, value: _LaneValue) -> str:
         if value.kind == "mask":
             raise NoVector("it uses a comparison as a number")
         return value.kind
 
-    def _binary(self, op: str, left: _Value, right: _Value) -> _Value:
+    def _binary(self, op: str, left: _LaneValue, right: _LaneValue) -> _LaneValue:
         kinds = {left.kind, right.kind}
         if kinds == {"one"}:
-            return _Value(c.Binary(op, left.expr, right.expr), "one")
+            return _LaneValue(c.Binary(op, left.expr, right.expr), "one")
         if op in ("&&", "||"):
             if kinds != {"mask"}:
                 raise NoVector("it joins conditions of different kinds")
-            return _Value(c.Binary(op[0], left.expr, right.expr), "mask")
+            return _LaneValue(c.Binary(op[0], left.expr, right.expr), "mask")
         if "mask" in kinds or op not in _COMPARE | {"+", "-", "*", "/"}:
             raise NoVector(f"it has no vector form of {op}")
-        return _Value(c.Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else "vector")
+        return _LaneValue(c.Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else "vector")
 
-    def _ternary(self, condition: _Value, yes: _Value, no: _Value) -> _Value:
+    def _ternary(self, condition: _LaneValue, yes: _LaneValue, no: _LaneValue) -> _LaneValue:
         kinds = {yes.kind, no.kind}
         if condition.kind == "vector":
             raise NoVector("it uses a float as a condition")
         if condition.kind == "one" and kinds == {"one"}:
-            return _Value(c.Ternary(condition.expr, yes.expr, no.expr), "one")
-        return _Value(c.Ternary(condition.expr, self._widened(yes), self._widened(no)), "vector")
+            return _LaneValue(c.Ternary(condition.expr, yes.expr, no.expr), "one")
+        return _LaneValue(c.Ternary(condition.expr, self._widened(yes), self._widened(no)), "vector")
 
-    def _call(self, call: c.Call) -> _Value:
+    def _call(self, call: c.Call) -> _LaneValue:
         values = [self._value(arg) for arg in call.args]
         if all(value.kind == "one" for value in values):
-            return _Value(c.Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
+            return _LaneValue(c.Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
         if call.function in _TESTS and call.function not in self._lift.functions:
-            return _Value(c.Call(call.function, (values[0].expr,)), "mask")
+            return _LaneValue(c.Call(call.function, (values[0].expr,)), "mask")
         function = call.function
         if function in self._lift.functions:
             function = self._lift.helper(function)
         elif function in self._lift.fast.all_names:
-            return _Value(c.Call(function, tuple(self._widened(v) for v in values)), "vector")
+            return _LaneValue(c.Call(function, tuple(self._widened(v) for v in values)), "vector")
         elif function not in _SAME_FOR_VECTORS:
             raise NoVector(f"{function} has no vector form")
-        return _Value(c.Call(function, tuple(self._widened(v) for v in values)), "vector")
+        return _LaneValue(c.Call(function, tuple(self._widened(v) for v in values)), "vector")

@@ -17,11 +17,8 @@ from tunesmith.expert.c.printing import print_function
 from tunesmith.expert.c.unreadable import MAX_DEPTH
 from tunesmith.expert.c.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import is_integer
-from tunesmith.expert.model.kernel import Each, Kernel, Repeat, Step, When
+from tunesmith.expert.model.kernel import Each, KernelModel, Repeat, Step, When
 from tunesmith.expert.writing.naming import Names
-
-# -- which expressions are single-precision floats, as far as declarations tell ---------------------
-
 
 FLOAT, INTEGER = "float", "int"
 _FLOAT_CALLS = frozenset(
@@ -314,7 +311,7 @@ def _is_power_of_two(expr: c.Expr) -> bool:
 _HEAD = re.compile(r"^[^{]*", re.DOTALL)
 
 
-def used_functions(kernel: Kernel) -> tuple[c.Function, ...]:
+def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
     """Helpers that the steps call, and those that these call, in the order of the file."""
     by_name: dict[str, list[c.Function]] = {}
     for function in kernel.source.functions:

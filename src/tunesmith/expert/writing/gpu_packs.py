@@ -14,9 +14,9 @@ from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.affine import byte_size
 from tunesmith.expert.model.kernel import Schedule
 from tunesmith.expert.writing.bodies import IndexDivision
-from tunesmith.expert.writing.naming import Lines, Names
+from tunesmith.expert.writing.naming import CodeLines, Names
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan, Plan
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 
 _OWN = ("settle_word", "Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once")
 
@@ -80,7 +80,7 @@ class GpuPacks:
 
     division: IndexDivision
 
-    def __init__(self, plan: Plan, pack: str, here: str, item: str) -> None:
+    def __init__(self, plan: WritingPlan, pack: str, here: str, item: str) -> None:
         self._plan, self._pack, self._here, self._item = plan, pack, here, item
 
     def _type(self, loop: LoopPlan) -> str:
@@ -129,7 +129,7 @@ class GpuPacks:
             base = Cast(Type(pack.element.base, 1, const), base)
         return Index(base, index)
 
-    def _in_turn(self, loads: Sequence[Pack], out: Lines) -> Iterator[list[Pack]]:
+    def _in_turn(self, loads: Sequence[Pack], out: CodeLines) -> Iterator[list[Pack]]:
         """Loads that wait for nothing, then the others, with a branch in between where there is no loop."""
         plan = self._plan
         at_once = [pack for pack in loads if not self._waits(pack)]
@@ -152,7 +152,7 @@ class GpuPacks:
         names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
         return not names <= told
 
-    def _load(self, pack: Pack, loop: LoopPlan, out: Lines) -> None:
+    def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
         address = self._address(pack, loop)
         out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_in(pack)}({address});")
 

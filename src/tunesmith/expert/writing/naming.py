@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 from tunesmith.core.files.template_source import without_comments
 from tunesmith.expert.c.nodes import Number
-from tunesmith.expert.model.kernel import Choice, Kernel, Schedule
+from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
 
 
 class Unwritable(Exception):
@@ -20,7 +20,7 @@ class Unwritable(Exception):
         self.reason = reason
 
 
-class Lines:
+class CodeLines:
     """Lines of C under construction: indentation, blocks, and preprocessor lines at the margin."""
 
     def __init__(self, indent: int = 0) -> None:
@@ -168,10 +168,10 @@ class Knobs:
     persistent: Knob
 
     @classmethod
-    def of(cls, kernel: Kernel, schedule: Schedule, names: Names) -> Knobs:
+    def of(cls, kernel: KernelModel, schedule: Schedule, names: Names) -> Knobs:
         found: dict[str, Knob] = {}
         for field in fields(cls):
-            choice: Choice | None = getattr(schedule, field.name)
+            choice: ParameterChoice | None = getattr(schedule, field.name)
             if choice is not None:
                 found[field.name] = Knob(choice.name, choice.values, choice.default, True)
                 continue
@@ -182,7 +182,7 @@ class Knobs:
         return cls(**found)
 
 
-def _lanes_today(kernel: Kernel) -> int:
+def _lanes_today(kernel: KernelModel) -> int:
     if kernel.team == "thread":
         return 1
     if isinstance(kernel.lanes, Number) and isinstance(kernel.lanes.value, int):

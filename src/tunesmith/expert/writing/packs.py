@@ -10,7 +10,7 @@ other accesses in the same body cannot tell the difference.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from tunesmith.expert.c import nodes as c
@@ -25,7 +25,7 @@ from tunesmith.expert.model.affine import (
     terms,
 )
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.writing.sites import Site, Sites
+from tunesmith.expert.writing.sites import AccessSite, Sites
 from tunesmith.expert.writing.sizes import Sizes
 
 INDEX = "#"  # stands for a loop's index in keys, whatever it is called there
@@ -64,7 +64,7 @@ def pack_accesses(
     """`most`: the largest VEC there may be; `aligned`: packs must start at multiples of VEC."""
     own = frozenset(kept)
     sites = Sites.of(each.body, [*arrays, *own])
-    groups: dict[Key, list[tuple[Site, Stride, int]]] = {}
+    groups: dict[Key, list[tuple[AccessSite, Stride, int]]] = {}
     loose: set[str] = set(sites.escaped)
     for site in sites.found:
         found = _moved(site, each, arrays.get(site.array))
@@ -83,7 +83,7 @@ def pack_accesses(
     return Packed(tuple(p for p in packs if p.array not in refused), frozenset(loose | refused))
 
 
-def _moved(site: Site, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:
+def _moved(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:
     """Its key without the constant part, how it moves, and that constant."""
     inner = {name: c.Number("0", 0) for name, _ in site.loops}
     index = substitute(site.index, inner) if inner else site.index
@@ -112,7 +112,7 @@ def _sum(expr: c.Expr, each: Each) -> Sum:
 
 
 def _with_offset(
-    index: Stride | None, offset: Stride | None, site: Site, own: c.Type | None
+    index: Stride | None, offset: Stride | None, site: AccessSite, own: c.Type | None
 ) -> Stride | None:
     """An offset of `i * 8` halves in front of a cast to 16 bytes moves by one of these."""
     if index is None or offset is None or site.element is None or own is None:
@@ -125,7 +125,7 @@ def _with_offset(
 
 def _pack(
     key: Key,
-    members: Sequence[tuple[Site, Stride, int]],
+    members: Sequence[tuple[AccessSite, Stride, int]],
     each: Each,
     sizes: Sizes,
     most: int,
@@ -165,14 +165,14 @@ def _pack(
     )  # fmt: skip
 
 
-def _first_index(members: Sequence[tuple[Site, Stride, int]]) -> c.Expr:
+def _first_index(members: Sequence[tuple[AccessSite, Stride, int]]) -> c.Expr:
     """Of the pack's first element, as the source writes it: its casts keep products wide enough."""
     site, _, residue = min(members, key=lambda member: member[2])
     index = substitute(site.index, {name: c.Number("0", 0) for name, _ in site.loops})
     return c.Binary("-", index, c.Number(str(residue), residue)) if residue else index
 
 
-def _reads_first(members: Sequence[tuple[Site, Stride, int]]) -> bool:
+def _reads_first(members: Sequence[tuple[AccessSite, Stride, int]]) -> bool:
     """Whether an element may be read before the body has surely written it."""
     written: set[int] = set()
     for site, _, residue in sorted(members, key=lambda m: m[0].order):
@@ -183,11 +183,11 @@ def _reads_first(members: Sequence[tuple[Site, Stride, int]]) -> bool:
     return False
 
 
-def _is_partial(stores: Sequence[tuple[Site, Stride, int]]) -> bool:
+def _is_partial(stores: Sequence[tuple[AccessSite, Stride, int]]) -> bool:
     return any(not site.whole for site, _, _ in stores)
 
 
-def _residues(members: Iterable[tuple[Site, int]], step: int) -> frozenset[int]:
+def _residues(members: Iterable[tuple[AccessSite, int]], step: int) -> frozenset[int]:
     """Which of `step` neighbours are touched, inner loops unrolled."""
     found: set[int] = set()
     for site, residue in members:
@@ -203,7 +203,7 @@ def _residues(members: Iterable[tuple[Site, int]], step: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def _offset(site: Site) -> tuple[int, ...] | None:
+def _offset(site: AccessSite) -> tuple[int, ...] | None:
     """The coefficients of the inner loops' variables, where they are plain numbers."""
     found: list[int] = []
     parts = terms(site.index)
@@ -215,7 +215,7 @@ def _offset(site: Site) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def _place(site: Site, residue: int) -> c.Expr:
+def _place(site: AccessSite, residue: int) -> c.Expr:
     """Where in the pack the element is, beside `width` times the lane."""
     offset = _offset(site) or ()
     parts: dict[tuple[c.Expr, ...], int] = {(): residue} if residue else {}
@@ -286,11 +286,6 @@ def _refused(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
         if pack.loads and not pack.stores and pack.array in loose and sites.stores(pack.array):
             refused.add(pack.array)
     return refused
-
-
-def without_array(packed: Packed, array: str) -> Packed:
-    kept = tuple(pack for pack in packed.packs if pack.array != array)
-    return replace(packed, packs=kept, loose=packed.loose | {array})
 
 
 def replacements(packs: Iterable[Pack], names: Mapping[Key, c.Expr], lane: c.Expr) -> dict[c.Expr, c.Expr]:

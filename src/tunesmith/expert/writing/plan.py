@@ -10,7 +10,7 @@ from tunesmith.expert.c.nodes import Binary, Expr, Index, Name, Number, Type
 from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, byte_size, terms
-from tunesmith.expert.model.kernel import Draft, Each, Kernel, Once, Repeat, Step, Task, When
+from tunesmith.expert.model.kernel import Each, KernelModel, Once, Repeat, Step, Task, TemplateDraft, When
 from tunesmith.expert.model.step_tree import all_steps, own_parts
 from tunesmith.expert.writing.naming import Knobs, Names, Unwritable
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
@@ -49,10 +49,10 @@ class LoopPlan:
 
 
 @dataclass
-class Plan:
-    draft: Draft
+class WritingPlan:
+    draft: TemplateDraft
     problem: Problem
-    kernel: Kernel  # with every loop an object of its own
+    kernel: KernelModel  # with every loop an object of its own
     sizes: Sizes
     knobs: Knobs
     names: Names
@@ -126,7 +126,7 @@ def loops_in(steps: Sequence[Step]) -> Iterator[Each]:
 # -- loops over one range between which a thread's elements can stay, and those that may run side by side
 
 
-def group_loops(steps: Sequence[Step], plan: Plan) -> None:
+def group_loops(steps: Sequence[Step], plan: WritingPlan) -> None:
     """Groups among the loops of one list of steps; branches and loops have lists of their own."""
     ranges: dict[tuple[object, object], Group] = {}
     for step in steps:
@@ -145,7 +145,7 @@ def group_loops(steps: Sequence[Step], plan: Plan) -> None:
             _share(group, plan)
 
 
-def side_by_side(plan: Plan) -> list[tuple[LoopPlan, ...]]:
+def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
     """Those that take their elements in one way, none of which could keep them, with no pack over an end."""
     if plan.is_flat:
         return []
@@ -159,7 +159,7 @@ def side_by_side(plan: Plan) -> list[tuple[LoopPlan, ...]]:
     return found
 
 
-def _share(group: Group, plan: Plan) -> None:
+def _share(group: Group, plan: WritingPlan) -> None:
     kept = {kept.name for kept in plan.kernel.kept}
     touched = _outside(group, plan)
     uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
@@ -189,7 +189,7 @@ def _share(group: Group, plan: Plan) -> None:
         plan.groups.append(group)
 
 
-def _find_early(group: Group, uses: dict[Key, list[tuple[LoopPlan, Pack]]], plan: Plan) -> None:
+def _find_early(group: Group, uses: dict[Key, list[tuple[LoopPlan, Pack]]], plan: WritingPlan) -> None:
     """Of arrays nobody writes, at places that need nothing the steps in between compute."""
     known = {p.name for p in plan.kernel.function.parameters} | {task.name for task in plan.kernel.tasks}
     for key, members in uses.items():
@@ -204,7 +204,7 @@ def _find_early(group: Group, uses: dict[Key, list[tuple[LoopPlan, Pack]]], plan
             first.names[key] = loop.names[key]
 
 
-def _outside(group: Group, plan: Plan) -> set[str]:
+def _outside(group: Group, plan: WritingPlan) -> set[str]:
     """Arrays that the kernel writes and that steps other than the group's loops touch."""
     own = {id(loop.each) for loop in group.loops}
     found: set[str] = set()
@@ -216,7 +216,7 @@ def _outside(group: Group, plan: Plan) -> set[str]:
     return found
 
 
-def _other_keys(group: Group, key: Key, plan: Plan) -> bool:
+def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
     """Whether the group touches a written array also in another way than by this key."""
     array = key[0]
     if array not in plan.written:
@@ -238,7 +238,7 @@ def _range_key(expr: Expr) -> object:
 # -- everything that is decided before a line is printed, for one draft -----------------------------
 
 
-def make_plan(draft: Draft, problem: Problem) -> Plan:
+def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     steps = _own_objects(_flat_kept(draft.kernel))
     if draft.schedule.beside is not None and len(problem.launches) == 1:
         steps = gathered(steps, Independence.of(draft.kernel, problem))
@@ -251,7 +251,7 @@ def make_plan(draft: Draft, problem: Problem) -> Plan:
     knobs = Knobs.of(kernel, draft.schedule, names)
     sizes = Sizes.of(kernel, problem)
     arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
-    found = Plan(
+    found = WritingPlan(
         draft, problem, kernel, sizes, knobs, names, {}, [], arrays, _written(kernel, arrays, problem),
         _alignments(kernel, problem),
     )  # fmt: skip
@@ -267,7 +267,7 @@ def make_plan(draft: Draft, problem: Problem) -> Plan:
     return found
 
 
-def _refuse_launch_words(kernel: Kernel) -> None:
+def _refuse_launch_words(kernel: KernelModel) -> None:
     """The launch is ours to choose: what a step says of today's would be wrong."""
     for step in all_steps(kernel.steps):
         for part in own_parts(step):
@@ -276,7 +276,7 @@ def _refuse_launch_words(kernel: Kernel) -> None:
                     raise Unwritable(f"a step asks for {node.name}, which another launch changes")
 
 
-def _model_names(kernel: Kernel) -> Iterator[str]:
+def _model_names(kernel: KernelModel) -> Iterator[str]:
     """Every name in the steps: the reader may have made some that the source does not have."""
     yield from (name for task in kernel.tasks for name in (task.name, task.count) if name)
     yield from (kept.name for kept in kernel.kept)
@@ -290,7 +290,7 @@ def _model_names(kernel: Kernel) -> Iterator[str]:
             yield from declared_in(part)
 
 
-def _flat_kept(kernel: Kernel) -> tuple[Step, ...]:
+def _flat_kept(kernel: KernelModel) -> tuple[Step, ...]:
     """`row[i][c]` as `row[i * width + c]`, like any other array."""
     widths = {kept.name: kept.width for kept in kernel.kept if kept.width > 1}
     if not widths:
@@ -331,7 +331,7 @@ def _own_objects(steps: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(done)
 
 
-def _written(kernel: Kernel, arrays: dict[str, Type], problem: Problem) -> frozenset[str]:
+def _written(kernel: KernelModel, arrays: dict[str, Type], problem: Problem) -> frozenset[str]:
     by_name = dict(zip(problem.launches[0].args, (p.name for p in kernel.function.parameters), strict=False))
     found: set[str] = set()
     for argument in problem.arguments:
@@ -349,7 +349,7 @@ def _written(kernel: Kernel, arrays: dict[str, Type], problem: Problem) -> froze
     return frozenset(found & arrays.keys())
 
 
-def _alignments(kernel: Kernel, problem: Problem) -> dict[str, int]:
+def _alignments(kernel: KernelModel, problem: Problem) -> dict[str, int]:
     """Bytes at whose multiples callers promise each array to start."""
     found: dict[str, int] = {}
     for parameter, name in zip(kernel.function.parameters, problem.launches[0].args, strict=False):
@@ -360,7 +360,7 @@ def _alignments(kernel: Kernel, problem: Problem) -> dict[str, int]:
     return found
 
 
-def _plan_loop(each: Each, plan: Plan) -> LoopPlan:
+def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
     vector = plan.knobs.vector
     if vector.most == plan.knobs.items.most == 1 and plan.knobs.keep.most == 0:
         return LoopPlan(each, ())

@@ -11,26 +11,23 @@ from tunesmith.core.problem import Problem
 from tunesmith.expert.c.nodes import Binary, Expr, Parameter
 from tunesmith.expert.c.walk import names_in
 from tunesmith.expert.model.affine import byte_size, is_integer
-from tunesmith.expert.model.kernel import Draft, Repeat, Step, When
+from tunesmith.expert.model.kernel import Repeat, Step, TemplateDraft, When
 from tunesmith.expert.writing.bodies import division_rules
 from tunesmith.expert.writing.naming import Unwritable
-from tunesmith.expert.writing.plan import LoopPlan, Plan, loops_in, make_plan
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, loops_in, make_plan
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
-
-# -- what makes any configuration legal, and the launch: what of a template's head follows from its shape
-
 
 Rule = tuple[Literal["require", "prefer"], str, str]
 _MOST_Y = 65535  # blocks in the grid's second dimension
 
 
-def structural_rules(draft: Draft, problem: Problem) -> list[Rule]:
+def structural_rules(draft: TemplateDraft, problem: Problem) -> list[Rule]:
     """(kind, name, expression) of everything the written kernel itself relies on."""
     return rules_of(make_plan(draft, problem))
 
 
-def rules_of(plan: Plan) -> list[Rule]:
+def rules_of(plan: WritingPlan) -> list[Rule]:
     knobs = plan.knobs
     lanes, tasks, vec = knobs.lanes.size_text, knobs.tasks.size_text, knobs.vector.size_text
     rules: list[Rule] = []
@@ -101,7 +98,7 @@ def has_nested_totals(steps: Iterable[Step]) -> bool:
     return False
 
 
-def _multiples(plan: Plan) -> list[str]:
+def _multiples(plan: WritingPlan) -> list[str]:
     """Terms `d % VEC` that must be 0, each once: none that follows from another, or from the contract."""
     vec, most = plan.knobs.vector, plan.knobs.vector.most
     found: dict[tuple[Node, int], None] = {}
@@ -137,7 +134,7 @@ def _grouped(text: str) -> str:
 # -- launch -----------------------------------------------------------------------------------------
 
 
-def grid(plan: Plan) -> list[str]:
+def grid(plan: WritingPlan) -> list[str]:
     found = _grid(plan)
     axes: list[str] = []
     for task in plan.outer:
@@ -150,7 +147,7 @@ def grid(plan: Plan) -> list[str]:
     return [*found, *(axes[1:] or (["1"] if len(found) == 1 else [])), axes[0]]
 
 
-def _grid(plan: Plan) -> list[str]:
+def _grid(plan: WritingPlan) -> list[str]:
     knobs = plan.knobs
     lanes, vec, items = knobs.lanes.size_text, knobs.vector.size_text, knobs.items.size_text
     if not any(pack.width for loop in plan.all_loops for pack in loop.packs):
@@ -175,7 +172,7 @@ def _grid(plan: Plan) -> list[str]:
     return [f"{pieces} if {split} else {plain}", f"min({blocks}, {_MOST_Y}) if {split} else 1"]
 
 
-def _pieces(plan: Plan, chunk: str) -> str:
+def _pieces(plan: WritingPlan, chunk: str) -> str:
     length = _longest(plan, [loop.extent for loop in plan.all_loops])
     beside = plan.draft.schedule.beside
     if beside is not None and plan.beside:
@@ -186,7 +183,7 @@ def _pieces(plan: Plan, chunk: str) -> str:
     return f"max(1, ceildiv({length}, {chunk}))"
 
 
-def _longest(plan: Plan, lengths: Iterable[Expr]) -> str:
+def _longest(plan: WritingPlan, lengths: Iterable[Expr]) -> str:
     texts: dict[str, None] = {}
     for length in lengths:
         text = plan.sizes.text(length)
@@ -196,19 +193,19 @@ def _longest(plan: Plan, lengths: Iterable[Expr]) -> str:
     return next(iter(texts)) if len(texts) == 1 else f"max({', '.join(texts)})"
 
 
-def block(plan: Plan) -> list[str]:
+def block(plan: WritingPlan) -> list[str]:
     tasks = plan.knobs.tasks.size_text
     return [plan.knobs.lanes.size_text] if tasks == "1" else [plan.knobs.lanes.size_text, tasks]
 
 
-def tasks_text(plan: Plan) -> str:
+def tasks_text(plan: WritingPlan) -> str:
     texts = [task.size or plan.sizes.text(task.extent) for task in plan.tasks]
     if any(text is None for text in texts):
         raise Unwritable("how many tasks there are is not told by the contract, so no grid can cover them")
     return unparse(parse(" * ".join(f"({text})" for text in texts)).tree)
 
 
-def shared_bytes(plan: Plan) -> str | None:
+def shared_bytes(plan: WritingPlan) -> str | None:
     """Bytes of shared memory for what loops keep for later ones; None where nothing is kept."""
     if not plan.kernel.kept:
         return None
@@ -227,7 +224,7 @@ def shared_bytes(plan: Plan) -> str | None:
     return whole
 
 
-def kept_extent(plan: Plan, name: str) -> Expr:
+def kept_extent(plan: WritingPlan, name: str) -> Expr:
     """How many elements the array has for one task: as far as the loops that use it go."""
     for loop in plan.all_loops:
         if name in names_in(loop.each.body):
@@ -255,7 +252,7 @@ class Baked:
     sizes: tuple[Size, ...] = ()
 
     @classmethod
-    def of(cls, plan: Plan) -> Baked:
+    def of(cls, plan: WritingPlan) -> Baked:
         choice = plan.draft.schedule.bake
         if choice is None:
             return cls()

@@ -19,17 +19,14 @@ from tunesmith.expert.c.substitution import substitute
 from tunesmith.expert.c.unreadable import MAX_DEPTH, TooDeep
 from tunesmith.expert.c.walk import assigned_in, children, declared_in, names_in, statements_in
 from tunesmith.expert.model.affine import is_integer, type_of
-from tunesmith.expert.model.kernel import Each, Kernel, Let, Repeat, Step, When
-
-# -- where a loop's body touches arrays: each access in its order, and whether every turn makes it --
-
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Step, When
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
 
 
 @dataclass(frozen=True)
-class Site:
+class AccessSite:
     node: c.Expr  # the Index as it stands in the body
     array: str
     element: c.Type | None  # what the pointer is cast to; None: the array's own type
@@ -47,7 +44,7 @@ class Sites:
     """`escaped` are arrays that are used in a way that is not a plain access."""
 
     arrays: frozenset[str]
-    found: list[Site] = field(default_factory=list)
+    found: list[AccessSite] = field(default_factory=list)
     escaped: set[str] = field(default_factory=set)
 
     @classmethod
@@ -57,10 +54,10 @@ class Sites:
         _Scan(sites, local_integers(stmts)).block(stmts, True, 0)
         return sites
 
-    def stores(self, array: str) -> list[Site]:
+    def stores(self, array: str) -> list[AccessSite]:
         return [site for site in self.found if site.array == array and site.kind == "store"]
 
-    def loads(self, array: str) -> list[Site]:
+    def loads(self, array: str) -> list[AccessSite]:
         return [site for site in self.found if site.array == array and site.kind == "load"]
 
 
@@ -230,7 +227,9 @@ class _Scan:
         used = names_in(index) | (frozenset() if offset is None else names_in(offset))
         loops = tuple(loop for loop in self._loops if loop[0] in used)
         order = len(self._sites.found)
-        self._sites.found.append(Site(node, array, element, offset, index, kind, sure, whole, order, loops))
+        self._sites.found.append(
+            AccessSite(node, array, element, offset, index, kind, sure, whole, order, loops)
+        )
 
     def _escape(self, operand: c.Expr) -> None:
         found = target_of(operand, self._sites.arrays)
@@ -268,7 +267,7 @@ class Independence:
     kept: frozenset[str]
 
     @classmethod
-    def of(cls, kernel: Kernel, problem: Problem) -> Independence:
+    def of(cls, kernel: KernelModel, problem: Problem) -> Independence:
         names = [p.name for p in kernel.function.parameters]
         by_argument = dict(zip(problem.launches[0].args, names, strict=False))
         storage = {p.name: p.name for p in kernel.function.parameters if p.type.is_pointer}

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.writing.naming import Lines
-from tunesmith.expert.writing.plan import Plan
+from tunesmith.expert.writing.naming import CodeLines
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.rules import has_nested_totals
-
-# -- totals over the threads of a task, printed: shuffles inside a warp, shared memory between warps
-
 
 _NEUTRAL = {"+": "0", "*": "1", "^": "0", "|": "0"}
 
@@ -26,7 +23,7 @@ def joined(total: Total, left: str, right: str) -> str:
 class TeamTotals:
     """`mates`: the mask of the threads of a warp that share a task."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritingPlan) -> None:
         fresh = plan.names.fresh
         self._plan = plan
         self._lanes, self._tasks = plan.knobs.lanes.name, plan.knobs.tasks.name
@@ -51,7 +48,7 @@ class TeamTotals:
             f"#define {self._ways} {ways}  // a power of two not below that",
         ]
 
-    def declare(self, out: Lines) -> None:
+    def declare(self, out: CodeLines) -> None:
         """At the top of the kernel."""
         if not self._slots or self._plan.knobs.lanes.most == 1:
             return
@@ -71,7 +68,7 @@ class TeamTotals:
             out.add(f"const unsigned {self._mates} = {whole} ? 0xffffffffu")
             out.add(f"    : ((1u << {lanes} % 32) - 1u) << threadIdx.y * {lanes} % 32;")
 
-    def reduce(self, totals: tuple[Total, ...], out: Lines) -> None:
+    def reduce(self, totals: tuple[Total, ...], out: CodeLines) -> None:
         """Every thread of the block comes here, also those that have no element."""
         if not totals or self._plan.knobs.lanes.most == 1:
             return
@@ -103,7 +100,7 @@ class TeamTotals:
             found.append((total, f"{self._arrays[base]}[{self._turn}][{slot}][threadIdx.y]"))
         return found
 
-    def _shuffle(self, totals: tuple[Total, ...], width: str, out: Lines) -> None:
+    def _shuffle(self, totals: tuple[Total, ...], width: str, out: CodeLines) -> None:
         step = self._step
         out.add("#pragma unroll")
         with out.block(f"for (int {step} = {width} / 2; {step} > 0; {step} /= 2)"):
@@ -140,7 +137,7 @@ class Folds:
     work-item's for all of them.
     """
 
-    def __init__(self, plan: Plan, vec: str) -> None:
+    def __init__(self, plan: WritingPlan, vec: str) -> None:
         self._plan, self._vec = plan, vec
         self._made: dict[tuple[str, str], tuple[str, Total]] = {}
 

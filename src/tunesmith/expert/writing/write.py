@@ -9,7 +9,7 @@ from dataclasses import replace
 from tunesmith.core.expr import parse
 from tunesmith.core.problem import Problem
 from tunesmith.expert.c.printing import print_function
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
 from tunesmith.expert.writing.cpu_vectors import Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
@@ -17,12 +17,9 @@ from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.gpu_packs import own_names, packs
 from tunesmith.expert.writing.kernel_text import KernelText, guard
 from tunesmith.expert.writing.naming import Knob, Unwritable
-from tunesmith.expert.writing.plan import Plan, make_plan
+from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
 from tunesmith.expert.writing.team_totals import TeamTotals
-
-# -- the declaration at a template's top: parameters, defaults, conditions, launch, as TOML in comments
-
 
 _NOTES = {
     "lanes": "threads that share a task",
@@ -48,10 +45,12 @@ _NOTES = {
 }
 
 
-def header(plan: Plan, baked: Baked) -> list[str]:
+def header(plan: WritingPlan, baked: Baked) -> list[str]:
     lines = ["/// tunesmith", "[params]"]
     schedule = plan.draft.schedule
-    named = [(field, choice) for field, choice in vars(schedule).items() if isinstance(choice, Choice)]
+    named = [
+        (field, choice) for field, choice in vars(schedule).items() if isinstance(choice, ParameterChoice)
+    ]
     width = max((len(choice.name) for _, choice in named), default=0)
     for field, choice in named:
         lines.append(_parameter(choice, width, choice.note or _NOTES[field]))
@@ -70,14 +69,14 @@ def header(plan: Plan, baked: Baked) -> list[str]:
     return [f"// {line}".rstrip() for line in lines]
 
 
-def _parameter(choice: Choice, width: int, note: str) -> str:
+def _parameter(choice: ParameterChoice, width: int, note: str) -> str:
     values = f"[{', '.join(map(str, choice.values))}]"
     if choice.categorical:
         values = f"{{ values = {values}, categorical = true }}"
     return f"{choice.name:<{width}} = {values}" + (f"  # {note}" if note else "")
 
 
-def _conditions(plan: Plan) -> list[str]:
+def _conditions(plan: WritingPlan) -> list[str]:
     found: dict[str, dict[str, str]] = {"require": {}, "prefer": {}}
     given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
     structural = rules_of(plan)
@@ -98,14 +97,14 @@ def _conditions(plan: Plan) -> list[str]:
     return lines
 
 
-def _answers(plan: Plan) -> list[str]:
+def _answers(plan: WritingPlan) -> list[str]:
     """Which configurations answer a remedy."""
     answers = plan.draft.answers
     width = max((len(remedy) for remedy, _ in answers), default=0)
     return ["[answers]", *(f'{remedy:<{width}} = "{text}"' for remedy, text in answers)] if answers else []
 
 
-def _flags(plan: Plan) -> list[str]:
+def _flags(plan: WritingPlan) -> list[str]:
     schedule = plan.draft.schedule
     flags: list[str] = []
     if schedule.registers is not None:
@@ -114,7 +113,7 @@ def _flags(plan: Plan) -> list[str]:
     return flags
 
 
-def _launch(plan: Plan) -> list[str]:
+def _launch(plan: WritingPlan) -> list[str]:
     lines = ["[launch]"]
     if plan.problem.launches[0].entry != plan.kernel.function.name:
         lines.append(f'entry = "{plan.kernel.function.name}"')
@@ -187,10 +186,10 @@ def vector_types(
 
 
 def write_opencl(
-    plan: Plan,
+    plan: WritingPlan,
     fast: FastMath,
-    assemble: Callable[[Plan, Baked, KernelText, list[list[str]]], str],
-    helpers: Callable[[Plan, FastMath], list[list[str]]],
+    assemble: Callable[[WritingPlan, Baked, KernelText, list[list[str]]], str],
+    helpers: Callable[[WritingPlan, FastMath], list[list[str]]],
 ) -> str:
     if plan.kernel.kept:
         raise Unwritable("a loop leaves values for a later one in local memory, which a CPU has no use for")
@@ -225,7 +224,7 @@ def write_opencl(
     return assemble(plan, baked, kernel, code)
 
 
-def write(draft: Draft, problem: Problem) -> str:
+def write(draft: TemplateDraft, problem: Problem) -> str:
     """The template's text; raises `Unwritable`, with the reason, where the scheme does not carry.
 
     Choices that change nothing in this kernel are left out, and what is said of them holds for their default.
@@ -235,7 +234,7 @@ def write(draft: Draft, problem: Problem) -> str:
     return _write(without(draft, idle), problem) if idle else text
 
 
-def _write(draft: Draft, problem: Problem) -> str:
+def _write(draft: TemplateDraft, problem: Problem) -> str:
     plan = make_plan(draft, problem)
     if plan.language == "opencl":
         return write_opencl(plan, fast_math(plan), assemble, helper_texts)
@@ -254,7 +253,7 @@ def _is_used(name: str, text: str) -> bool:
     return any(word.search(part) for part in (launch, defines, build, *lines))
 
 
-def without(draft: Draft, idle: Sequence[Choice]) -> Draft:
+def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
     """The draft without some of its choices; conditions are taken at their defaults."""
     values = {choice.name: choice.default for choice in idle}
 
@@ -272,7 +271,7 @@ def without(draft: Draft, idle: Sequence[Choice]) -> Draft:
     )
 
 
-def fast_math(plan: Plan) -> FastMath:
+def fast_math(plan: WritingPlan) -> FastMath:
     schedule = plan.draft.schedule
     return FastMath(
         plan.language,
@@ -284,7 +283,7 @@ def fast_math(plan: Plan) -> FastMath:
     )
 
 
-def _write_gpu(plan: Plan) -> str:
+def _write_gpu(plan: WritingPlan) -> str:
     fast, baked = fast_math(plan), Baked.of(plan)
     called = own_names(plan.names)
     inside, totals = guard(plan), TeamTotals(plan)
@@ -301,7 +300,7 @@ def _write_gpu(plan: Plan) -> str:
     return assemble(plan, baked, kernel, code)
 
 
-def assemble(plan: Plan, baked: Baked, kernel: KernelText, code: list[list[str]]) -> str:
+def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[list[str]]) -> str:
     """The whole file around its code."""
     code.insert(0, used_defines(kernel.defines(), code))
     top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
@@ -330,7 +329,7 @@ def join(parts: list[list[str]]) -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def helper_texts(plan: Plan, fast: FastMath) -> list[list[str]]:
+def helper_texts(plan: WritingPlan, fast: FastMath) -> list[list[str]]:
     convert = plan.draft.schedule.convert
     switch = convert.name if convert is not None else ""
     hardware = dict(plan.draft.hardware)
@@ -341,7 +340,7 @@ def helper_texts(plan: Plan, fast: FastMath) -> list[list[str]]:
     return found
 
 
-def macros(plan: Plan, baked: Baked, code: list[list[str]]) -> list[str]:
+def macros(plan: WritingPlan, baked: Baked, code: list[list[str]]) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
     for choice in plan.draft.schedule.choices:
@@ -351,7 +350,7 @@ def macros(plan: Plan, baked: Baked, code: list[list[str]]) -> list[str]:
     return lines + used_defines([f"#define {knob.name} {knob.default}" for knob in knobs], code)
 
 
-def about(plan: Plan) -> list[str]:
+def about(plan: WritingPlan) -> list[str]:
     """What the file is, for whoever opens it."""
     if plan.is_flat:
         how = "Elements stand alone: blocks take runs of them, threads neighbouring vectors of a run."

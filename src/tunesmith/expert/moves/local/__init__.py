@@ -12,9 +12,9 @@ from tunesmith.expert.moves.local.moves import (
     Restrict,
 )
 from tunesmith.expert.moves.local.port import LocalDraft, LocalMove, start, template_text
-from tunesmith.expert.moves.local.site import Site, find_site
+from tunesmith.expert.moves.local.site import EditSite, find_site
 
-__all__ = ["LOCAL_MOVES", "LocalDraft", "LocalMove", "Site", "find_site", "start", "template_text"]
+__all__ = ["LOCAL_MOVES", "EditSite", "LocalDraft", "LocalMove", "find_site", "start", "template_text"]
 
 LOCAL_MOVES: tuple[LocalMove, ...] = (
     LocalBlock(),

@@ -9,9 +9,9 @@ from math import prod
 from tunesmith.core.expr import Undefined
 from tunesmith.core.files.template_source import without_comments
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Choice
+from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.local.port import Edit, LaunchText, LocalDraft, add, one_at_a_time
-from tunesmith.expert.moves.port import Context, Refused
+from tunesmith.expert.moves.port import Context, NotApplicable
 
 SIZES = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
 ON_CPU = (1, 4, 16, 64, 256)
@@ -44,27 +44,31 @@ class LocalBlock:
     remedies = (Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS)
     parameters = ("BLOCK",)
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
         if len(draft.launches) > 1:
-            return Refused("there are several launches, which may rely on each other's blocks")
+            return NotApplicable("there are several launches, which may rely on each other's blocks")
         launch = draft.launches[0].launch
         if launch.cooperative or launch.cluster or draft.site.has_bounds:
-            return Refused("the launch is cooperative, in clusters, or its block is fixed by launch bounds")
+            return NotApplicable(
+                "the launch is cooperative, in clusters, or its block is fixed by launch bounds"
+            )
         # All of the file: a macro or a helper may look at the block as well.
         headers = [text for _, text in context.problem.kernel.headers]
         code = squeezed("\n".join([draft.site.text, *headers]))
         if (dependence := _dependence(code)) is not None:
-            return Refused(f"{draft.site.name} may depend on the size of its block: {dependence}")
+            return NotApplicable(f"{draft.site.name} may depend on the size of its block: {dependence}")
         try:
             own = [e.evaluate({}) for e in launch.block]
         except Undefined:
-            return Refused("the block's size depends on sizes of the problem")
+            return NotApplicable("the block's size depends on sizes of the problem")
         if any(extent != 1 for extent in own[1:]):
-            return Refused("the block has more than one dimension")
+            return NotApplicable("the block has more than one dimension")
         parameter = context.macro("BLOCK")
         grid = _grid(launch.grid[0].text, own[0], parameter, code)
         if grid is None:
-            return Refused(f"the grid, {launch.grid[0].text!r}, does not say how it follows from the block")
+            return NotApplicable(
+                f"the grid, {launch.grid[0].text!r}, does not say how it follows from the block"
+            )
         sizes = {own[0], *(ON_CPU if context.on_cpu else SIZES)}
         values = tuple(sorted(size for size in sizes if size <= context.device.limits.max_threads))
         changed = replace(
@@ -75,7 +79,7 @@ class LocalBlock:
         return add(
             changed,
             self,
-            Choice(parameter, values, own[0], "threads in a block"),
+            ParameterChoice(parameter, values, own[0], "threads in a block"),
             answers=((Remedy.BLOCK_SIZE, f"{parameter} != {own[0]}"),),
         )
 
@@ -113,7 +117,7 @@ class Restrict:
     remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.HOIST_INVARIANTS)
     parameters = ("RESTRICT",)
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
         problem = context.problem
         shared = {a.alias for a in problem.arguments if a.alias} | {
             a.name for a in problem.arguments if a.alias
@@ -121,10 +125,10 @@ class Restrict:
         # The launch names the arguments in the kernel's order, whatever the kernel calls them.
         args = draft.launches[0].launch.args
         if len(draft.launches) > 1:
-            return Refused("the kernel is launched more than once, perhaps with other arrays each time")
+            return NotApplicable("the kernel is launched more than once, perhaps with other arrays each time")
         arrays = [name for name in args if problem.argument(name).is_array]
         if len(arrays) != len(draft.site.pointers):
-            return Refused(f"not every pointer of {draft.site.name} is written as one in its header")
+            return NotApplicable(f"not every pointer of {draft.site.name} is written as one in its header")
         apart = [
             pointer
             for pointer, array in zip(draft.site.pointers, arrays, strict=True)
@@ -132,12 +136,14 @@ class Restrict:
         ]
         spelled = "restrict" if context.language == "opencl" else "__restrict__"
         if not apart:
-            return Refused(f"every pointer is {spelled} already, or may share memory with another (alias)")
+            return NotApplicable(
+                f"every pointer is {spelled} already, or may share memory with another (alias)"
+            )
         parameter, word = context.macro("RESTRICT"), context.macro("NO_ALIAS")
         return add(
             draft,
             self,
-            Choice(parameter, (0, 1), 0, f"1: pointers are {spelled}, as the contract allows"),
+            ParameterChoice(parameter, (0, 1), 0, f"1: pointers are {spelled}, as the contract allows"),
             edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
             preamble=(f"#if {parameter}", f"#define {word} {spelled}", "#else", f"#define {word}", "#endif"),
             answers=((Remedy.HOIST_INVARIANTS, f"{parameter} == 1"),),
@@ -151,16 +157,16 @@ class LocalUnroll:
     remedies = (Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT)
     parameters = ("UNROLL",)
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
         loops = [loop for loop in draft.site.inner_loops if not loop.marked]
         if not loops:
-            return Refused(f"{draft.site.name} has no inner loop without a pragma of its own")
+            return NotApplicable(f"{draft.site.name} has no inner loop without a pragma of its own")
         parameter = context.macro("UNROLL")
         pragma = f"\n#if {parameter}\n#pragma unroll {parameter}\n#endif\n"
         return add(
             draft,
             self,
-            Choice(parameter, (0, 1, 2, 4, 8), 0, "turns of an inner loop at once; 0: as it is"),
+            ParameterChoice(parameter, (0, 1, 2, 4, 8), 0, "turns of an inner loop at once; 0: as it is"),
             edits=tuple(Edit(loop.at, pragma) for loop in loops),
             answers=((Remedy.UNROLL, f"{parameter} > 1"), (Remedy.ITEMS_IN_FLIGHT, f"{parameter} > 1")),
         )
@@ -182,24 +188,28 @@ class LocalFast:
     remedies = (Remedy.FAST_INTRINSICS,)
     parameters = ("FAST",)
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
         if "use_fast_math" in " ".join(context.problem.kernel.flags):
-            return Refused("-use_fast_math is among the problem's flags: the intrinsics are used already")
+            return NotApplicable(
+                "-use_fast_math is among the problem's flags: the intrinsics are used already"
+            )
         table = OPENCL if context.language == "opencl" else CUDA
         text = draft.site.text
         used = [name for name in table if re.search(rf"(?<![\w.>]){name}\s*\(", text)]
         if not used:
-            return Refused("no function is called that has a fast form")
+            return NotApplicable("no function is called that has a fast form")
         if qualified := [name for name in used if re.search(rf"::\s*{name}\s*\(", text)]:
-            return Refused(f"{qualified[0]} is called with its namespace, where a macro cannot replace it")
+            return NotApplicable(
+                f"{qualified[0]} is called with its namespace, where a macro cannot replace it"
+            )
         if own := [name for name in used if re.search(rf"\b(?:float|double)\s+{name}\s*\(", text)]:
-            return Refused(f"the source has a function of its own called {own[0]}")
+            return NotApplicable(f"the source has a function of its own called {own[0]}")
         parameter = context.macro("FAST")
         macros = [f"#define {name} {table[name]}" for name in used]
         return add(
             draft,
             self,
-            Choice(parameter, (0, 1), 0, "1: functions of the special-function unit"),
+            ParameterChoice(parameter, (0, 1), 0, "1: functions of the special-function unit"),
             after_includes=(f"#if {parameter}", *macros, "#endif"),
             answers=((Remedy.FAST_INTRINSICS, f"{parameter} == 1"),),
         )
@@ -214,11 +224,11 @@ class LocalBounds:
     remedies = (Remedy.LAUNCH_BOUNDS,)
     parameters = ("BOUNDS",)
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
         if context.language == "opencl":
-            return Refused("OpenCL C has no launch bounds")
+            return NotApplicable("OpenCL C has no launch bounds")
         if draft.site.has_bounds:
-            return Refused(f"{draft.site.name} has __launch_bounds__ already (line {draft.site.line})")
+            return NotApplicable(f"{draft.site.name} has __launch_bounds__ already (line {draft.site.line})")
         block = draft.choice("BLOCK")
         threads = block.name if block is not None else str(largest_block(draft, context))
         parameter, word = context.macro("BOUNDS"), context.macro("LAUNCH_BOUNDS")
@@ -226,7 +236,9 @@ class LocalBounds:
         return add(
             draft,
             self,
-            Choice(parameter, (0, 1, 2, 4), 0, "blocks that must fit on a multiprocessor; 0: not said"),
+            ParameterChoice(
+                parameter, (0, 1, 2, 4), 0, "blocks that must fit on a multiprocessor; 0: not said"
+            ),
             edits=(Edit(draft.site.marker_end, f" {word}"),),
             preamble=(
                 f"#if {parameter}",
@@ -265,16 +277,16 @@ class LocalRegisters:
     remedies = (Remedy.REGISTER_CAP,)
     parameters = ("REGS",)
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
         if context.language != "cuda":
-            return Refused(f"no flag caps registers in {context.language}")
+            return NotApplicable(f"no flag caps registers in {context.language}")
         if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
-            return Refused("the problem's own flags cap registers already")
+            return NotApplicable("the problem's own flags cap registers already")
         parameter = context.macro("REGS")
         return add(
             draft,
             self,
-            Choice(parameter, CAPS, NO_CAP, "registers of a thread, at most"),
+            ParameterChoice(parameter, CAPS, NO_CAP, "registers of a thread, at most"),
             flags=(f"-maxrregcount={{{parameter}}}",),
             prefer=one_at_a_time(draft, parameter, NO_CAP),
             answers=((Remedy.REGISTER_CAP, f"{parameter} < {NO_CAP}"),),
@@ -291,14 +303,14 @@ class LocalFlags:
     remedies = (Remedy.COMPILER_FLAGS,)
     parameters = ("LEVEL",)
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused:
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
         if context.language != "cuda":
-            return Refused(f"no build flag of {context.language} takes a number that tunes")
+            return NotApplicable(f"no build flag of {context.language} takes a number that tunes")
         parameter = context.macro("LEVEL")
         return add(
             draft,
             self,
-            Choice(parameter, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers"),
+            ParameterChoice(parameter, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers"),
             flags=(f"-Xptxas=--register-usage-level={{{parameter}}}",),
             prefer=one_at_a_time(draft, parameter, AS_TODAY),
             answers=((Remedy.COMPILER_FLAGS, f"{parameter} != {AS_TODAY}"),),

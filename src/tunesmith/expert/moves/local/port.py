@@ -16,9 +16,9 @@ from typing import Protocol
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.template import PLACEHOLDER
-from tunesmith.expert.model.kernel import Choice
-from tunesmith.expert.moves.local.site import Site
-from tunesmith.expert.moves.port import Context, Pairs, Refused, distinct, either
+from tunesmith.expert.model.kernel import ParameterChoice
+from tunesmith.expert.moves.local.site import EditSite
+from tunesmith.expert.moves.port import Context, NotApplicable, Pairs, distinct, either
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,19 @@ class LaunchText:
 class LocalDraft:
     """A template to be: the original's text, edited."""
 
-    site: Site
+    site: EditSite
     launches: tuple[LaunchText, ...]
     edits: tuple[Edit, ...] = ()
     preamble: tuple[str, ...] = ()  # lines that stand before the original's first
     after_includes: tuple[str, ...] = ()  # lines that stand behind the original's last #include
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ParameterChoice, ...] = ()
     flags: tuple[str, ...] = ()
     require: tuple[tuple[str, str], ...] = ()
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
     moves: tuple[str, ...] = ()
 
-    def choice(self, name: str) -> Choice | None:
+    def choice(self, name: str) -> ParameterChoice | None:
         return next((c for c in self.choices if c.name.rstrip("_") == name), None)
 
 
@@ -66,10 +66,10 @@ class LocalMove(Protocol):
     @property
     def parameters(self) -> tuple[str, ...]: ...
 
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused: ...
+    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable: ...
 
 
-def start(site: Site, problem: Problem) -> LocalDraft:
+def start(site: EditSite, problem: Problem) -> LocalDraft:
     launches = tuple(
         LaunchText(launch, tuple(e.text for e in launch.grid), tuple(e.text for e in launch.block))
         for launch in problem.launches
@@ -80,7 +80,7 @@ def start(site: Site, problem: Problem) -> LocalDraft:
 def add(
     draft: LocalDraft,
     move: LocalMove,
-    choice: Choice,
+    choice: ParameterChoice,
     *,
     edits: tuple[Edit, ...] = (),
     preamble: tuple[str, ...] = (),

@@ -18,7 +18,7 @@ _OPEN, _CLOSE = "([{<", ")]}>"
 
 
 @dataclass(frozen=True)
-class Pointer:
+class PointerParameter:
     """A pointer parameter: `at` is where its name begins."""
 
     name: str
@@ -27,14 +27,14 @@ class Pointer:
 
 
 @dataclass(frozen=True)
-class Loop:
+class SourceLoop:
     at: int  # where its `for` begins
     line: int
     marked: bool  # a pragma stands before it already
 
 
 @dataclass(frozen=True)
-class Site:
+class EditSite:
     """The one kernel of a launch, in the text."""
 
     text: str
@@ -45,11 +45,11 @@ class Site:
     line: int
     after_includes: int  # the start of the line behind the last #include, outside every #if
     has_bounds: bool
-    pointers: tuple[Pointer, ...]
-    inner_loops: tuple[Loop, ...]  # loops in which there is no other
+    pointers: tuple[PointerParameter, ...]
+    inner_loops: tuple[SourceLoop, ...]  # loops in which there is no other
 
 
-def find_site(problem: Problem) -> Site | str:
+def find_site(problem: Problem) -> EditSite | str:
     """The kernel of the problem's launches, or why its text is not edited."""
     kernel = problem.kernel
     entries = {launch.entry.split("<")[0].split("::")[-1].strip() for launch in problem.launches}
@@ -68,14 +68,14 @@ def find_site(problem: Problem) -> Site | str:
     return _site(kernel.text, source, header)
 
 
-def _site(text: str, source: Blanked, header: Header) -> Site | str:
+def _site(text: str, source: Blanked, header: Header) -> EditSite | str:
     body = header.body or ""
     body_at = source.code.find(body, header.offset)
     marker = _WORD.match(source.plain, header.offset)
     head = source.plain[:body_at].rstrip()
     if body_at < 0 or marker is None or not head.endswith(")"):
         return f"the header of {header.name} does not end with its parameters"
-    return Site(
+    return EditSite(
         text=text,
         name=header.name,
         marker_end=marker.end(),
@@ -104,7 +104,7 @@ def _after_includes(text: str, source: Blanked) -> int:
     return 0
 
 
-def _pointers(plain: str, head: str) -> tuple[Pointer, ...]:
+def _pointers(plain: str, head: str) -> tuple[PointerParameter, ...]:
     """Of the parameter list that `head` ends with."""
     end = len(head) - 1
     depth, start = 0, end
@@ -113,7 +113,7 @@ def _pointers(plain: str, head: str) -> tuple[Pointer, ...]:
         if depth == 0:
             break
         start -= 1
-    found: list[Pointer] = []
+    found: list[PointerParameter] = []
     for first, last in _parts(plain, start + 1, end):
         part = plain[first:last].split("=")[0]
         words = list(_WORD.finditer(part))
@@ -122,7 +122,7 @@ def _pointers(plain: str, head: str) -> tuple[Pointer, ...]:
         if star < 0 or not words or words[-1].start() < star or "[" in part or "(" in part or "&" in part:
             continue
         between = part[star + 1 : words[-1].start()]
-        found.append(Pointer(words[-1].group(), first + words[-1].start(), "restrict" in between))
+        found.append(PointerParameter(words[-1].group(), first + words[-1].start(), "restrict" in between))
     return tuple(found)
 
 
@@ -139,13 +139,13 @@ def _parts(plain: str, start: int, end: int) -> list[tuple[int, int]]:
     return found
 
 
-def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[Loop, ...]:
+def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[SourceLoop, ...]:
     plain = source.plain
     loops = [(m.start(), _end_of_loop(plain, m.end(), end)) for m in re.finditer(r"\bfor\b", plain[:end])]
     inside = [(at, stop) for at, stop in loops if at > start]
     inner = [at for at, stop in inside if not any(at < other < stop for other, _ in inside)]
     return tuple(
-        Loop(at, text.count("\n", 0, at) + 1, _PRAGMA.search(text[max(0, at - 200) : at]) is not None)
+        SourceLoop(at, text.count("\n", 0, at) + 1, _PRAGMA.search(text[max(0, at - 200) : at]) is not None)
         for at in inner
     )
 
