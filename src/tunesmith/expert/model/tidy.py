@@ -1,15 +1,208 @@
-"""Statements before they are read: exits as branches, every variable its own name, `while` as `for`."""
+"""Statements before they are read: exits as branches, structures taken apart, every variable its own name.
+
+Variables of a structure as one variable for each field: `float2 sum` becomes `sum_x` and `sum_y`.
+
+Done where all that happens to a variable can be said field by field: fields are used, and the whole is set to
+another such variable, to an element of such an array, to `make_float2(a, b)` or `{a, b}`. Arrays in shared
+memory are taken apart in the same way. What is loaded from memory as a whole stays whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.expert.c import nodes as c
 from tunesmith.expert.c.substitution import substitute
-from tunesmith.expert.c.walk import assigned_in, names_in, nodes_in
+from tunesmith.expert.c.walk import assigned_in, children, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import OutOfReach
-from tunesmith.expert.model.structures import structures, without_structures
+
+Fields = tuple[tuple[str, str], ...]  # (field, type) in order
+
+_VECTORS = {
+    f"{base}{count}": tuple("xyzw"[:count])
+    for base in ("float", "double", "int", "uint")
+    for count in (2, 3, 4)
+}
+_ELEMENTS = {"float": "float", "double": "double", "int": "int", "uint": "unsigned int"}
+_STRUCT = re.compile(r"\bstruct\s+(?:__\w+__\s*(?:\([^)]*\))?\s*)*(\w+)\s*\{([^{}()]*)\}")
+_FIELD = re.compile(r"^\s*((?:[A-Za-z_]\w*\s+)+)([\w\s,]+)$")
+
+
+def structures(source: c.Source) -> dict[str, Fields]:
+    """Plain structures of the file and the language's small vectors."""
+    found: dict[str, Fields] = {
+        name: tuple((field, _ELEMENTS[name[:-1]]) for field in fields) for name, fields in _VECTORS.items()
+    }
+    for text in source.preamble:
+        for name, inside in _STRUCT.findall(text):
+            fields: list[tuple[str, str]] = []
+            for line in inside.split(";"):
+                match = _FIELD.match(line.strip()) if line.strip() else None
+                if match is None:
+                    continue
+                fields += [(field.strip(), match[1].strip()) for field in match[2].split(",")]
+            found[name] = tuple(fields)
+    return found
+
+
+def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tuple[c.Stmt, ...]:
+    declared = {node.name: node for node in nodes_in(body) if isinstance(node, c.Declare)}
+    heads = {part.name for node in nodes_in(body) if isinstance(node, c.For) for part in node.init
+             if isinstance(part, c.Declare)}  # fmt: skip
+    split = {
+        name: known[declare.type.base]
+        for name, declare in declared.items()
+        if declare.type.base in known
+        and not declare.type.is_pointer
+        and not declare.type.reference
+        and len(declare.dims) <= 1
+        and declare.storage in ("", "shared")
+        and bool(declare.dims) == (declare.storage == "shared")
+        and name not in heads
+    }
+    while split:
+        bad = set(_used_whole(body, split))
+        if not bad:
+            break
+        split = {name: fields for name, fields in split.items() if name not in bad}
+    return _Splitting(split).done(body) if split else body
+
+
+def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[str]:
+    """Variables with a use that cannot be said field by field."""
+    said: set[int] = set()  # nodes that are said field by field: parents come before children
+    for node in nodes_in(body):
+        pairs: list[tuple[str, c.Expr]] = []
+        inside: list[c.Expr | c.Stmt] = []
+        match node:
+            case c.Declare(name=name, init=init) if name in split and init is not None:
+                pairs.append((name, init))
+            case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if _variable(target, split):
+                pairs.append((_variable(target, split), value))
+                said.add(id(node.expr))
+            case _ if id(node) in said:
+                pass
+            case c.Member(base=base, arrow=False) if _variable(base, split):
+                inside += [base.index] if isinstance(base, c.Index) else []
+            case c.Index(base=c.Name(name=name), index=index) if name in split:
+                inside.append(index)
+            case c.Opaque() | c.Verbatim():
+                yield from (name for name in node.names if name in split)
+            case c.Name():
+                pass
+            case _:
+                inside += children(node)
+        for part in inside:
+            whole = _variable(part, split) if isinstance(part, c.Expr) else ""
+            if whole:
+                yield whole
+        for name, value in pairs:
+            if _parts(value, split[name], split) is None:
+                yield name
+                yield from (other for other in names_in(value) if other in split)
+            said |= {id(part) for part in _choices(value)}
+
+
+def _choices(value: c.Expr) -> Iterator[c.Expr]:
+    if isinstance(value, c.Ternary):
+        yield value
+        yield from _choices(value.yes)
+        yield from _choices(value.no)
+
+
+def _variable(expr: c.Expr, split: dict[str, Fields]) -> str:
+    """The variable that an expression is, or an element of; "" for any other."""
+    match expr:
+        case c.Name(name=name) if name in split:
+            return name
+        case c.Index(base=c.Name(name=name)) if name in split:
+            return name
+    return ""
+
+
+def _parts(value: c.Expr, fields: Fields, split: dict[str, Fields]) -> tuple[c.Expr, ...] | None:
+    """The value field by field; None where it is a whole."""
+    name = _variable(value, split)
+    if name:
+        return tuple(_field(value, field) for field, _ in fields) if split[name] == fields else None
+    match value:
+        case c.Braces(items=items) if len(items) <= len(fields):
+            return (*items, *[c.Number("0", 0)] * (len(fields) - len(items)))
+        case c.Call(function=function, args=args) if function.startswith("make_") and len(args) == len(
+            fields
+        ):
+            return args
+        case c.Ternary(condition=condition, yes=yes, no=no):
+            first, second = _parts(yes, fields, split), _parts(no, fields, split)
+            if first is None or second is None:
+                return None
+            return tuple(c.Ternary(condition, a, b) for a, b in zip(first, second, strict=True))
+    return None
+
+
+def _field(whole: c.Expr, field: str) -> c.Expr:
+    match whole:
+        case c.Name(name=name):
+            return c.Name(f"{name}_{field}")
+        case c.Index(base=c.Name(name=name), index=index):
+            return c.Index(c.Name(f"{name}_{field}"), index)
+    raise AssertionError(whole)
+
+
+class _Splitting:
+    def __init__(self, split: dict[str, Fields]) -> None:
+        self._split = split
+        self._count = 0
+
+    def done(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+        apart = map_statements(body, None, self._statement)
+        return map_statements(apart, lambda e: map_expr(e, self._member))
+
+    def _member(self, node: c.Expr) -> c.Expr:
+        if isinstance(node, c.Member) and not node.arrow and _variable(node.base, self._split):
+            return _field(node.base, node.field)
+        return node
+
+    def _statement(self, stmt: c.Stmt) -> c.Stmt | Iterable[c.Stmt]:
+        if isinstance(stmt, c.Declare) and stmt.name in self._split:
+            fields = self._split[stmt.name]
+            parts: tuple[c.Expr | None, ...] = (None,) * len(fields)
+            if stmt.init is not None:
+                parts = _parts(stmt.init, fields, self._split) or parts
+            return [
+                replace(
+                    stmt, type=c.Type(type_, const=stmt.type.const), name=f"{stmt.name}_{field}", init=part
+                )
+                for (field, type_), part in zip(fields, parts, strict=True)
+            ]
+        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
+            return self._assigned(stmt, stmt.expr)
+        return stmt
+
+    def _assigned(self, stmt: c.Evaluate, assign: c.Assign) -> Iterable[c.Stmt]:
+        name = _variable(assign.target, self._split)
+        if not name:
+            return (stmt,)
+        fields = self._split[name]
+        parts = _parts(assign.value, fields, self._split) or ()
+        before: list[c.Stmt] = []
+        if len(parts) > 1 and name in names_in(assign.value) and assign.target != assign.value:
+            # A later part may read a field that an earlier one sets.
+            self._count += 1
+            for (field, type_), part in zip(fields, parts, strict=True):
+                own = f"{name}_{field}_new_{self._count}"
+                before.append(c.Declare(c.Type(type_), own, part, line=stmt.line))
+            parts = tuple(c.Name(declare.name) for declare in before if isinstance(declare, c.Declare))
+        return [
+            *before,
+            *(
+                c.Evaluate(c.Assign("=", _field(assign.target, field), part), stmt.line)
+                for (field, _), part in zip(fields, parts, strict=True)
+            ),
+        ]
+
 
 _MOST = 4000  # statements after rewriting; a branch that leaves only sometimes has its rest copied
 
@@ -73,9 +266,6 @@ def negated(condition: c.Expr) -> c.Expr:
     if isinstance(condition, c.Binary) and condition.op in ("==", "!="):
         return c.Binary("!=" if condition.op == "==" else "==", condition.left, condition.right)
     return c.Unary("!", condition)
-
-
-# -- statements before they are read: every variable its own name, `while` as `for`, structures taken apart
 
 
 def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:

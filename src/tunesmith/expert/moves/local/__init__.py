@@ -11,8 +11,7 @@ from tunesmith.expert.moves.local.moves import (
     LocalUnroll,
     Restrict,
 )
-from tunesmith.expert.moves.local.port import LocalDraft, LocalMove, start, template_text
-from tunesmith.expert.moves.local.site import EditSite, find_site
+from tunesmith.expert.moves.local.port import EditSite, LocalDraft, LocalMove, find_site, start, template_text
 
 __all__ = ["LOCAL_MOVES", "EditSite", "LocalDraft", "LocalMove", "find_site", "start", "template_text"]
 

@@ -2,6 +2,8 @@
 
 Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
 
+Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
+
 Nothing is known of what such a kernel computes, so only what is right for any kernel is done: qualifiers,
 pragmas and compiler settings, and the size of the block where the kernel provably does not look at it.
 """
@@ -9,16 +11,178 @@ pragmas and compiler settings, and the size of the block where the kernel provab
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.template import PLACEHOLDER
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.local.site import EditSite
 from tunesmith.expert.moves.port import Context, NotApplicable, Pairs, distinct, either
+from tunesmith.expert.reading.blanking import Blanked, blank
+from tunesmith.expert.reading.headers import Header, read_headers
+from tunesmith.expert.reading.source_model import Language
+
+# -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
+_OPEN, _CLOSE = "([{<", ")]}>"
+
+
+@dataclass(frozen=True)
+class PointerParameter:
+    """A pointer parameter: `at` is where its name begins."""
+
+    name: str
+    at: int
+    restrict: bool
+
+
+@dataclass(frozen=True)
+class SourceLoop:
+    at: int  # where its `for` begins
+    line: int
+    marked: bool  # a pragma stands before it already
+
+
+@dataclass(frozen=True)
+class EditSite:
+    """The one kernel of a launch, in the text."""
+
+    text: str
+    name: str
+    marker_end: int  # behind __global__, or __kernel
+    body: str  # with everything blanked that is no code
+    body_at: int
+    line: int
+    after_includes: int  # the start of the line behind the last #include, outside every #if
+    has_bounds: bool
+    pointers: tuple[PointerParameter, ...]
+    inner_loops: tuple[SourceLoop, ...]  # loops in which there is no other
+
+
+def find_site(problem: Problem) -> EditSite | str:
+    """The kernel of the problem's launches, or why its text is not edited."""
+    kernel = problem.kernel
+    entries = {launch.entry.split("<")[0].split("::")[-1].strip() for launch in problem.launches}
+    if len(entries) != 1:
+        return f"there are {len(entries)} kernels to a call: their texts are left as they are"
+    (entry,) = entries
+    source = blank(kernel.text, cast("Language", kernel.language))
+    found = [h for h in read_headers(source, cast("Language", kernel.language)) if h.name == entry]
+    defined = [h for h in found if h.body is not None]
+    if len(defined) != 1:
+        count = len(defined) or "no"
+        return f"{kernel.path} has {count} definitions of {entry} that can be seen without the preprocessor"
+    header = defined[0]
+    if header.conditional:
+        return f"an #if stands inside the header of {entry}: what its parameters are depends on flags"
+    return _site(kernel.text, source, header)
+
+
+def _site(text: str, source: Blanked, header: Header) -> EditSite | str:
+    body = header.body or ""
+    body_at = source.code.find(body, header.offset)
+    marker = _WORD.match(source.plain, header.offset)
+    head = source.plain[:body_at].rstrip()
+    if body_at < 0 or marker is None or not head.endswith(")"):
+        return f"the header of {header.name} does not end with its parameters"
+    return EditSite(
+        text=text,
+        name=header.name,
+        marker_end=marker.end(),
+        body=source.plain[body_at : body_at + len(body)],
+        body_at=body_at,
+        line=text.count("\n", 0, header.offset) + 1,
+        after_includes=_after_includes(text, source),
+        has_bounds=header.launch_bounds is not None or "__launch_bounds__" in text[header.offset : body_at],
+        pointers=_pointers(source.plain, head),
+        inner_loops=_inner_loops(text, source, body_at, body_at + len(body)),
+    )
+
+
+def _after_includes(text: str, source: Blanked) -> int:
+    places = [m.end() for m in _INCLUDE.finditer(text)]
+    place = places[-1] if places else 0
+    depth = sum((m.kind == "#if") - (m.kind == "#endif") for m in source.marks if m.offset < place)
+    for mark in source.marks:
+        if depth > 0 and mark.offset >= place:
+            depth += (mark.kind == "#if") - (mark.kind == "#endif")
+            if depth == 0:
+                place = mark.offset
+    if places and place:
+        end = text.find("\n", place)
+        return len(text) if end < 0 else end + 1
+    return 0
+
+
+def _pointers(plain: str, head: str) -> tuple[PointerParameter, ...]:
+    """Of the parameter list that `head` ends with."""
+    end = len(head) - 1
+    depth, start = 0, end
+    while start >= 0:
+        depth += (plain[start] == ")") - (plain[start] == "(")
+        if depth == 0:
+            break
+        start -= 1
+    found: list[PointerParameter] = []
+    for first, last in _parts(plain, start + 1, end):
+        part = plain[first:last].split("=")[0]
+        words = list(_WORD.finditer(part))
+        star = part.rfind("*")
+        # A name right behind the last star, and no brackets: what else a declarator may be is left alone.
+        if star < 0 or not words or words[-1].start() < star or "[" in part or "(" in part or "&" in part:
+            continue
+        between = part[star + 1 : words[-1].start()]
+        found.append(PointerParameter(words[-1].group(), first + words[-1].start(), "restrict" in between))
+    return tuple(found)
+
+
+def _parts(plain: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the parameters begin and end: commas outside every bracket part them."""
+    depth, first, found = 0, start, []
+    for place in range(start, end):
+        character = plain[place]
+        depth += (character in _OPEN) - (character in _CLOSE)
+        if character == "," and depth == 0:
+            found.append((first, place))
+            first = place + 1
+    found.append((first, end))
+    return found
+
+
+def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[SourceLoop, ...]:
+    plain = source.plain
+    loops = [(m.start(), _end_of_loop(plain, m.end(), end)) for m in re.finditer(r"\bfor\b", plain[:end])]
+    inside = [(at, stop) for at, stop in loops if at > start]
+    inner = [at for at, stop in inside if not any(at < other < stop for other, _ in inside)]
+    return tuple(
+        SourceLoop(at, text.count("\n", 0, at) + 1, _PRAGMA.search(text[max(0, at - 200) : at]) is not None)
+        for at in inner
+    )
+
+
+def _end_of_loop(plain: str, place: int, end: int) -> int:
+    """Behind the loop's body: the end of its braces, or of its one statement."""
+    depth, seen_head = 0, False
+    while place < end:
+        character = plain[place]
+        if character in "({":
+            depth += 1
+        elif character in ")}":
+            depth -= 1
+            if depth == 0 and character == "}":
+                return place + 1
+            seen_head = seen_head or depth == 0
+        elif character == ";" and depth == 0 and seen_head:
+            return place + 1
+        place += 1
+    return end
 
 
 @dataclass(frozen=True)
