@@ -190,8 +190,8 @@ def _local(task: Refactoring, context: Context, why: str) -> Written | Declined:
     refused += _not_here(task, [move.name for move in LOCAL_MOVES], f"the kernel keeps its own text: {why}")
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
     if not draft.choices:
-        told = "; ".join(f"{name}: {reason}" for name, reason in refused)
-        return Declined(f"{notes[0]}, and none applies ({told})")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in refused)
+        return Declined(f"{notes[0]}, and none applies ({reasons})")
     return Written(template_text(draft, context), draft.moves, _listed(refused), notes)
 
 

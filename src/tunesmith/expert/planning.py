@@ -209,7 +209,7 @@ def _place(move: str) -> int:
     return ORDER.index(move) if move in ORDER else len(ORDER)
 
 
-# -- which moves the next template has: what a run has shown so far, told to `planning` in its own terms
+# -- the same for a run: what it has shown becomes rounds and diagnoses -----------------------------
 
 
 Available = Callable[[Problem, Device], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]

@@ -122,7 +122,7 @@ FLAT_PROBLEM = problem(
 PROBLEM = problem(SIGNATURE)
 
 
-def move(name: str) -> Move:
+def move(name: str) -> Move[TemplateDraft]:
     return next(m for m in MOVES if m.name == name)
 
 

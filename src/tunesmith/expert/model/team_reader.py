@@ -239,8 +239,8 @@ class TeamReader:
         tasks.sort(key=lambda pair: pair[0])
         steps = replaced(steps, names) if names else steps
         # How far a task's index goes may be asked for: it is given a name (see `wrap_up`).
-        told = {task.extent.name for _, task in tasks if isinstance(task.extent, Name)}
-        left = names_in_steps(steps) & set(BUILTINS) - told
+        named = {task.extent.name for _, task in tasks if isinstance(task.extent, Name)}
+        left = names_in_steps(steps) & set(BUILTINS) - named
         if left:
             raise OutOfReach(f"what the team does depends on {', '.join(sorted(left))}")
         return tuple(task for _, task in tasks), steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tunesmith.core.profile.remedies import Remedy
+from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.moves.arithmetic import Bake, Divide, Fast, Reciprocal
 from tunesmith.expert.moves.convert import Convert
 from tunesmith.expert.moves.local import LOCAL_MOVES
@@ -17,7 +18,7 @@ from tunesmith.expert.moves.vectors import Hints, Items, Keep, Vector
 __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "NotApplicable"]
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
-MOVES: tuple[Move, ...] = (
+MOVES: tuple[Move[TemplateDraft], ...] = (
     Redundant(),
     Rows(),
     Beside(),

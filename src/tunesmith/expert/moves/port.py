@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tunesmith.core.device import Device
 from tunesmith.core.problem import Problem
@@ -21,6 +21,7 @@ from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 
 Pairs = Iterable[tuple[str, str]]
 
+AnyDraft = TypeVar("AnyDraft")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -62,8 +63,8 @@ class Context:
         return name
 
 
-class Move(Protocol):
-    """One file each."""
+class Move(Protocol[AnyDraft]):
+    """On the model of a kernel (`TemplateDraft`), or on its text (`LocalDraft`)."""
 
     @property
     def name(self) -> str: ...
@@ -77,12 +78,12 @@ class Move(Protocol):
         """The names of its choices, before `Context.macro` makes them unlike the source's own words."""
         ...
 
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable: ...
+    def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | NotApplicable: ...
 
 
 def extend(
     draft: TemplateDraft,
-    move: Move,
+    move: Move[TemplateDraft],
     choices: Mapping[str, ParameterChoice],
     require: Pairs = (),
     prefer: Pairs = (),

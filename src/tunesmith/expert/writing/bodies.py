@@ -36,7 +36,7 @@ class Divided:
 
 def divided(plan: WritingPlan) -> tuple[Divided, ...]:
     """Divisors that only the call knows, of indices in one word; each once for a loop."""
-    told = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}
+    known = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}
     found: dict[tuple[int, Expr], Divided] = {}
     for loop in plan.all_loops:
         from_zero = isinstance(loop.each.start, Number) and loop.each.start.value == 0
@@ -44,7 +44,7 @@ def divided(plan: WritingPlan) -> tuple[Divided, ...]:
             continue
         for node in _divisions(loop.each.body, Name(loop.each.index)):
             by = node.right
-            if names_in(by) and names_in(by) <= told and plan.sizes.node(by) is not None:
+            if names_in(by) and names_in(by) <= known and plan.sizes.node(by) is not None:
                 found[(id(loop), by)] = Divided(loop, by)
     return tuple(found.values())
 

@@ -147,10 +147,10 @@ class GpuPacks:
     def _waits(self, pack: Pack) -> bool:
         """Whether its place depends on more than parameters, the task and the index."""
         plan = self._plan
-        told = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
-        told |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
+        known = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
+        known |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
         names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
-        return not names <= told
+        return not names <= known
 
     def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
         address = self._address(pack, loop)

@@ -78,13 +78,13 @@ class WritingPlan:
         Axis y is free where no task is split over several blocks. What lies along x today stays
         there: only that axis may be long.
         """
-        untold = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
-        if len(untold) > (2 if self.knobs.split.most > 0 else 3):
+        unbounded = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
+        if len(unbounded) > (2 if self.knobs.split.most > 0 else 3):
             raise Unwritable(
                 "several indices of the tasks end where today's grid does, and nobody tells where"
             )
-        along_x = next((task for task in untold if "gridDim.x" in names_in(task.extent)), None)
-        return tuple(task for task in untold if task != (along_x or untold[0]))
+        along_x = next((task for task in unbounded if "gridDim.x" in names_in(task.extent)), None)
+        return tuple(task for task in unbounded if task != (along_x or unbounded[0]))
 
     @property
     def tasks(self) -> tuple[Task, ...]:

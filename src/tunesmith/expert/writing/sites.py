@@ -299,10 +299,10 @@ class Independence:
 
     def may_come_first(self, let: Let, loops: Sequence[Each]) -> bool:
         """Whether what the whole team computes after these loops is the same before them."""
-        told = self.touched(let).all
+        touched = self.touched(let).all
         own = assigned_in(let.body) | frozenset(declared_in(let.body))
         return not any(
-            own & (names_in(loop.body) | names_in(loop.stop)) or told & self.touched(loop).written
+            own & (names_in(loop.body) | names_in(loop.stop)) or touched & self.touched(loop).written
             for loop in loops
         )
 

@@ -11,11 +11,12 @@ from tunesmith.expert.moves.local.moves import (
     LocalUnroll,
     Restrict,
 )
-from tunesmith.expert.moves.local.port import EditSite, LocalDraft, LocalMove, find_site, start, template_text
+from tunesmith.expert.moves.local.port import EditSite, LocalDraft, find_site, start, template_text
+from tunesmith.expert.moves.port import Move
 
-__all__ = ["LOCAL_MOVES", "EditSite", "LocalDraft", "LocalMove", "find_site", "start", "template_text"]
+__all__ = ["LOCAL_MOVES", "EditSite", "LocalDraft", "find_site", "start", "template_text"]
 
-LOCAL_MOVES: tuple[LocalMove, ...] = (
+LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (
     LocalBlock(),
     Restrict(),
     LocalUnroll(),

@@ -14,13 +14,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import cast
 
 from tunesmith.core.problem import Launch, Problem
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.template import PLACEHOLDER
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.port import Context, NotApplicable, Pairs, distinct, either
+from tunesmith.expert.moves.port import Context, Move, Pairs, distinct, either
 from tunesmith.expert.reading.blanking import Blanked, blank
 from tunesmith.expert.reading.headers import Header, read_headers
 from tunesmith.expert.reading.source_model import Language
@@ -222,17 +221,6 @@ class LocalDraft:
         return next((c for c in self.choices if c.name.rstrip("_") == name), None)
 
 
-class LocalMove(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def remedies(self) -> tuple[Remedy, ...]: ...
-    @property
-    def parameters(self) -> tuple[str, ...]: ...
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable: ...
-
-
 def start(site: EditSite, problem: Problem) -> LocalDraft:
     launches = tuple(
         LaunchText(launch, tuple(e.text for e in launch.grid), tuple(e.text for e in launch.block))
@@ -243,7 +231,7 @@ def start(site: EditSite, problem: Problem) -> LocalDraft:
 
 def add(
     draft: LocalDraft,
-    move: LocalMove,
+    move: Move[LocalDraft],
     choice: ParameterChoice,
     *,
     edits: tuple[Edit, ...] = (),
