@@ -38,8 +38,7 @@ from tunesmith.core.space import Config, Param
 from tunesmith.core.state import State
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
-from tunesmith.expert.planner import GivenTemplate
-from tunesmith.expert.silent import Silent
+from tunesmith.expert.planner import GivenTemplate, Silent
 from tunesmith.loop import BATCH, SENTINEL_EVERY, Loop
 from tunesmith.search.random import Exhaustive, Random
 

@@ -11,7 +11,8 @@ import pytest
 from tests.kernel_runs import KernelRun, a_run, goes_on_after_any_event, kernel, stop, text
 from tests.talkers import Said, file
 from tests.test_loop import PROBLEM, delivered, events
-from tunesmith.agents.single import CONVERSATION, StopReply, fitted, read_turn, words_around
+from tunesmith.agents.replies import StopReply
+from tunesmith.agents.single import CONVERSATION, fitted, read_turn, words_around
 from tunesmith.core.dialogue import Message, NoReply, Pending, Reply, tokens_of
 from tunesmith.core.errors import WaitingForModel
 from tunesmith.core.events import Declined, Drafted, Settings, Stopped

@@ -105,10 +105,10 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Cast) ->
     talk = _talking(problem, templates, state, cast)
     if cast.kept is None:
         return talk
-    from tunesmith.expert.kept import KeptAuthor, KeptFirst
+    from tunesmith.expert.planner import LibraryAuthor, LibraryFirst
 
     kept = cast.kept
-    return replace(talk, planner=KeptFirst(kept, talk.planner), author=KeptAuthor(kept, talk.author))
+    return replace(talk, planner=LibraryFirst(kept, talk.planner), author=LibraryAuthor(kept, talk.author))
 
 
 def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -> Talking:

@@ -19,8 +19,7 @@ SIMULATED = ("a simulated kernel says itself what it does",)
 
 def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
     """Who plans and who writes: the built-in expert, unless the template is given."""
-    from tunesmith.expert.planner import ExpertPlanner, GivenTemplate, InOrder
-    from tunesmith.expert.silent import Silent
+    from tunesmith.expert.planner import ExpertPlanner, GivenTemplate, InOrder, Silent
 
     if templates.given is not None:
         return GivenTemplate(), Silent("the template is given")
@@ -29,7 +28,7 @@ def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
         from tunesmith.backends.fake_author import drafts_in
 
         return ExpertPlanner(problem, InOrder(tuple(drafts_in(problem.kernel.text)))), author
-    from tunesmith.expert.chosen_moves import ByDiagnosis
+    from tunesmith.expert.planning import ByDiagnosis
 
     return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
 
@@ -57,10 +56,10 @@ def reading_of(problem: Problem) -> tuple[str, ...]:
 
 def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """What users should know of their launch before they trust a speed-up."""
-    from tunesmith.expert.surplus import surplus_notes
+    from tunesmith.expert.excess_blocks import excess_block_notes
 
     try:
-        return surplus_notes(problem, device)
+        return excess_block_notes(problem, device)
     except Exception as error:  # whatever a kernel does to the expert, it can be checked and run without
         return (f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",)
 

@@ -130,7 +130,7 @@ def concrete_talking(
     from tunesmith.agents.author import ModelAuthor
     from tunesmith.agents.planner import RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
-    from tunesmith.expert.silent import Silent
+    from tunesmith.expert.planner import Silent
 
     def signature(template: Template) -> str | None:
         return signature_fault(problem, template)

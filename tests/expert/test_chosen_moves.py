@@ -18,8 +18,8 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.rounds import rounds
 from tunesmith.expert import planning
-from tunesmith.expert.chosen_moves import ByDiagnosis
 from tunesmith.expert.planner import ExpertPlanner
+from tunesmith.expert.planning import ByDiagnosis
 
 DEEP = {**WIDE, "KEEP": [0, 1]}
 
@@ -28,12 +28,12 @@ DEEP = {**WIDE, "KEEP": [0, 1]}
 class Asked:
     """In place of `planning.next_round`: remembers what it is told, answers from a list."""
 
-    answers: list[tuple[str, ...] | planning.Stop]
-    told: list[tuple[planning.Round, ...]] = field(default_factory=list)
+    answers: list[tuple[str, ...] | planning.NoMoreRounds]
+    told: list[tuple[planning.RoundResult, ...]] = field(default_factory=list)
 
     def __call__(
-        self, history: Sequence[planning.Round], found: Sequence[Diagnosis], names: Sequence[str]
-    ) -> tuple[str, ...] | planning.Stop:
+        self, history: Sequence[planning.RoundResult], found: Sequence[Diagnosis], names: Sequence[str]
+    ) -> tuple[str, ...] | planning.NoMoreRounds:
         self.told.append(tuple(history))
         return self.answers[len(self.told) - 1]
 
@@ -43,7 +43,9 @@ def available(problem: Problem, device: Device) -> tuple[tuple[str, ...], tuple[
 
 
 def test_rounds_are_told_with_their_scores_and_what_was_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked([("vector",), ("vector", "split"), ("vector", "keep"), planning.Stop("the floor is near")])
+    asked = Asked(
+        [("vector",), ("vector", "split"), ("vector", "keep"), planning.NoMoreRounds("the floor is near")]
+    )
     monkeypatch.setattr(planning, "next_round", asked)
     texts = {"vector": WIDE, "split": Declined("a row is short"), "keep": DEEP}
     kept = MemoryTexts()

@@ -11,8 +11,7 @@ from tunesmith.core.library import LibraryTemplate
 from tunesmith.core.ports import Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
-from tunesmith.expert.kept import KeptAuthor, KeptFirst
-from tunesmith.expert.planner import GivenTemplate
+from tunesmith.expert.planner import GivenTemplate, LibraryAuthor, LibraryFirst
 
 KEPT = LibraryTemplate("scale-1", TEMPLATE, "template.cl", ("lanes",), "2.00× on a device, 2026-11-15")
 OTHERS = Decided("finish", "it is their turn")
@@ -47,7 +46,7 @@ class TestGiven:
 
 class TestKept:
     def test_is_the_first_round_and_the_planner_goes_on(self) -> None:
-        planner = KeptFirst(KEPT, Others())
+        planner = LibraryFirst(KEPT, Others())
         first = planner.decide(state_of())
         assert isinstance(first, Decided)
         assert (first.decision, first.by_moves) == ("refactor", True)
@@ -55,8 +54,8 @@ class TestKept:
         assert planner.decide(state_of(first)) == OTHERS
 
     def test_its_text_is_handed_out_for_that_round_alone(self) -> None:
-        author, problem = KeptAuthor(KEPT, Others()), a_problem()
-        own = KeptFirst(KEPT, Others()).decide(state_of())
+        author, problem = LibraryAuthor(KEPT, Others()), a_problem()
+        own = LibraryFirst(KEPT, Others()).decide(state_of())
         assert isinstance(own, Decided)
         made = author.write(Refactoring(own.moves), problem, DEVICE)
         assert isinstance(made, Written)
@@ -65,6 +64,6 @@ class TestKept:
 
     def test_values_that_are_wrong_here_are_forbidden_in_it(self) -> None:
         task = Refactoring((KEPT.mark,), (("VEC", 4),), "VEC=4 is wrong")
-        made = KeptAuthor(replace(KEPT, moves=()), Others()).write(task, a_problem(), DEVICE)
+        made = LibraryAuthor(replace(KEPT, moves=()), Others()).write(task, a_problem(), DEVICE)
         assert isinstance(made, Written)
         assert 'not_right_1 = "not (VEC == 4)"' in made.text

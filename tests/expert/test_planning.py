@@ -9,7 +9,7 @@ from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.core.space import Config
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES
-from tunesmith.expert.planning import FIRST, ORDER, Round, Stop, idle_moves, next_round, rank, slow_values
+from tunesmith.expert.planning import FIRST, ORDER, NoMoreRounds, RoundResult, idle_moves, next_round, rank
 
 ALL = tuple(move.name for move in MOVES)
 SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep")
@@ -24,15 +24,15 @@ def diagnosed(*findings: tuple[float, tuple[Remedy, ...]]) -> Diagnosis:
     return Diagnosis(Bound.LATENCY, "waits", 0.5, found)
 
 
-def moves_after(*history: Round, diagnoses: tuple[Diagnosis, ...] = ()) -> tuple[str, ...]:
+def moves_after(*history: RoundResult, diagnoses: tuple[Diagnosis, ...] = ()) -> tuple[str, ...]:
     found = next_round(history, diagnoses, ALL)
-    assert not isinstance(found, Stop), found.reason
+    assert not isinstance(found, NoMoreRounds), found.reason
     return found
 
 
-def reason_after(*history: Round, available: tuple[str, ...] = ALL) -> str:
+def reason_after(*history: RoundResult, available: tuple[str, ...] = ALL) -> str:
     found = next_round(history, (), available)
-    assert isinstance(found, Stop), found
+    assert isinstance(found, NoMoreRounds), found
     return found.reason
 
 
@@ -66,7 +66,7 @@ def test_what_several_workloads_suffer_from_weighs_more() -> None:
 
 
 def test_a_later_round_builds_on_the_best_without_what_was_idle() -> None:
-    first = Round((*SHARING, "hints", "fast", "reciprocal"), LOG2, idle=("hints", "split"))
+    first = RoundResult((*SHARING, "hints", "fast", "reciprocal"), LOG2, idle=("hints", "split"))
     second = moves_after(first)
     assert "hints" not in second
     assert "split" not in second
@@ -75,58 +75,58 @@ def test_a_later_round_builds_on_the_best_without_what_was_idle() -> None:
 
 
 def test_the_base_is_never_a_loser() -> None:
-    first = Round((*SHARING, "fast"), LOG2)
-    worse = Round((*SHARING, "fast", "bake"), LOG2 - 0.1)
+    first = RoundResult((*SHARING, "fast"), LOG2)
+    worse = RoundResult((*SHARING, "fast", "bake"), LOG2 - 0.1)
     third = moves_after(first, worse)
     assert "bake" not in third
     assert "fast" in third
 
 
 def test_a_move_that_was_dropped_is_not_tried_again() -> None:
-    first = Round((*SHARING, "hints", "fast"), LOG2, idle=("hints",))
+    first = RoundResult((*SHARING, "hints", "fast"), LOG2, idle=("hints",))
     second = moves_after(first)
-    assert "hints" not in moves_after(first, Round(second, LOG2 + 0.2))
+    assert "hints" not in moves_after(first, RoundResult(second, LOG2 + 0.2))
 
 
 def test_a_rejected_template_is_halved_until_the_culprit_is_alone() -> None:
-    first = Round(SHARING, LOG2)
+    first = RoundResult(SHARING, LOG2)
     second = moves_after(first)
     added = [move for move in second if move not in SHARING]
-    history = [first, Round(second, None)]
+    history = [first, RoundResult(second, None)]
     half = moves_after(*history)
     assert [move for move in half if move not in SHARING] == added[: len(added) // 2]
-    alone = moves_after(*history, Round(half, None))
+    alone = moves_after(*history, RoundResult(half, None))
     assert [move for move in alone if move not in SHARING] == added[:1]
-    after = moves_after(*history, Round(half, None), Round(alone, None))
+    after = moves_after(*history, RoundResult(half, None), RoundResult(alone, None))
     assert added[0] not in after
     assert added[1] in after
 
 
 def test_it_stops_near_the_floor() -> None:
-    assert "within 2 % of the floor" in reason_after(Round(SHARING, LOG2, distance=1.02))
-    assert moves_after(Round(SHARING, LOG2, distance=1.2))
+    assert "within 2 % of the floor" in reason_after(RoundResult(SHARING, LOG2, distance=1.02))
+    assert moves_after(RoundResult(SHARING, LOG2, distance=1.2))
 
 
 def test_it_stops_when_two_rounds_bring_nothing() -> None:
-    first = Round(SHARING, LOG2)
-    second = Round((*SHARING, "hints"), LOG2 + 0.001)
-    third = Round((*SHARING, "hints", "fast"), LOG2 + 0.002)
+    first = RoundResult(SHARING, LOG2)
+    second = RoundResult((*SHARING, "hints"), LOG2 + 0.001)
+    third = RoundResult((*SHARING, "hints", "fast"), LOG2 + 0.002)
     assert moves_after(first, second)
     assert "gained less than 1 %" in reason_after(first, second, third)
 
 
 def test_it_stops_when_nothing_is_left_or_nothing_applies() -> None:
-    assert "every move" in reason_after(Round(("lanes", "tasks"), LOG2), available=("lanes", "tasks"))
+    assert "every move" in reason_after(RoundResult(("lanes", "tasks"), LOG2), available=("lanes", "tasks"))
     assert "no move applies" in reason_after(available=())
 
 
 def test_it_ends_whatever_is_rejected() -> None:
-    history: list[Round] = []
+    history: list[RoundResult] = []
     for _ in range(100):
         found = next_round(history, (), ALL)
-        if isinstance(found, Stop):
+        if isinstance(found, NoMoreRounds):
             return
-        history.append(Round(found, None))
+        history.append(RoundResult(found, None))
     raise AssertionError("it never stops")
 
 
@@ -143,19 +143,3 @@ def test_a_move_is_idle_where_every_winner_keeps_the_default_and_nothing_says_ot
     assert idle_moves(moves, default, [default], [effect("FAST_", 0, 1, 0.9)]) == ("hints", "bake")
     assert idle_moves(moves, default, [default], [effect("BAKE", 0, 1, 1.4)]) == ("fast", "hints", "bake")
     assert idle_moves(moves, default, [], []) == ()
-
-
-def test_values_far_behind_every_winner_need_not_be_tried_again() -> None:
-    def told(winner: int, **best: tuple[float, int]) -> Explanation:
-        values = [ValueEffect(winner, "winner", 1.0)]
-        values += [ValueEffect(int(v[1:]), "unknown", best=b, tried=n) for v, (b, n) in best.items()]
-        return Explanation(
-            "", {"VEC": winner}, (ParamEffect("VEC", winner, None, None, "unknown", tuple(values)),)
-        )
-
-    default = Config.of({"VEC": 1})
-    general = told(8, v1=(3.0, 9), v2=(1.9, 9), v4=(1.1, 9))
-    assert slow_values(default, [general]) == (("VEC", 2),)  # 1 is the default's, 4 came near
-    assert slow_values(default, [general, told(2, v1=(2.0, 9), v4=(1.5, 9), v8=(1.3, 9))]) == ()
-    assert slow_values(default, [told(8, v2=(1.9, 2))]) == ()  # seen too seldom
-    assert slow_values(default, []) == ()

@@ -8,7 +8,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.expert.moves.kernels import problem
 from tests.expert.writing.building import build_all, configurations, read, variant
 from tests.expert.writing.models import ROWS
-from tunesmith.expert.model.kernel import Draft, Each, Kernel
+from tunesmith.expert.model.kernel import Each, KernelModel, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
 
@@ -50,10 +50,10 @@ def test_a_maximum_is_a_total(headers: tuple[str, ...], type_: str, least: str, 
     head = "\n".join(f"#include <{name}>" for name in headers)
     given = problem(SIGNATURE, source=SOURCE.format(head=head, type=type_, least=least, larger=larger))
     kernel = lift(given)
-    assert isinstance(kernel, Kernel), kernel.reason
+    assert isinstance(kernel, KernelModel), kernel.reason
     (total,) = [total for step in kernel.steps if isinstance(step, Each) for total in step.totals]
     assert total.operator == "max"
-    template = read(write(Draft(kernel, ROWS), given), given)
+    template = read(write(TemplateDraft(kernel, ROWS), given), given)
     made = [variant(template, given, config) for config in configurations(template, given)[:6]]
     for result in build_all(made):
         assert not isinstance(result, Exception), result

@@ -17,9 +17,9 @@ from tunesmith.core.ports import Declined, Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.expert.model.kernel import Beyond, Choice, Draft, Kernel, Schedule
+from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Context, Refused
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Context, NotApplicable
 from tunesmith.expert.moves.local import find_site, start, template_text
 from tunesmith.expert.writing import Unwritable, write
 
@@ -50,7 +50,7 @@ class ExpertAuthor:
 
 
 @lru_cache(maxsize=8)  # the note on the launch, what models are offered, and every round read the same kernel
-def read(problem: Problem) -> Kernel | str:
+def read(problem: Problem) -> KernelModel | str:
     """The kernel as tasks and steps, or why it is beyond the expert, in words with a line."""
     if len(problem.launches) > 1:
         return f"a call is {len(problem.launches)} launches, and the expert reads one kernel at a time"
@@ -58,7 +58,7 @@ def read(problem: Problem) -> Kernel | str:
         found = lift(problem)
     except Unreadable as error:
         return f"{error.reason}{_at(error.line)}"
-    if isinstance(found, Beyond):
+    if isinstance(found, NotReadable):
         return found.reason if f"line {found.line}" in found.reason else f"{found.reason}{_at(found.line)}"
     return found
 
@@ -67,7 +67,7 @@ def _at(line: int) -> str:
     return f" (line {line})" if line else ""
 
 
-def _template(task: Refactoring, context: Context, kernel: Kernel) -> Written | Declined:
+def _template(task: Refactoring, context: Context, kernel: KernelModel) -> Written | Declined:
     """With as many of the task's moves as go together; the original's text where none can be written."""
     wanted = [move.name for move in MOVES if move.name in task.moves]
     refused = _not_here(task, [move.name for move in MOVES])
@@ -90,11 +90,11 @@ def _template(task: Refactoring, context: Context, kernel: Kernel) -> Written | 
 @dataclass(frozen=True)
 class _Page:
     text: str
-    draft: Draft
+    draft: TemplateDraft
     refused: _Refusals
 
 
-def _page(task: Refactoring, context: Context, kernel: Kernel, wanted: list[str]) -> _Page | str:
+def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> _Page | str:
     """The template with these moves, or why there is none."""
     try:
         draft, refused = _drafted(kernel, wanted, context)
@@ -111,7 +111,7 @@ def _page(task: Refactoring, context: Context, kernel: Kernel, wanted: list[str]
     return _Page(text, draft, refused)
 
 
-def _culprit(task: Refactoring, context: Context, kernel: Kernel, wanted: list[str]) -> str:
+def _culprit(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> str:
     """The last move without which the rest can be written; the last of all where there is none."""
     for name in reversed(wanted):
         if not isinstance(_page(task, context, kernel, [other for other in wanted if other != name]), str):
@@ -119,20 +119,20 @@ def _culprit(task: Refactoring, context: Context, kernel: Kernel, wanted: list[s
     return wanted[-1]
 
 
-def _drafted(kernel: Kernel, wanted: list[str], context: Context) -> tuple[Draft, _Refusals]:
-    draft, refused = Draft(kernel), list[tuple[str, str]]()
+def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[TemplateDraft, _Refusals]:
+    draft, refused = TemplateDraft(kernel), list[tuple[str, str]]()
     for move in MOVES:
         if move.name not in wanted and move.name not in BASE:
             continue
         result = move.apply(draft, context)
-        if not isinstance(result, Refused):
+        if not isinstance(result, NotApplicable):
             draft = result if move.name in wanted else _settled(result, draft)
         elif move.name in wanted:
             refused.append((move.name, result.reason))
     return draft, refused
 
 
-def _without_effect(draft: Draft, text: str) -> tuple[str, ...]:
+def _without_effect(draft: TemplateDraft, text: str) -> tuple[str, ...]:
     """Moves of which a parameter is not declared, or nowhere in the code, the launch or the flags."""
     used, declared, title = set(used_words(without_comments(text))), set[str](), ""
     for line in find_block(text, "template").toml.splitlines():
@@ -144,12 +144,12 @@ def _without_effect(draft: Draft, text: str) -> tuple[str, ...]:
     return tuple(m for m in draft.moves if m not in BASE and idle.intersection(PARAMETERS[m]))
 
 
-def _settled(draft: Draft, before: Draft) -> Draft:
+def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
     """A move that was not asked for, at its default: what the writer needs, with nothing to search."""
     changed = {
         field.name: replace(choice, values=(choice.default,))
         for field in fields(Schedule)
-        if isinstance(choice := getattr(draft.schedule, field.name), Choice)
+        if isinstance(choice := getattr(draft.schedule, field.name), ParameterChoice)
         and getattr(before.schedule, field.name) is None
     }
     return replace(draft, schedule=replace(draft.schedule, **changed), moves=before.moves)
@@ -159,12 +159,12 @@ def _without(schedule: Schedule, without: tuple[tuple[str, int], ...]) -> Schedu
     changed = {
         field.name: left_out(choice, without)
         for field in fields(Schedule)
-        if isinstance(choice := getattr(schedule, field.name), Choice)
+        if isinstance(choice := getattr(schedule, field.name), ParameterChoice)
     }
     return replace(schedule, **changed)
 
 
-def left_out(choice: Choice, without: tuple[tuple[str, int], ...]) -> Choice:
+def left_out(choice: ParameterChoice, without: tuple[tuple[str, int], ...]) -> ParameterChoice:
     """The choice less the values that proved wrong; its default stays, or something must be left."""
     wrong = {value for name, value in without if name == choice.name}
     values = tuple(value for value in choice.values if value not in wrong) or (choice.default,)
@@ -184,15 +184,15 @@ def _local(task: Refactoring, context: Context, why: str) -> Written | Declined:
     for move in LOCAL_MOVES:
         if move.name in task.moves:
             result = move.apply(draft, context)
-            if isinstance(result, Refused):
+            if isinstance(result, NotApplicable):
                 refused.append((move.name, result.reason))
             else:
                 draft = result
     refused += _not_here(task, [move.name for move in LOCAL_MOVES], f"the kernel keeps its own text: {why}")
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
     if not draft.choices:
-        told = "; ".join(f"{name}: {reason}" for name, reason in refused)
-        return Declined(f"{notes[0]}, and none applies ({told})")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in refused)
+        return Declined(f"{notes[0]}, and none applies ({reasons})")
     return Written(template_text(draft, context), draft.moves, _listed(refused), notes)
 
 
@@ -203,8 +203,6 @@ def _listed(refused: _Refusals) -> tuple[tuple[str, str], ...]:
 
 
 def _not_here(
-    task: Refactoring,
-    known: list[str],
-    why: str = "it edits the text of kernels that cannot be read",
+    task: Refactoring, known: list[str], why: str = "it edits the text of kernels that cannot be read"
 ) -> _Refusals:
     return [(name, why) for name in task.moves if name not in known]

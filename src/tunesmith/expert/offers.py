@@ -2,19 +2,128 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tunesmith.core.device import Device
 from tunesmith.core.files.template_source import WORD, find_block
 from tunesmith.core.ports import Catalogue, Declined, Offer, Refactoring
 from tunesmith.core.problem import Problem
+from tunesmith.csource.printing import print_expr
 from tunesmith.expert.author import ExpertAuthor, read
-from tunesmith.expert.model.kernel import Draft, Kernel
+from tunesmith.expert.model.kernel import Each, KernelModel, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.words import explain_lines
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, Refused
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES
 from tunesmith.expert.moves.local import find_site
-from tunesmith.expert.moves.where import lines_text, where
+from tunesmith.expert.moves.packing import packs_in, planned, widest_vector
+from tunesmith.expert.moves.port import Context, NotApplicable
+from tunesmith.expert.moves.settings import is_short
+from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
+from tunesmith.expert.writing.rules import Baked
+
+# -- where in a kernel a move would act, in words: its arrays, its loops with their lines, its sizes
+
+
+def where(move: str, draft: TemplateDraft, context: Context) -> str:
+    """`draft` is what the move would be applied to; empty: the kernel as a whole."""
+    place = _PLACES.get(move)
+    return place(draft, context) if place is not None else ""
+
+
+def lines_text(lines: Iterable[int]) -> str:
+    found = sorted({line for line in lines if line})
+    return f"line{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}" if found else ""
+
+
+def _tasks(draft: TemplateDraft, _context: Context) -> str:
+    tasks = " and ".join(f"{t.name} below {t.size or print_expr(t.extent)}" for t in draft.kernel.tasks)
+    return f"a task is one {tasks}" if tasks else ""
+
+
+def _shared(draft: TemplateDraft, context: Context) -> str:
+    return "; ".join(filter(None, [_tasks(draft, context), _loops(draft, context)]))
+
+
+def _loops(draft: TemplateDraft, _context: Context) -> str:
+    return _of_loops(loops(draft.kernel))
+
+
+def _of_loops(found: Iterable[Each]) -> str:
+    named = [f"{each.index} below {print_expr(each.stop)} (line {each.line})" for each in found]
+    return f"loop{'s' if len(named) > 1 else ''} over {', '.join(named)}" if named else ""
+
+
+def _vectors(draft: TemplateDraft, context: Context) -> str:
+    found = widest_vector(draft, context, context.macro("VEC"))
+    return "" if isinstance(found, str) else _arrays(p.array for p in packs_in(found[1]))
+
+
+def _hinted(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context)
+    return "" if isinstance(found, str) else _arrays(p.array for p in packs_in(found))
+
+
+def _kept(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, {"keep": ParameterChoice(context.macro("KEEP"), (0, 1), 0)})
+    if isinstance(found, str):
+        return ""
+    kept = [
+        p.array for group in found.keeps for each in group.loops for p in each.packs if p.key in group.shared
+    ]
+    return _arrays(kept) + f"; {_of_loops(e.each for group in found.keeps for e in group.loops)}"
+
+
+def _baked(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, {"bake": ParameterChoice(context.macro("BAKE"), (0, 1), 0)})
+    return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
+
+
+def _converted(draft: TemplateDraft, _context: Context) -> str:
+    return ", ".join(name for name, _ in draft.hardware)
+
+
+def _fast(draft: TemplateDraft, context: Context) -> str:
+    return ", ".join(fast_forms(draft.kernel, context.language).functions)
+
+
+def _quotients(draft: TemplateDraft, context: Context) -> str:
+    count = fast_forms(draft.kernel, context.language).by_invariants
+    return f"{count} of the divisors in {_loops(draft, context)}"
+
+
+def _divided(draft: TemplateDraft, context: Context) -> str:
+    return f"{index_divisions(draft.kernel)} of the divisions in {_loops(draft, context)}"
+
+
+def _unrolled(draft: TemplateDraft, _context: Context) -> str:
+    own = [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
+    return f"inner loops, {lines_text(loop.line for loop in own)}"
+
+
+def _again(draft: TemplateDraft, _context: Context) -> str:
+    return _of_loops(each for each in loops(draft.kernel) if each.again)
+
+
+def _arrays(names: Iterable[str]) -> str:
+    return f"arrays {', '.join(dict.fromkeys(names))}"
+
+
+_PLACES: Mapping[str, Callable[[TemplateDraft, Context], str]] = {
+    "redundant": _again,
+    "rows": _loops,
+    "lanes": _shared,
+    "tasks": _tasks,
+    "vector": _vectors,
+    "items": _loops,
+    "split": _loops,
+    "keep": _kept,
+    "convert": _converted,
+    "reciprocal": _quotients,
+    "fast": _fast,
+    "divide": _divided,
+    "hints": _hinted,
+    "bake": _baked,
+    "unroll": _unrolled,
+}
 
 
 def catalogue(problem: Problem, device: Device) -> Catalogue:
@@ -42,7 +151,7 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
     return Catalogue(reading, offers, written.refused)
 
 
-def reading_lines(problem: Problem, kernel: Kernel | str) -> tuple[str, ...]:
+def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
     if isinstance(kernel, str):
         return (f"{problem.kernel.path} is beyond the expert: {kernel}",)
@@ -62,8 +171,8 @@ def _about(on_text: bool) -> Mapping[str, str]:
 
 
 def _first_line(kind: type) -> str:
-    words = (sys.modules[kind.__module__].__doc__ or "").strip()
-    return words.splitlines()[0] if words else ""
+    words = (kind.__doc__ or "").strip()
+    return " ".join(words.split("\n\n")[0].split())
 
 
 def _declared(text: str) -> list[tuple[str, str]]:
@@ -76,11 +185,11 @@ def _declared(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _places(kernel: Kernel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:
-    draft, found = Draft(kernel), dict[str, str]()
+def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:
+    draft, found = TemplateDraft(kernel), dict[str, str]()
     for move in MOVES:
         changed = move.apply(draft, context) if move.name in moves else None
-        if changed is None or isinstance(changed, Refused):
+        if changed is None or isinstance(changed, NotApplicable):
             continue
         found[move.name] = where(move.name, draft, context) or where(move.name, changed, context)
         draft = changed

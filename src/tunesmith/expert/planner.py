@@ -1,4 +1,4 @@
-"""Planners that need no model: for a template that is given, and for the expert's moves, by rounds."""
+"""Planners and authors that need no model: for given templates, for the library's, for the expert's moves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tunesmith.core.budget import part_of, share_of
-from tunesmith.core.events import Decided
+from tunesmith.core.device import Device
+from tunesmith.core.dialogue import Question
+from tunesmith.core.events import Decided, Declined
+from tunesmith.core.library import LibraryTemplate
+from tunesmith.core.ports import Author, Planner, Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import RoundOutcome, leader, rounds
 from tunesmith.core.state import Candidate, State
@@ -78,3 +82,43 @@ class ExpertPlanner:
         evals, seconds = share_of(state)
         moves = ", ".join(candidate.moves) or f"template {candidate.id}"
         return Decided("search", f"round {len(done)}: {moves}", candidate.moves, candidate.id, evals, seconds)
+
+
+# -- A run that begins from a template of the library: that one is its first round, the rest is planned
+
+
+@dataclass(frozen=True)
+class LibraryFirst:
+    kept: LibraryTemplate
+    then: Planner
+
+    def decide(self, state: State) -> Decided | Question:
+        if any(d.decision == "refactor" for d in state.decided):
+            return self.then.decide(state)
+        reason = f"the library has a template of this kernel: {self.kept.name}, {self.kept.about}"
+        return Decided("refactor", reason, (self.kept.mark, *self.kept.moves), by_moves=True)
+
+
+@dataclass(frozen=True)
+class LibraryAuthor:
+    """Hands out the kept text; values that the gate finds wrong here are forbidden in it."""
+
+    kept: LibraryTemplate
+    then: Author
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        if self.kept.mark not in task.moves:
+            return self.then.write(task, problem, device)
+        notes = (f"{self.kept.name} of the library, {self.kept.about}",)
+        return Written(self.kept.without(task.without), self.kept.moves, notes=notes)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An author for runs that need none."""
+
+    reason: str
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        del task, problem, device
+        return Declined(self.reason)

@@ -1,5 +1,7 @@
 """Which moves a round's template has: by the diagnosis, added in rounds, left out where they do not pay.
 
+Which moves a round's template has: by the diagnosis, added in rounds, left out where they do not pay.
+
     round 1    how the work is shared (its moves hang together), and what answers the foremost findings
     later      the best template so far, less what made no difference, and a few moves more
     the end    the floor is near, nothing is left, or two rounds in a row brought nothing
@@ -10,21 +12,31 @@ A round whose template was rejected is repeated with half of what it added, unti
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from tunesmith.core.explain import Explanation, ValueEffect
+from tunesmith.core.candidates import Templates
+from tunesmith.core.choose import Pick, Winners
+from tunesmith.core.device import Device
+from tunesmith.core.explain import Explanation, explanations
+from tunesmith.core.history import score_at
+from tunesmith.core.ports import Tried
+from tunesmith.core.prior import diagnoses
+from tunesmith.core.problem import Problem
 from tunesmith.core.profile.findings import Diagnosis
 from tunesmith.core.profile.remedies import Remedy
+from tunesmith.core.racing import sound_scores
+from tunesmith.core.rounds import RoundOutcome, best_scores
 from tunesmith.core.space import Config
+from tunesmith.core.state import Candidate, State
+from tunesmith.core.stats import Interval
 from tunesmith.expert.moves import PARAMETERS, REMEDIES
+from tunesmith.expert.planner import Next
 
 NEAR = 1.03  # times the floor, at every workload
 GAINED = math.log(1.01)  # what two rounds must bring to be worth a third
 FIRST = 3  # moves that join the first round by the diagnosis
 AT_ONCE = 4  # moves that join a later round
-BEHIND = 1.25  # times a winner's time: the best with a value that need not be tried again
-ENOUGH = 4  # configurations with that value
 MOST_ROUNDS = 12  # rejected ones included, which cost a check each
 
 # Values of these hang together: searched one after the other they would mislead.
@@ -40,7 +52,7 @@ ORDER = (
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundResult:
     """What one template came to."""
 
     moves: tuple[str, ...]  # in it
@@ -50,15 +62,13 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Stop:
+class NoMoreRounds:
     reason: str
 
 
 def next_round(
-    history: Sequence[Round],
-    diagnoses: Sequence[Diagnosis],
-    available: Sequence[str],
-) -> tuple[str, ...] | Stop:
+    history: Sequence[RoundResult], diagnoses: Sequence[Diagnosis], available: Sequence[str]
+) -> tuple[str, ...] | NoMoreRounds:
     """The moves of the next template, in the order they are applied.
 
     `diagnoses` are of the best kernel so far, one for each workload, as far as they are known; `available`
@@ -74,7 +84,9 @@ def next_round(
     spent = _spent(history)
     fresh = [move for move in ranked if move not in spent]
     if not fresh:
-        return Stop("every move that applies has been tried" if history else "no move applies to this kernel")
+        return NoMoreRounds(
+            "every move that applies has been tried" if history else "no move applies to this kernel"
+        )
     if best is None and not any(m in spent for m in SHARING):
         # What hangs together enters at once, with what the diagnosis asks for or the fixed order brings.
         others = [m for m in fresh if m not in SHARING]
@@ -99,10 +111,7 @@ def rank(diagnoses: Sequence[Diagnosis], available: Sequence[str]) -> tuple[str,
 
 
 def idle_moves(
-    moves: Sequence[str],
-    default: Config,
-    winners: Sequence[Config],
-    explanations: Sequence[Explanation],
+    moves: Sequence[str], default: Config, winners: Sequence[Config], explanations: Sequence[Explanation]
 ) -> tuple[str, ...]:
     """Moves whose parameters stand at the default in every winner, and no other value is said to be faster.
 
@@ -125,30 +134,6 @@ def idle_moves(
     return tuple(found)
 
 
-def slow_values(default: Config, explanations: Sequence[Explanation]) -> tuple[tuple[str, int], ...]:
-    """Values with which nothing tried came near a winner, whatever else it changed: for `without`.
-
-    Those of the default stay: with them alone a template is sure to have a legal configuration to begin with.
-    """
-    found: list[tuple[str, int]] = []
-    for param in explanations[0].params if explanations else ():
-        for effect in param.others:
-            if default.as_dict().get(param.name) == effect.value:
-                continue
-            told = [_told(explanation, param.name, effect.value) for explanation in explanations]
-            if all(e is not None and e.tried >= ENOUGH and (e.best or 0.0) >= BEHIND for e in told):
-                found.append((param.name, effect.value))
-    return tuple(found)
-
-
-def _told(explanation: Explanation, name: str, value: int) -> ValueEffect | None:
-    """What an explanation says of a value; None also where it is the winner's own."""
-    for param in explanation.params:
-        if param.name == name:
-            return next((effect for effect in param.others if effect.value == value), None)
-    return None
-
-
 def _may_be_faster(explanation: Explanation, names: Sequence[str]) -> bool:
     return any(
         value.slower is not None and value.slower < 1 / explanation.noticed
@@ -158,20 +143,20 @@ def _may_be_faster(explanation: Explanation, names: Sequence[str]) -> bool:
     )
 
 
-def _finished(history: Sequence[Round]) -> Stop | None:
+def _finished(history: Sequence[RoundResult]) -> NoMoreRounds | None:
     best = _best(history)
     if best is not None and best.distance is not None and best.distance <= NEAR:
         away = round(100 * max(0.0, best.distance - 1))
-        return Stop(f"the best is within {away} % of the floor at every workload")
-    scores = [0.0, *_so_far(history)]
+        return NoMoreRounds(f"the best is within {away} % of the floor at every workload")
+    scores = [0.0, *_best_after_each(history)]
     if len(scores) > 3 and scores[-1] - scores[-3] < GAINED:
-        return Stop("the last two rounds gained less than 1 % together")
+        return NoMoreRounds("the last two rounds gained less than 1 % together")
     if len(history) >= MOST_ROUNDS:
-        return Stop(f"{MOST_ROUNDS} rounds have been tried")
+        return NoMoreRounds(f"{MOST_ROUNDS} rounds have been tried")
     return None
 
 
-def _so_far(history: Sequence[Round]) -> list[float]:
+def _best_after_each(history: Sequence[RoundResult]) -> list[float]:
     """The best score after each round that was searched; the original's own is 0."""
     best, found = 0.0, []
     for turn in history:
@@ -181,19 +166,19 @@ def _so_far(history: Sequence[Round]) -> list[float]:
     return found
 
 
-def _best(history: Sequence[Round]) -> Round | None:
+def _best(history: Sequence[RoundResult]) -> RoundResult | None:
     """The round to build on: the best of those whose template was sound; of equals the later."""
     sound = [(turn.score, place, turn) for place, turn in enumerate(history) if turn.score is not None]
     return max(sound, key=lambda item: item[:2])[2] if sound else None
 
 
-def _added(history: Sequence[Round], place: int) -> tuple[str, ...]:
+def _added(history: Sequence[RoundResult], place: int) -> tuple[str, ...]:
     best = _best(history[:place])
     before = best.moves if best is not None else ()
     return tuple(move for move in history[place].moves if move not in before)
 
 
-def _half_of_rejected(history: Sequence[Round], available: Sequence[str]) -> tuple[str, ...] | None:
+def _half_of_rejected(history: Sequence[RoundResult], available: Sequence[str]) -> tuple[str, ...] | None:
     """After a template that was rejected: the first half of what was new in it."""
     if not history or history[-1].score is not None:
         return None
@@ -201,7 +186,7 @@ def _half_of_rejected(history: Sequence[Round], available: Sequence[str]) -> tup
     return tuple(added[: len(added) // 2]) if len(added) > 1 else None
 
 
-def _spent(history: Sequence[Round]) -> frozenset[str]:
+def _spent(history: Sequence[RoundResult]) -> frozenset[str]:
     """Moves that had their turn: in a sound template, or alone to blame for a rejected one."""
     found: set[str] = set()
     for place, turn in enumerate(history):
@@ -221,3 +206,71 @@ def _in_order(moves: set[str], available: Sequence[str]) -> tuple[str, ...]:
 
 def _place(move: str) -> int:
     return ORDER.index(move) if move in ORDER else len(ORDER)
+
+
+# -- the same for a run: what it has shown becomes rounds and diagnoses -----------------------------
+
+
+Available = Callable[[Problem, Device], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]
+
+
+@dataclass
+class ByDiagnosis:
+    """What the best kernel so far suffers from decides, and what moves have been worth."""
+
+    problem: Problem
+    templates: Templates
+    available: Available  # moves that apply, and those that do not with the reason
+    _names: tuple[str, ...] | None = field(default=None, init=False)  # they are the same all along
+
+    def __call__(self, done: Sequence[RoundOutcome], base: Candidate | None, state: State) -> Next | str:
+        if self._names is None:
+            self._names, _ = self.available(self.problem, state.device)
+        found = diagnoses(self.problem, state)
+        tried = sound_scores(self.problem, state)
+        history = [self._result(one, tried, state) for one in done]
+        moves = next_round(history, list(found.values()), self._names)
+        if isinstance(moves, NoMoreRounds):
+            return moves.reason
+        added = [move for move in moves if base is None or move not in base.moves]
+        dropped = [move for move in (base.moves if base else ()) if move not in moves]
+        return Next(moves, _reason(added, dropped, base, list(found.values())))
+
+    def _result(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> RoundResult:
+        """Moves that were asked for have had their turn, also where the author left them out."""
+        moves, own = one.decision.moves, one.candidate
+        last = one.drafts[-1].rejected if one.drafts else None
+        if last is not None and last.same_as:  # nothing was gained, and nothing is wrong
+            return RoundResult(moves, best_scores(tuple(tried)).get(last.same_as))
+        if own is None or one.best is None:
+            return RoundResult(moves, None)
+        rows = [t for t in tried if t.config.candidate == own.id and t.score is not None]
+        general = max(rows, key=lambda t: t.score or 0.0).config
+        picks = tuple(
+            Pick(w.name, _best_at(rows, place) or general, Interval(1.0, 1.0, 1.0))
+            for place, w in enumerate(self.problem.workloads)
+        )
+        choice = Winners(general, picks)
+        template_of = self.templates.lookup(state)
+        default = template_of(general).default
+        found = explanations(self.problem, template_of, state, choice)
+        idle = idle_moves(own.moves, default, choice.configs(), found)
+        looked = [p.diagnosis for p in state.profiled if p.config == general and p.diagnosis is not None]
+        distances = [d.distance for d in looked if d.distance is not None]
+        known = len(distances) == len(self.problem.workloads)
+        return RoundResult(moves, one.best, idle, max(distances) if known else None)
+
+
+def _best_at(rows: Sequence[Tried], place: int) -> Config | None:
+    scored = [(score, t.config) for t in rows if (score := score_at(t, place)) is not None]
+    return max(scored, key=lambda pair: pair[0])[1] if scored else None
+
+
+def _reason(
+    added: Sequence[str], dropped: Sequence[str], base: Candidate | None, found: Sequence[Diagnosis]
+) -> str:
+    whose = f"template {base.id}" if base else "the original"
+    shown = dict.fromkeys(f.kind.value for d in found for f in d.findings[:1])
+    why = f"{whose} shows {', '.join(shown)}; " if shown else f"from {whose}; "
+    without = f", without {', '.join(dropped)}, which made no difference" if dropped else ""
+    return f"{why}tried next: {', '.join(added) or 'the same moves'}{without}"

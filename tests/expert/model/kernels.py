@@ -9,7 +9,7 @@ from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Declare
 from tunesmith.csource.printing import print_expr
-from tunesmith.expert.model.kernel import Again, Beyond, Each, Kernel, Let, Once, Step, When
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, NotReadable, Once, Repeat, Step, When
 from tunesmith.expert.model.lift import lift
 
 ROOT = Path(__file__).parents[3]
@@ -73,19 +73,19 @@ atol = 1e-3
     return parse_problem(text, path="problem.toml", read=lambda _: kernel)
 
 
-def lifted(problem: Problem) -> Kernel:
+def lifted(problem: Problem) -> KernelModel:
     kernel = lift(problem)
-    assert isinstance(kernel, Kernel), kernel.reason
+    assert isinstance(kernel, KernelModel), kernel.reason
     return kernel
 
 
 def refusal(problem: Problem) -> str:
     found = lift(problem)
-    assert isinstance(found, Beyond), summary(found)
+    assert isinstance(found, NotReadable), summary(found)
     return found.reason
 
 
-def summary(kernel: Kernel) -> str:
+def summary(kernel: KernelModel) -> str:
     """`token<tokens | each 0..d +sum; let scale; each 0..d`"""
     tasks = ", ".join(f"{task.name}<{task.size or print_expr(task.extent)}" for task in kernel.tasks)
     return f"{tasks} | {_steps(kernel.steps)}".strip()
@@ -107,5 +107,5 @@ def _step(step: Step) -> str:
         case When():
             other = f" else {{{_steps(step.otherwise)}}}" if step.otherwise else ""
             return f"when {print_expr(step.condition)} {{{_steps(step.then)}}}{other}"
-        case Again():
+        case Repeat():
             return f"again {step.index} {{{_steps(step.body)}}}"

@@ -8,8 +8,7 @@ from tests.expert.model.kernels import problem_in
 from tunesmith.core.expr import parse
 from tunesmith.csource.parse import read_expression
 from tunesmith.csource.printing import print_expr
-from tunesmith.expert.model.launch_terms import launch_terms
-from tunesmith.expert.model.translate import from_sizes, parameter_values, to_sizes
+from tunesmith.expert.model.translate import from_sizes, launch_terms, parameter_values, to_sizes
 
 VALUES = {"n": parse("tokens * d").tree, "dim": parse("d").tree, "vecs": parse("d // 4").tree}
 

@@ -10,8 +10,8 @@ from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Expr, Number, Return, Stmt, Type
 from tunesmith.csource.parse import read_source_tree
-from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Step, Task, Total
-from tunesmith.expert.moves import MOVES, Context, Move, Refused
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, Task, TemplateDraft, Total
+from tunesmith.expert.moves import MOVES, Context, Move, NotApplicable
 
 GPU = Device("cuda", "0", "a GPU", "cuda", "13", "gpu", HOPPER)
 CPU = Device("opencl", "0", "a CPU", "pocl", "3", "cpu", replace(HOPPER, warp=1, max_threads=4096))
@@ -94,13 +94,13 @@ atol = 1e-3
 
 def kernel(
     header: str, *steps: Step, tasks: tuple[Task, ...] | None = None, helpers: str = "", **more: object
-) -> Kernel:
+) -> KernelModel:
     """`header`: the kernel's parameter list as in C."""
     source = read_source_tree(
         f"#include <cuda_fp16.h>\n#include <cuda_fp8.h>\n{helpers}\n__global__ void it({header}) {{}}", "cuda"
     )
     rows = (Task("row", expr("rows")),) if tasks is None else tasks
-    found = Kernel(source, source.functions[-1], rows, steps, "block")
+    found = KernelModel(source, source.functions[-1], rows, steps, "block")
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -122,22 +122,24 @@ FLAT_PROBLEM = problem(
 PROBLEM = problem(SIGNATURE)
 
 
-def move(name: str) -> Move:
+def move(name: str) -> Move[TemplateDraft]:
     return next(m for m in MOVES if m.name == name)
 
 
-def applied(given: Kernel, *names: str, problem: Problem = PROBLEM, device: Device = GPU) -> Draft:
-    draft = Draft(given)
+def applied(
+    given: KernelModel, *names: str, problem: Problem = PROBLEM, device: Device = GPU
+) -> TemplateDraft:
+    draft = TemplateDraft(given)
     for name in names:
         found = move(name).apply(draft, Context(problem, device))
-        assert not isinstance(found, Refused), f"{name}: {found.reason}"
+        assert not isinstance(found, NotApplicable), f"{name}: {found.reason}"
         draft = found
     return draft
 
 
-def refused(given: Kernel, *names: str, problem: Problem = PROBLEM, device: Device = GPU) -> str:
+def refused(given: KernelModel, *names: str, problem: Problem = PROBLEM, device: Device = GPU) -> str:
     """Why the last of the moves does not apply after the others."""
     draft = applied(given, *names[:-1], problem=problem, device=device)
     found = move(names[-1]).apply(draft, Context(problem, device))
-    assert isinstance(found, Refused), found
+    assert isinstance(found, NotApplicable), found
     return found.reason

@@ -28,17 +28,17 @@ from tunesmith.core.expr import parse
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.remedies import Remedy
 from tunesmith.csource.nodes import Name
-from tunesmith.expert.model.kernel import Access, Choice, Draft, Kernel, Task
+from tunesmith.expert.model.kernel import ArrayAccess, KernelModel, ParameterChoice, Task, TemplateDraft
 from tunesmith.expert.writing import structural_rules
 
 
-def choice(draft: Draft, field: str) -> Choice:
+def choice(draft: TemplateDraft, field: str) -> ParameterChoice:
     found = getattr(draft.schedule, field)
-    assert isinstance(found, Choice)
+    assert isinstance(found, ParameterChoice)
     return found
 
 
-def required(draft: Draft, given: Problem = PROBLEM) -> dict[str, str]:
+def required(draft: TemplateDraft, given: Problem = PROBLEM) -> dict[str, str]:
     """What the written kernel relies on: the writer's own conditions and the moves'."""
     return {name: text for kind, name, text in structural_rules(draft, given) if kind == "require"} | dict(
         draft.require
@@ -170,7 +170,7 @@ class TestVector:
 
     def test_elements_apart_are_refused_with_their_line(self) -> None:
         apart = kernel(ROWS, each("out[i * rows + row] = x[i * rows + row];"))
-        access = Access(
+        access = ArrayAccess(
             "x", "load", apart.function.parameters[1].type, expr("i * rows + row"), None, "i", line=7
         )
         reason = refused(replace(apart, accesses=(access,)), "lanes", "vector")
@@ -284,7 +284,7 @@ class TestKeep:
             ),
         ],
     )
-    def test_nothing_to_keep(self, given: Kernel, reason: str) -> None:
+    def test_nothing_to_keep(self, given: KernelModel, reason: str) -> None:
         assert reason in refused(given, "lanes", "vector", "keep")
 
     def test_not_on_a_cpu(self) -> None:
@@ -316,7 +316,7 @@ class TestPersistent:
 
 @pytest.mark.parametrize(("given", "at"), [(MAP, PROBLEM), (NORM, PROBLEM), (FLAT, FLAT_PROBLEM)])
 def test_every_condition_is_an_expression_over_parameters_sizes_and_limits(
-    given: Kernel, at: Problem
+    given: KernelModel, at: Problem
 ) -> None:
     moves = [
         "lanes",

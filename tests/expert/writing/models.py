@@ -11,13 +11,13 @@ from tunesmith.csource.nodes import Stmt, Type
 from tunesmith.csource.parse import read_expression, read_source_tree
 from tunesmith.csource.specialise import Bound, bind
 from tunesmith.expert.model.kernel import (
-    Choice,
     Each,
-    Kept,
-    Kernel,
+    ElementArray,
+    KernelModel,
     Let,
     Once,
     Operator,
+    ParameterChoice,
     Schedule,
     Step,
     Task,
@@ -52,19 +52,23 @@ def let(text: str) -> Let:
 
 
 def kernel(
-    problem: Problem, tasks: tuple[Task, ...], *steps: Step, kept: tuple[Kept, ...] = (), team: str = "block"
-) -> Kernel:
+    problem: Problem,
+    tasks: tuple[Task, ...],
+    *steps: Step,
+    kept: tuple[ElementArray, ...] = (),
+    team: str = "block",
+) -> KernelModel:
     source = read_source_tree(problem.kernel.text, problem.kernel.language)  # type: ignore[arg-type]
     bound = bind(source, problem.launches[0].entry)
     assert isinstance(bound, Bound), bound
-    return Kernel(source, bound.function, tasks, steps, team, kept=kept)  # type: ignore[arg-type]
+    return KernelModel(source, bound.function, tasks, steps, team, kept=kept)  # type: ignore[arg-type]
 
 
 def task(name: str, extent: str, type_: str = "long long") -> Task:
     return Task(name, read_expression(extent), type_)
 
 
-def rmsnorm() -> tuple[Kernel, Problem]:
+def rmsnorm() -> tuple[KernelModel, Problem]:
     problem = problem_of("cuda/rmsnorm")
     load = "const float x = __bfloat162float(input[token * d + i]);"
     return kernel(
@@ -75,14 +79,14 @@ def rmsnorm() -> tuple[Kernel, Problem]:
     ), problem  # fmt: skip
 
 
-def silu_and_mul() -> tuple[Kernel, Problem]:
+def silu_and_mul() -> tuple[KernelModel, Problem]:
     problem = problem_of("cuda/silu_and_mul")
     body = """__half x = input[token * input_stride + i]; __half gate = input[token * input_stride + d + i];
               out[token * out_stride + i] = (__half)(silu(x) * (float)gate);"""
     return kernel(problem, (task("token", "tokens"),), each("d", body, type_="long long")), problem
 
 
-def group_quant() -> tuple[Kernel, Problem]:
+def group_quant() -> tuple[KernelModel, Problem]:
     problem = problem_of("cuda/per_token_group_quant_fp8")
     x = "(float)input[group * group_size + i]"
     return kernel(
@@ -96,7 +100,7 @@ def group_quant() -> tuple[Kernel, Problem]:
     ), problem  # fmt: skip
 
 
-def fused_add_rmsnorm() -> tuple[Kernel, Problem]:
+def fused_add_rmsnorm() -> tuple[KernelModel, Problem]:
     """As if the source took one element at a time."""
     problem = problem_of("cuda/fused_add_rmsnorm")
     at = "[token * d + i]"
@@ -107,12 +111,12 @@ def fused_add_rmsnorm() -> tuple[Kernel, Problem]:
     return kernel(
         problem, (task("token", "tokens"),), each("d", first, total("sum", "+", "0.0f")),
         let("const float scale = rsqrtf(sum / d + eps);"), each("d", last),
-        kept=(Kept("row", Type("float")),),
+        kept=(ElementArray("row", Type("float")),),
     ), problem  # fmt: skip
 
 
-def choice(name: str, *values: int, default: int | None = None, categorical: bool = False) -> Choice:
-    return Choice(name, values, values[0] if default is None else default, "", categorical)
+def choice(name: str, *values: int, default: int | None = None, categorical: bool = False) -> ParameterChoice:
+    return ParameterChoice(name, values, values[0] if default is None else default, "", categorical)
 
 
 MAP = Schedule(
@@ -138,7 +142,7 @@ ROWS = replace(
 )
 
 
-def cl_rmsnorm() -> tuple[Kernel, Problem]:
+def cl_rmsnorm() -> tuple[KernelModel, Problem]:
     problem = problem_of("opencl/rmsnorm")
     at = "[(size_t)row * d + i]"
     return kernel(
@@ -149,7 +153,7 @@ def cl_rmsnorm() -> tuple[Kernel, Problem]:
     ), problem  # fmt: skip
 
 
-def cl_softmax() -> tuple[Kernel, Problem]:
+def cl_softmax() -> tuple[KernelModel, Problem]:
     problem = problem_of("opencl/softmax")
     at = "[(size_t)row * d + i]"
     return kernel(
@@ -161,7 +165,7 @@ def cl_softmax() -> tuple[Kernel, Problem]:
     ), problem  # fmt: skip
 
 
-def cl_silu_and_mul() -> tuple[Kernel, Problem]:
+def cl_silu_and_mul() -> tuple[KernelModel, Problem]:
     problem = problem_of("opencl/silu_and_mul")
     body = """size_t token = i / d; size_t column = i % d;
               float x = input[token * 2 * d + column]; float gate = input[token * 2 * d + d + column];
@@ -179,7 +183,7 @@ CPU = Schedule(
 )
 
 
-def merge_packs() -> tuple[Kernel, Problem]:
+def merge_packs() -> tuple[KernelModel, Problem]:
     """Casts to 16 bytes, offsets that move with the index, a shared scalar, a conditional store."""
     problem = problem_of("cuda/merge_attn_states_lse")
     row = "i / (head_dim / 8u)"
@@ -199,4 +203,4 @@ def merge_packs() -> tuple[Kernel, Problem]:
     ), problem  # fmt: skip
 
 
-Model = Callable[[], tuple[Kernel, Problem]]
+Model = Callable[[], tuple[KernelModel, Problem]]

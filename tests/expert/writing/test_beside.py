@@ -19,10 +19,10 @@ from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Name, Ternary, Type
 from tunesmith.csource.parse import read_expression
 from tunesmith.csource.printing import print_expr
-from tunesmith.expert.model.kernel import Draft, Each, Kernel, Let, Step
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
-from tunesmith.expert.writing.beside import Independence, either, gathered, runs
+from tunesmith.expert.writing.sites import Independence, either, gathered, runs
 from tunesmith.problems import load_problem
 
 SCHEDULE = replace(
@@ -35,18 +35,18 @@ SCHEDULE = replace(
 )
 
 
-def _lifted(folder: Path) -> tuple[Kernel, Problem]:
+def _lifted(folder: Path) -> tuple[KernelModel, Problem]:
     problem = load_problem(folder)[0]
     kernel = lift(problem)
-    assert isinstance(kernel, Kernel)
+    assert isinstance(kernel, KernelModel)
     return kernel, problem
 
 
-def rotary() -> tuple[Kernel, Problem]:
+def rotary() -> tuple[KernelModel, Problem]:
     return _lifted(models.ROOT / "examples/cuda/rotary_embedding")
 
 
-def split_parts() -> tuple[Kernel, Problem]:
+def split_parts() -> tuple[KernelModel, Problem]:
     return _lifted(FIXTURES / "zoo/split_parts")
 
 
@@ -148,7 +148,7 @@ def test_loops_that_differ_without_packs(emulated: Path) -> None:
 @pytest.mark.parametrize("model", [rotary, split_parts])
 def test_configurations_compile(model: models.Model) -> None:
     kernel, problem = model()
-    template = read(write(Draft(kernel, SCHEDULE), problem), problem)
+    template = read(write(TemplateDraft(kernel, SCHEDULE), problem), problem)
     configs = configurations(template, problem, pairs=8)
     made = [variant(template, problem, config) for config in configs]
     for config, result in zip(configs, build_all(made), strict=True):

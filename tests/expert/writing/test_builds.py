@@ -15,7 +15,7 @@ from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.core.profile.facts import Instructions
 from tunesmith.core.space import Config
-from tunesmith.expert.model.kernel import Draft, Schedule
+from tunesmith.expert.model.kernel import Schedule, TemplateDraft
 from tunesmith.expert.writing import write
 
 CASES = {
@@ -32,7 +32,7 @@ CASES = {
 def test_configurations_compile(name: str) -> None:
     model, schedule = CASES[name]
     kernel, problem = model()
-    template = read(write(Draft(kernel, schedule), problem), problem)
+    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
     configs = configurations(template, problem, pairs=12)
     assert len(configs) > 8
     for config, result in zip(
@@ -43,7 +43,7 @@ def test_configurations_compile(name: str) -> None:
 
 def instructions(model: Model, schedule: Schedule, **values: int) -> Instructions:
     kernel, problem = model()
-    template = read(write(Draft(kernel, schedule), problem), problem)
+    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
     config = Config.of({**template.default.as_dict(), **values})
     symbols, cubin = unpack(built(variant(template, problem, config)).data)
     (symbol,) = symbols.values()

@@ -16,7 +16,7 @@ from tunesmith.core.messages import Draw
 from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.space import Config
 from tunesmith.core.template import original
-from tunesmith.expert.model.kernel import Draft, Kernel
+from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
 from tunesmith.lab.reference import draw_inputs
@@ -42,8 +42,8 @@ def _outputs(name: str, sizes: dict[str, int], values: dict[str, int] | None) ->
     made = original(problem, sizes)
     if values is not None:
         kernel = lift(problem)
-        assert isinstance(kernel, Kernel), kernel
-        template = read(write(Draft(kernel, EVERY), problem), problem)
+        assert isinstance(kernel, KernelModel), kernel
+        template = read(write(TemplateDraft(kernel, EVERY), problem), problem)
         of_source = {param.name.rstrip("_"): param.name for param in template.space.params}
         chosen = {of_source[knob]: value for knob, value in values.items()}
         config = Config.of({**template.default.as_dict(), **chosen})

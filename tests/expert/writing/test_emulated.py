@@ -20,7 +20,7 @@ from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original
-from tunesmith.expert.model.kernel import Draft, Kernel, Schedule
+from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.moves.convert import FORMATS
 from tunesmith.expert.writing import write
@@ -48,7 +48,7 @@ def compare(
 ) -> None:
     """`hardware`: a helper, and the statements that do the same for one and for two."""
     kernel, problem = model()
-    draft = Draft(kernel, schedule)
+    draft = TemplateDraft(kernel, schedule)
     if hardware is not None:
         helper, one, two = hardware
         draft = replace(draft, hardware=((helper, one),), in_pairs=((helper, two),))
@@ -154,10 +154,10 @@ def test_maps(values: dict[str, int], emulated: Path) -> None:
 
 
 def _of_the_zoo(name: str) -> Model:
-    def model() -> tuple[Kernel, Problem]:
+    def model() -> tuple[KernelModel, Problem]:
         problem, _ = load_problem(FIXTURES / "zoo" / name)
         kernel = lift(problem)
-        assert isinstance(kernel, Kernel)
+        assert isinstance(kernel, KernelModel)
         return kernel, problem
 
     return model

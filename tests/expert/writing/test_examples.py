@@ -10,7 +10,7 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing.building import build_all, configurations, read, variant
 from tests.expert.writing.models import MAP, ROOT, ROWS, choice
-from tunesmith.expert.model.kernel import Beyond, Draft, Kernel, Schedule
+from tunesmith.expert.model.kernel import KernelModel, NotReadable, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
 from tunesmith.expert.writing.plan import loops_in
@@ -22,7 +22,7 @@ FOLDERS = [
 ]
 
 
-def _schedule(kernel: Kernel) -> Schedule:
+def _schedule(kernel: KernelModel) -> Schedule:
     if kernel.kept or any(each.totals for each in loops_in(kernel.steps)):
         return ROWS
     if not kernel.tasks:
@@ -35,8 +35,8 @@ def _schedule(kernel: Kernel) -> Schedule:
 def test_an_example_becomes_a_template_that_compiles(folder: Path) -> None:
     problem, _ = load_problem(folder)
     kernel = lift(problem)
-    assert not isinstance(kernel, Beyond), kernel.reason
-    template = read(write(Draft(kernel, _schedule(kernel)), problem), problem)
+    assert not isinstance(kernel, NotReadable), kernel.reason
+    template = read(write(TemplateDraft(kernel, _schedule(kernel)), problem), problem)
     configs = configurations(template, problem, pairs=3)
     assert len(configs) > 4
     results = build_all([variant(template, problem, config) for config in configs])

@@ -9,7 +9,7 @@ import pytest
 from tests.expert.writing.building import read
 from tests.expert.writing.models import choice, cl_rmsnorm, rmsnorm
 from tests.expert.writing.test_beside import rotary, split_parts
-from tunesmith.expert.model.kernel import Draft, Schedule
+from tunesmith.expert.model.kernel import Schedule, TemplateDraft
 from tunesmith.expert.writing import write
 
 WIDE = {"rotary_embedding.cu": "VEC == 8 or rot_dim < 64", "split_parts.cu": "VEC == 8 or a < 64"}
@@ -40,7 +40,9 @@ CASES = {
 def _written(name: str) -> str:
     model, schedule = CASES[name]
     kernel, problem = model()
-    return write(Draft(kernel, schedule, prefer=(("wide", WIDE.get(name, "VEC == 8 or d < 64")),)), problem)
+    return write(
+        TemplateDraft(kernel, schedule, prefer=(("wide", WIDE.get(name, "VEC == 8 or d < 64")),)), problem
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -15,7 +15,7 @@ from tests.expert.writing.test_beside import SCHEDULE, rotary
 from tests.expert.writing.test_builds import instructions
 from tests.expert.writing.test_emulated import compare
 from tunesmith.core.template import Template
-from tunesmith.expert.model.kernel import Draft
+from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing import structural_rules, write
 
 DIVIDING = replace(SCHEDULE, divide=models.choice("DIVIDE", 0, 1, 2))
@@ -23,12 +23,12 @@ DIVIDING = replace(SCHEDULE, divide=models.choice("DIVIDE", 0, 1, 2))
 
 def _template() -> Template:
     kernel, problem = rotary()
-    return read(write(Draft(kernel, DIVIDING), problem), problem)
+    return read(write(TemplateDraft(kernel, DIVIDING), problem), problem)
 
 
 def test_forms_are_legal_where_they_are_exact() -> None:
     kernel, problem = rotary()
-    rules = {name: text for kind, name, text in structural_rules(Draft(kernel, DIVIDING), problem)}
+    rules = {name: text for kind, name, text in structural_rules(TemplateDraft(kernel, DIVIDING), problem)}
     assert rules["shifts"] == "DIVIDE != 1 or is_pow2(rot_dim // 2)"
     assert "rot_dim // 2 > 1 and (heads * (rot_dim // 2)) * (rot_dim // 2) < 4294967296" in rules["products"]
 

@@ -17,7 +17,7 @@ from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original
-from tunesmith.expert.model.kernel import Draft, Kernel, Schedule
+from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.moves import Context
 from tunesmith.expert.moves.rows import Rows
 from tunesmith.expert.writing import write
@@ -26,10 +26,10 @@ from tunesmith.lab.reference import draw_inputs
 FLAT = Schedule(lanes=choice("LANES", 1, 16), vector=CPU.vector, items=CPU.items, fast=CPU.fast)
 
 
-def _silu_rows() -> tuple[Kernel, Problem]:
+def _silu_rows() -> tuple[KernelModel, Problem]:
     kernel, problem = models.cl_silu_and_mul()
-    rows = Rows().apply(Draft(kernel), Context(problem, A_CPU))
-    assert isinstance(rows, Draft)
+    rows = Rows().apply(TemplateDraft(kernel), Context(problem, A_CPU))
+    assert isinstance(rows, TemplateDraft)
     return rows.kernel, problem
 
 
@@ -85,7 +85,7 @@ def test_the_original_and_the_template_agree(
     model: Model, schedule: Schedule, sizes: dict[str, int], values: dict[str, int]
 ) -> None:
     kernel, problem = model()
-    template = read(write(Draft(kernel, schedule), problem), problem)
+    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
     default = template.default.as_dict()
     config = Config.of({**default, **{name: value for name, value in values.items() if name in default}})
     found = []
@@ -100,7 +100,7 @@ def test_the_original_and_the_template_agree(
 
 def test_vectors_are_used_where_a_body_has_a_vector_form() -> None:
     kernel, problem = models.cl_softmax()
-    text = write(Draft(kernel, CPU), problem)
+    text = write(TemplateDraft(kernel, CPU), problem)
     assert "vec power = EXP(input_pack_2 - largest);" in text
     assert "fast_exp(vec x)" in text
 
@@ -109,6 +109,6 @@ def test_a_body_without_a_vector_form_stays_scalar_and_loses_the_idle_parameters
     kernel, problem = models.cl_rmsnorm()
     loop = models.each("d", "out[(size_t)row * d + i] = (float)(i & 3) * weight[i];", language="opencl")
     plain = models.kernel(problem, kernel.tasks, loop, team="thread")
-    text = write(Draft(plain, CPU), problem)
+    text = write(TemplateDraft(plain, CPU), problem)
     assert "VEC" not in text
     assert [p.name for p in read(text, problem).space.params] == ["LANES", "TASKS"]

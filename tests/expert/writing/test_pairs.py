@@ -6,7 +6,7 @@ import pytest
 
 from tests.expert.writing.models import statements
 from tunesmith.csource.printing import print_expr
-from tunesmith.expert.writing.pairs import converted
+from tunesmith.expert.writing.packs import converted
 
 FORMS = {"to_e4m3": "both({a}, {b})"}
 

@@ -11,8 +11,8 @@ from tests.expert.writing import models
 from tests.expert.writing.building import read
 from tests.expert.writing.models import MAP, ROWS, choice
 from tunesmith.csource.nodes import Name
-from tunesmith.expert.model.kernel import Draft, Task
-from tunesmith.expert.moves import Context, Refused
+from tunesmith.expert.model.kernel import Task, TemplateDraft
+from tunesmith.expert.moves import Context, NotApplicable
 from tunesmith.expert.moves.rows import Rows
 from tunesmith.expert.writing import Unwritable, structural_rules, write
 
@@ -20,7 +20,7 @@ from tunesmith.expert.writing import Unwritable, structural_rules, write
 def test_rules_of_rows() -> None:
     kernel, problem = models.rmsnorm()
     odd = replace(ROWS, lanes=choice("LANES", 12, 48, 64))
-    assert structural_rules(Draft(kernel, odd), problem) == [
+    assert structural_rules(TemplateDraft(kernel, odd), problem) == [
         ("require", "block_fits", "LANES * TASKS <= device.max_threads"),
         ("require", "whole_warps", "LANES <= 32 or LANES % 32 == 0"),
         ("require", "even_teams", "LANES >= 32 or is_pow2(LANES)"),
@@ -32,24 +32,26 @@ def test_rules_of_rows() -> None:
 
 def test_what_the_contract_grants_is_not_asked() -> None:
     kernel, problem = models.group_quant()  # groups of 128
-    assert "whole_vectors" not in [name for _, name, _ in structural_rules(Draft(kernel, ROWS), problem)]
+    assert "whole_vectors" not in [
+        name for _, name, _ in structural_rules(TemplateDraft(kernel, ROWS), problem)
+    ]
 
 
 def test_a_count_that_the_kernel_is_not_told_makes_the_grid_exact() -> None:
     kernel, problem = models.silu_and_mul()
     untold = replace(kernel, tasks=(Task("token", Name("gridDim.x"), "long long", "tokens"),))
     schedule = replace(MAP, tasks=choice("TASKS", 1, 4))
-    template = read(write(Draft(untold, schedule), problem), problem)
+    template = read(write(TemplateDraft(untold, schedule), problem), problem)
     rules = {c.name: c.expr.text for c in template.space.constraints}
     assert rules["whole_blocks"] == "tokens % TASKS == 0"
     assert "gridDim.x * TASKS" in template.source.replace("(int)TASK_BLOCKS", "gridDim.x")
     with pytest.raises(Unwritable, match="not told how many tasks"):
-        write(Draft(untold, replace(schedule, persistent=choice("PERSIST", 0, 1))), problem)
+        write(TemplateDraft(untold, replace(schedule, persistent=choice("PERSIST", 0, 1))), problem)
 
 
 def test_choices_that_change_nothing_are_left_out() -> None:
     kernel, problem = models.rmsnorm()
-    draft = Draft(kernel, ROWS, prefer=(("exact", "RECIPROCAL == 0 or VEC == 8"),))
+    draft = TemplateDraft(kernel, ROWS, prefer=(("exact", "RECIPROCAL == 0 or VEC == 8"),))
     template = read(write(draft, problem), problem)
     assert "RECIPROCAL" not in [p.name for p in template.space.params]
     assert "exact" not in [c.name for c in template.space.constraints]
@@ -59,7 +61,7 @@ def test_steps_that_ask_for_todays_launch_are_refused() -> None:
     kernel, problem = models.silu_and_mul()
     loop = models.each("d", "out[token * out_stride + i] = input[blockDim.x + i];")
     with pytest.raises(Unwritable, match=r"blockDim\.x"):
-        write(Draft(replace(kernel, steps=(loop,)), MAP), problem)
+        write(TemplateDraft(replace(kernel, steps=(loop,)), MAP), problem)
 
 
 def test_helpers_come_along_and_names_are_kept_apart() -> None:
@@ -69,7 +71,7 @@ def test_helpers_come_along_and_names_are_kept_apart() -> None:
         "const float lane = silu(input[token * input_stride + i]); const float k = lane * 2.0f;"
         "out[token * out_stride + i] = (__half)(k + lane);",
     )
-    text = write(Draft(replace(kernel, steps=(loop,)), MAP), problem)
+    text = write(TemplateDraft(replace(kernel, steps=(loop,)), MAP), problem)
     assert "__device__ float silu(T value)" in text
     assert "const int lane_2 = threadIdx.x;" in text
     assert "for (int k_2 = 0;" in text
@@ -77,8 +79,8 @@ def test_helpers_come_along_and_names_are_kept_apart() -> None:
 
 def test_a_flat_index_that_is_taken_apart_becomes_rows() -> None:
     kernel, problem = models.cl_silu_and_mul()
-    rows = Rows().apply(Draft(kernel), Context(problem, CPU))
-    assert isinstance(rows, Draft)
+    rows = Rows().apply(TemplateDraft(kernel), Context(problem, CPU))
+    assert isinstance(rows, TemplateDraft)
     assert [(t.extent, t.type) for t in rows.kernel.tasks] == [(Name("tokens"), "size_t")]
     kernel, problem = models.rmsnorm()
-    assert isinstance(Rows().apply(Draft(kernel), Context(problem, CPU)), Refused)
+    assert isinstance(Rows().apply(TemplateDraft(kernel), Context(problem, CPU)), NotApplicable)

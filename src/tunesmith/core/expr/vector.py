@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.core.expr import nodes as n
-from tunesmith.core.expr.expression import COMPARE, LIMIT, Expr
-from tunesmith.core.expr.nodes import ArithmeticOp, CompareOp, Function, Node
+from tunesmith.core.expr.expression import COMPARE, Expr
+from tunesmith.core.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -1,4 +1,6 @@
-"""Index arithmetic: sums of products, how an index moves with a loop, and what makes it a multiple.
+"""Integers in kernels: types of values, index arithmetic, the heads of loops.
+
+Index arithmetic: sums of products, how an index moves with a loop, and what makes it a multiple.
 
 Conversions between integer types are looked through: an index is taken to stay within the type that the
 source chose for it. Division and remainder round as for non-negative numbers, which indices are.
@@ -6,55 +8,113 @@ source chose for it. Division and remainder round as for non-negative numbers, w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number, Unary
+from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_expr
-from tunesmith.csource.types import is_integer
+from tunesmith.csource.types import INTEGERS, is_integer
 from tunesmith.csource.walk import map_expr, names_in
 
+BUILTINS = tuple(
+    f"{name}.{axis}" for name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz"
+)
+_COMPARISONS = ("<", ">", "<=", ">=", "==", "!=", "&&", "||")
+
+
+def is_same_integer(left: c.Type, right: c.Type) -> bool:
+    return (
+        not left.is_pointer
+        and not right.is_pointer
+        and INTEGERS.get(left.base) == INTEGERS.get(right.base) is not None
+    )
+
+
+def type_of(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Type | None:
+    """The type of an integer expression by the usual conversions; None where it is no integer or unknown."""
+    match expr:
+        case c.Number(value=int(), text=text):
+            suffix = text.lower()[len(text.rstrip("uUlL")) :]
+            wide = "l" in suffix or abs(expr.value) >= 2**31
+            return c.Type(("unsigned " if "u" in suffix else "") + ("long long" if wide else "int"))
+        case c.Name(name=name):
+            if name in BUILTINS and name not in types:
+                return c.Type("unsigned int")
+            found = types.get(name)
+            return found if found is not None and is_integer(found) else None
+        case c.Cast(type=type_):
+            return type_ if is_integer(type_) else None
+        case c.SizeOf():
+            return c.Type("size_t")
+        case c.Unary(op="!"):
+            return c.Type("bool")
+        case c.Unary(op="-" | "+" | "~", operand=operand):
+            return _promoted(type_of(operand, types), c.Type("int"))
+        case c.Binary(op=op) if op in _COMPARISONS:
+            return c.Type("bool")
+        case c.Binary(op="<<" | ">>", left=left):
+            return _promoted(type_of(left, types), c.Type("int"))
+        case c.Binary(left=left, right=right):
+            return _promoted(type_of(left, types), type_of(right, types))
+        case c.Ternary(yes=yes, no=no):
+            return _promoted(type_of(yes, types), type_of(no, types))
+        case c.Call(function="min" | "max", args=(left, right)):
+            return _promoted(type_of(left, types), type_of(right, types))
+    return None
+
+
+def _promoted(left: c.Type | None, right: c.Type | None) -> c.Type | None:
+    if left is None or right is None:
+        return None
+    (a, a_signed), (b, b_signed) = INTEGERS[left.base], INTEGERS[right.base]
+    a_signed, b_signed = a_signed or a < 4, b_signed or b < 4
+    a, b = max(a, 4), max(b, 4)
+    size = max(a, b)
+    signed = (a_signed or a < size) and (b_signed or b < size)
+    return c.Type(("" if signed else "unsigned ") + ("int" if size == 4 else "long long"))
+
+
 # A product of factors, in the order of their text -> how often it is added.
-Terms = dict[tuple[Expr, ...], int]
+Terms = dict[tuple[c.Expr, ...], int]
 
 _MOST_TERMS = 64
 
 
-def number(value: int) -> Number:
-    return Number(str(value), value)
+def number(value: int) -> c.Number:
+    return c.Number(str(value), value)
 
 
-def without_casts(expr: Expr) -> Expr:
+def without_casts(expr: c.Expr) -> c.Expr:
     """The expression with conversions between integer types taken away."""
     return map_expr(expr, _uncast)
 
 
-def _uncast(node: Expr) -> Expr:
-    return node.value if isinstance(node, Cast) and is_integer(node.type) else node
+def _uncast(node: c.Expr) -> c.Expr:
+    return node.value if isinstance(node, c.Cast) and is_integer(node.type) else node
 
 
-def terms(expr: Expr) -> Terms:
+def terms(expr: c.Expr) -> Terms:
     """The expression as a sum of products; what is neither sum nor product is a factor of its own."""
     return {key: count for key, count in _terms(without_casts(expr), 0).items() if count}
 
 
-def _terms(expr: Expr, depth: int) -> Terms:
+def _terms(expr: c.Expr, depth: int) -> Terms:
     if depth > 100:
         return {(expr,): 1}
     match expr:
-        case Number(value=int(value)):
+        case c.Number(value=int(value)):
             return {(): value}
-        case Unary(op="-", operand=operand):
+        case c.Unary(op="-", operand=operand):
             return {key: -count for key, count in _terms(operand, depth + 1).items()}
-        case Unary(op="+", operand=operand):
+        case c.Unary(op="+", operand=operand):
             return _terms(operand, depth + 1)
-        case Binary(op="+" | "-" as op, left=left, right=right):
+        case c.Binary(op="+" | "-" as op, left=left, right=right):
             sign = 1 if op == "+" else -1
             found = dict(_terms(left, depth + 1))
             for key, count in _terms(right, depth + 1).items():
                 found[key] = found.get(key, 0) + sign * count
             return _joined(found)
-        case Binary(op="*", left=left, right=right):
+        case c.Binary(op="*", left=left, right=right):
             a, b = _terms(left, depth + 1), _terms(right, depth + 1)
             if len(a) * len(b) > _MOST_TERMS:
                 return {(expr,): 1}
@@ -64,11 +124,11 @@ def _terms(expr: Expr, depth: int) -> Terms:
                     product = tuple(sorted((*key, *other), key=print_expr))
                     found[product] = found.get(product, 0) + count * times
             return found
-        case Binary(op="<<", left=left, right=Number(value=int(shift))) if 0 <= shift < 32:
+        case c.Binary(op="<<", left=left, right=c.Number(value=int(shift))) if 0 <= shift < 32:
             return {key: count << shift for key, count in _terms(left, depth + 1).items()}
     divided = as_division(expr)
     match divided:
-        case Binary(op="/", left=left, right=Number(value=int(by))) if by > 0:
+        case c.Binary(op="/", left=left, right=c.Number(value=int(by))) if by > 0:
             inner = _terms(left, depth + 1)
             if all(count % by == 0 for count in inner.values()):
                 return {key: count // by for key, count in inner.items()}
@@ -79,7 +139,7 @@ def _joined(found: Terms) -> Terms:
     """`(q / h) * h + q % h` is q: how flat indices are taken apart and put together again."""
     for key, count in list(found.items()):
         for at, factor in enumerate(key):
-            if count and isinstance(factor, Binary) and factor.op == "/":
+            if count and isinstance(factor, c.Binary) and factor.op == "/":
                 whole = tuple(key[:at] + key[at + 1 :])
                 divisor = terms(factor.right)
                 if len(divisor) != 1:
@@ -89,7 +149,7 @@ def _joined(found: Terms) -> Terms:
                     continue
                 for part in parts:
                     rest.remove(part)
-                remainder = tuple(sorted((*rest, Binary("%", factor.left, factor.right)), key=print_expr))
+                remainder = tuple(sorted((*rest, c.Binary("%", factor.left, factor.right)), key=print_expr))
                 if found.get(remainder, 0) != count // scale:
                     continue
                 again = dict(found)
@@ -97,53 +157,57 @@ def _joined(found: Terms) -> Terms:
                 for factors, times in _terms(factor.left, 0).items():
                     product = tuple(sorted((*rest, *factors), key=print_expr))
                     again[product] = again.get(product, 0) + times * (count // scale)
-                return _joined({k: c for k, c in again.items() if c})
+                return _joined({key: count for key, count in again.items() if count})
     return found
 
 
-def as_division(expr: Expr) -> Expr:
+def as_division(expr: c.Expr) -> c.Expr:
     """Shifts and masks by powers of two as the division or remainder they are."""
     match expr:
-        case Binary(op=">>", left=left, right=Number(value=int(shift))) if 0 <= shift < 31:
-            return Binary("/", left, number(1 << shift))
-        case Binary(op="&", left=left, right=Number(value=int(mask))) if mask >= 0 and not mask & (mask + 1):
-            return Binary("%", left, number(mask + 1))
-        case Binary(op="&", left=Number(value=int(mask)), right=right) if mask >= 0 and not mask & (mask + 1):
-            return Binary("%", right, number(mask + 1))
+        case c.Binary(op=">>", left=left, right=c.Number(value=int(shift))) if 0 <= shift < 31:
+            return c.Binary("/", left, number(1 << shift))
+        case c.Binary(op="&", left=left, right=c.Number(value=int(mask))) if mask >= 0 and not mask & (
+            mask + 1
+        ):
+            return c.Binary("%", left, number(mask + 1))
+        case c.Binary(op="&", left=c.Number(value=int(mask)), right=right) if mask >= 0 and not mask & (
+            mask + 1
+        ):
+            return c.Binary("%", right, number(mask + 1))
     return expr
 
 
-def from_terms(found: Terms) -> Expr:
+def from_terms(found: Terms) -> c.Expr:
     """A sum of products as an expression, in the order the terms were found."""
-    total: Expr | None = None
+    total: c.Expr | None = None
     for key, count in found.items():
         if not count:
             continue
         product = _product(key, abs(count))
         if total is None:
-            total = product if count > 0 else Unary("-", product)
+            total = product if count > 0 else c.Unary("-", product)
         else:
-            total = Binary("+" if count > 0 else "-", total, product)
+            total = c.Binary("+" if count > 0 else "-", total, product)
     return number(0) if total is None else total
 
 
-def _product(factors: Iterable[Expr], count: int) -> Expr:
-    result: Expr | None = None if count == 1 else number(count)
+def _product(factors: Iterable[c.Expr], count: int) -> c.Expr:
+    result: c.Expr | None = None if count == 1 else number(count)
     for factor in factors:
-        result = factor if result is None else Binary("*", result, factor)
+        result = factor if result is None else c.Binary("*", result, factor)
     return number(1) if result is None else result
 
 
-def simplified(expr: Expr) -> Expr:
+def simplified(expr: c.Expr) -> c.Expr:
     return from_terms(terms(expr))
 
 
-def same_value(left: Expr, right: Expr) -> bool:
+def same_value(left: c.Expr, right: c.Expr) -> bool:
     """Whether two integer expressions are the same sum of products."""
-    return left == right or terms(Binary("-", left, right)) == {}
+    return left == right or terms(c.Binary("-", left, right)) == {}
 
 
-def affine(expr: Expr, index: str) -> tuple[Expr, Expr] | None:
+def affine(expr: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
     """coefficient and rest with expr = coefficient * index + rest, both free of the index; else None."""
     coefficient: Terms = {}
     rest: Terms = {}
@@ -151,25 +215,25 @@ def affine(expr: Expr, index: str) -> tuple[Expr, Expr] | None:
         inside = [factor for factor in key if index in names_in(factor)]
         if not inside:
             rest[key] = count
-        elif inside == [Name(index)]:
+        elif inside == [c.Name(index)]:
             others = list(key)
-            others.remove(Name(index))
+            others.remove(c.Name(index))
             coefficient[tuple(others)] = count
         else:
             return None
     return from_terms(coefficient), from_terms(rest)
 
 
-def coefficient_of(expr: Expr, index: str) -> int | None:
+def coefficient_of(expr: c.Expr, index: str) -> int | None:
     """The coefficient where it is a plain number; 0 where the index does not occur."""
     found = affine(expr, index)
-    if found is None or not isinstance(found[0], Number) or not isinstance(found[0].value, int):
+    if found is None or not isinstance(found[0], c.Number) or not isinstance(found[0].value, int):
         return _negative(found[0]) if found is not None else None
     return found[0].value
 
 
-def _negative(expr: Expr) -> int | None:
-    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Number):
+def _negative(expr: c.Expr) -> int | None:
+    if isinstance(expr, c.Unary) and expr.op == "-" and isinstance(expr.operand, c.Number):
         value = expr.operand.value
         return -value if isinstance(value, int) else None
     return None
@@ -184,13 +248,13 @@ class Stride:
     """
 
     step: int
-    within: tuple[Expr, ...] = ()
+    within: tuple[c.Expr, ...] = ()
 
 
-def stride(expr: Expr, index: str) -> Stride | None:
+def stride(expr: c.Expr, index: str) -> Stride | None:
     """None where the index moves by no constant, not even in stretches."""
     step = 0
-    within: list[Expr] = []
+    within: list[c.Expr] = []
     for key, count in terms(expr).items():
         inside = [factor for factor in key if index in names_in(factor)]
         if not inside:
@@ -209,11 +273,11 @@ def stride(expr: Expr, index: str) -> Stride | None:
     return Stride(step, tuple(dict.fromkeys(within)))
 
 
-def _factor_stride(factor: Expr, index: str, depth: int) -> Stride | None:
+def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
     factor = as_division(factor)
-    if factor == Name(index):
+    if factor == c.Name(index):
         return Stride(1)
-    if depth > 20 or not isinstance(factor, Binary) or factor.op not in ("/", "%"):
+    if depth > 20 or not isinstance(factor, c.Binary) or factor.op not in ("/", "%"):
         return None
     if index in names_in(factor.right):
         return None
@@ -228,16 +292,85 @@ def _factor_stride(factor: Expr, index: str, depth: int) -> Stride | None:
     return Stride(0 if factor.op == "/" else 1, within)
 
 
-def conditions_for_multiple(expr: Expr, fixed: Collection[str]) -> tuple[Expr, ...] | None:
+def conditions_for_multiple(expr: c.Expr, fixed: Collection[str]) -> tuple[c.Expr, ...] | None:
     """Expressions over `fixed` names alone that make `expr` a multiple of n when each of them is.
 
     `token * d + d` -> (d,) where d is fixed; numbers are given back as numbers. None: it cannot be said,
     because a term has no fixed factor: it may be anything.
     """
-    found: dict[Expr, None] = {}
+    found: dict[c.Expr, None] = {}
     for key, count in terms(expr).items():
         factors = [factor for factor in key if names_in(factor) and names_in(factor) <= set(fixed)]
         if not factors and abs(count) == 1 and key:
             return None
         found[_product(factors, abs(count))] = None
     return tuple(found)
+
+
+# -- the head of a `for` loop: its index, start, stop and step --------------------------------------
+
+
+MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
+
+
+@dataclass(frozen=True)
+class Head:
+    """for (index = start; index < stop; index += step)"""
+
+    index: str
+    type: str
+    start: c.Expr
+    stop: c.Expr
+    step: c.Expr
+
+
+def head_of(loop: c.For) -> Head | None:
+    """None for loops that count otherwise: downwards, by halves, by several indices."""
+    if len(loop.init) != 1 or len(loop.step) != 1 or loop.condition is None:
+        return None
+    declare = loop.init[0]
+    if not isinstance(declare, c.Declare) or declare.init is None or not is_integer(declare.type):
+        return None
+    stop = _stop(loop.condition, declare.name)
+    step = _step(loop.step[0], declare.name)
+    if stop is None or step is None or declare.name in names_in(step) | names_in(stop):
+        return None
+    return Head(declare.name, declare.type.base, declare.init, stop, step)
+
+
+def _stop(condition: c.Expr, index: str) -> c.Expr | None:
+    if not isinstance(condition, c.Binary):
+        return None
+    op, left, right = condition.op, condition.left, condition.right
+    if without_casts(right) == c.Name(index) and op in MIRROR:
+        op, left, right = MIRROR[op], right, left
+    if without_casts(left) != c.Name(index):
+        return None
+    if op == "<":
+        return right
+    if op == "<=":
+        return c.Binary("+", right, number(1))
+    return None
+
+
+def _step(step: c.Expr, index: str) -> c.Expr | None:
+    match step:
+        case c.Unary(op="++", operand=c.Name(name=name)) if name == index:
+            return number(1)
+        case c.Assign(op="+=", target=c.Name(name=name), value=value) if name == index:
+            return value
+        case c.Assign(op="=", target=c.Name(name=name), value=c.Binary(op="+", left=left, right=right)):
+            if name == index and left == c.Name(index):
+                return right
+            if name == index and right == c.Name(index):
+                return left
+    return None
+
+
+def trips(head: Head) -> int | None:
+    """How often the loop turns where that is a constant of the source."""
+    match head.start, head.stop, head.step:
+        case c.Number(value=int(start)), c.Number(value=int(stop)), c.Number(value=int(step)) if step > 0:
+            return max(0, -(-(stop - start) // step))
+    return None

@@ -1,33 +1,45 @@
 """The body of a loop over elements, made to stand on its own.
 
 What the team knows by then replaces the names it reads; totals and what is merely set in every turn are told
-apart; shared memory becomes known values or `Kept` arrays (see `kept`).
+apart. Shared memory becomes known values, or an array of one value for every element.
+
+What one loop leaves for a later one over the same range becomes an `ElementArray`. In the bodies its accesses
+have one of two forms, with the loop's own index, whatever the place in shared memory was:
+
+    Index(Name(kept), Name(index))                         one value for an element (`width` 1)
+    Index(Index(Name(kept), Name(index)), Number(k))       `width` of them, 0 <= k < width
+
+`ElementArray.type` is the type moved at once: `((float4 *)row)[2 * i + 1]` is `row[i][1]` of float4s of
+width 2. Any other use of shared memory in a loop over elements is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tunesmith.csource.nodes import Call, Declare, Expr, For, Name, Stmt, Type, Verbatim
+from tunesmith.csource.nodes import Call, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
+from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import assigned_in, declared_in, names_in, nodes_in, stored_in
-from tunesmith.expert.model.exits import structured
-from tunesmith.expert.model.independence import clash
-from tunesmith.expert.model.kept import SharedPlaces
-from tunesmith.expert.model.loops import Head
-from tunesmith.expert.model.team_memory import Threads, blame, one_value
-from tunesmith.expert.model.team_values import Poison, expr_of
-from tunesmith.expert.model.totals import Update, carried, is_set_first, update_in
-
-if TYPE_CHECKING:
-    from tunesmith.expert.model.team_names import Named
-
-COOPERATION = (
-    "__syncthreads", "barrier", "work_group_", "__shfl", "sub_group_", "__syncwarp", "__ballot", "__any",
-    "__all", "__reduce_", "__match", "__activemask",
-)  # fmt: skip
+from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import (
+    assigned_in,
+    declared_in,
+    map_expr,
+    map_statements,
+    names_in,
+    nodes_in,
+    stored_in,
+)
+from tunesmith.expert.model.accesses import clash
+from tunesmith.expert.model.affine import Head, coefficient_of, number, same_value
+from tunesmith.expert.model.kernel import ElementArray
+from tunesmith.expert.model.places import ArrayPlace, place_of
+from tunesmith.expert.model.team_expressions import Expressions, array_and_indices
+from tunesmith.expert.model.team_memory import BlockMemory, KeptArray, Span
+from tunesmith.expert.model.team_values import Int, Poison, Threads, blame, expr_of, one_value
+from tunesmith.expert.model.tidy import structured
+from tunesmith.expert.model.totals import Update, carried, cooperates, is_set_first, update_in
 
 
 @dataclass(frozen=True)
@@ -37,14 +49,8 @@ class Element:
     stores: bool
 
 
-def cooperates(body: Sequence[Stmt]) -> Call | None:
-    return next(
-        (n for n in nodes_in(body) if isinstance(n, Call) and n.function.startswith(COOPERATION)), None
-    )
-
-
 def element_body(
-    team: Named,
+    team: Expressions,
     loop: For,
     head: Head,
     active: Threads,
@@ -53,24 +59,25 @@ def element_body(
     shared_by_team: bool,
 ) -> Element:
     """`index` is the name the loop's index will have; `span` its start, stop and unit in the source."""
-    team.line = loop.line
+    memory = team.memory
+    memory.line = loop.line
     call = cooperates(loop.body)
     if call is not None:
-        raise team.beyond(f"{call.function} inside a loop over elements")
+        raise memory.refusal(f"{call.function} inside a loop over elements")
     body = structured(loop.body)
     for node in nodes_in(body):
         if isinstance(node, Verbatim):
-            raise team.beyond(f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
+            raise memory.refusal(f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     own = frozenset(declared_in(body)) | {head.index}
-    body, updates, locals_ = _carried(team, body, own)
+    body, updates, locals_ = _carried(memory, body, own)
     places = SharedPlaces(team, head, own, active, index, span, stored_in(body))
     body = places.in_body(body)
     body = _known(team, body, own | set(updates) | locals_ | {index}, places.known, active)
-    trouble = clash(body, head.index, team.arrays, team.aliases, shared_by_team)
+    trouble = clash(body, head.index, memory.arrays, memory.aliases, shared_by_team)
     if trouble is not None:
         kind = "elements" if shared_by_team else "turns"
-        raise team.beyond(f"the {kind} of the loop over '{head.index}' depend on each other: {trouble}")
-    return Element(body, updates, bool(stored_in(body) & set(team.arrays)) or _has_atomic(body))
+        raise memory.refusal(f"the {kind} of the loop over '{head.index}' depend on each other: {trouble}")
+    return Element(body, updates, bool(stored_in(body) & set(memory.arrays)) or _has_atomic(body))
 
 
 def _has_atomic(body: Sequence[Stmt]) -> bool:
@@ -78,26 +85,26 @@ def _has_atomic(body: Sequence[Stmt]) -> bool:
 
 
 def _carried(
-    team: Named, body: tuple[Stmt, ...], own: frozenset[str]
+    memory: BlockMemory, body: tuple[Stmt, ...], own: frozenset[str]
 ) -> tuple[tuple[Stmt, ...], dict[str, Update], frozenset[str]]:
     updates: dict[str, Update] = {}
     locals_: list[Declare] = []
     for name in sorted(carried(body, own)):
-        if name in team.shared:
+        if name in memory.shared:
             continue
-        if f"{name}[]" in team.variables:
-            raise team.beyond(f"the array '{name}' is carried from one element to the next")
-        if name not in team.types:
-            raise team.beyond(f"'{name}' is changed in a loop over elements")
+        if f"{name}[]" in memory.variables:
+            raise memory.refusal(f"the array '{name}' is carried from one element to the next")
+        if name not in memory.types:
+            raise memory.refusal(f"'{name}' is changed in a loop over elements")
         update = update_in(body, name)
         if update is not None:
             updates[name] = update
         elif is_set_first(body, name):
-            locals_.append(Declare(Type(team.types[name].base), name, line=team.line))
-            lost = Poison(f"'{name}' is what the last element left, whichever that is", team.line)
-            team.forget(name, lost)
+            locals_.append(Declare(Type(memory.types[name].base), name, line=memory.line))
+            lost = Poison(f"'{name}' is what the last element left, whichever that is", memory.line)
+            memory.forget(name, lost)
         else:
-            raise team.beyond(
+            raise memory.refusal(
                 f"'{name}' is carried from one element to the next in a way that is no sum, product, "
                 "maximum or minimum"
             )
@@ -105,25 +112,184 @@ def _carried(
 
 
 def _known(
-    team: Named, body: tuple[Stmt, ...], own: frozenset[str], shared: Mapping[str, Expr], active: Threads
+    team: Expressions,
+    body: tuple[Stmt, ...],
+    own: frozenset[str],
+    shared: Mapping[str, Expr],
+    active: Threads,
 ) -> tuple[Stmt, ...]:
     """Names from before the loop replaced by what the team knows them to be."""
+    memory = team.memory
     values: dict[str, Expr] = dict(shared)
     changed = assigned_in(body)
     for name in sorted(names_in(body) - own - set(shared)):
-        if name in team.arrays or name in team.kept_names:
+        if name in memory.arrays or name in memory.kept_names:
             continue
-        if f"{name}[]" in team.variables:
-            raise team.beyond(f"the array '{name}' is filled before the loop that reads it")
-        if name in team.shared:
-            raise team.beyond(f"shared memory '{name}' is used in a way that is not followed")
+        if f"{name}[]" in memory.variables:
+            raise memory.refusal(f"the array '{name}' is filled before the loop that reads it")
+        if name in memory.shared:
+            raise memory.refusal(f"shared memory '{name}' is used in a way that is not followed")
         held = team.eval(Name(name), active)
-        value = one_value(held, active)
-        expr = None if value is None else expr_of(value)
+        expr = expr_of(one_value(held, active))
         if expr is None:
-            raise team.beyond(f"the loop reads '{name}': {blame(held, active)}")
+            raise memory.refusal(f"the loop reads '{name}': {blame(held, active)}")
         if name in changed:
-            raise team.beyond(f"'{name}' is changed in a loop over elements")
+            raise memory.refusal(f"'{name}' is changed in a loop over elements")
         if expr != Name(name):
             values[name] = expr
     return substitute(body, values) if values else body
+
+
+class SharedPlaces:
+    def __init__(
+        self,
+        team: Expressions,
+        head: Head,
+        own: frozenset[str],
+        active: Threads,
+        index: str,
+        span: Span,
+        stored: frozenset[str],
+    ) -> None:
+        self._team = team
+        self._memory = team.memory
+        self._head = head
+        self._own = own
+        self._active = active
+        self._index = index
+        self._span = span
+        self._stored = stored
+        self._changed: frozenset[str] = frozenset()
+        # Known values stand in the body under names that no source can have, until all are put in at once.
+        self.known: dict[str, Expr] = {}
+
+    def in_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        self._changed = assigned_in(body)
+        return map_statements(body, lambda expr: map_expr(expr, self._node))
+
+    def _node(self, node: Expr) -> Expr:
+        memory = self._memory
+        if isinstance(node, Name) and node.name in memory.shared and not memory.shared[node.name].is_array:
+            if node.name in self._changed:
+                raise memory.refusal(f"the shared variable '{node.name}' is changed in a loop over elements")
+            return self._single(node)
+        if not isinstance(node, Index):
+            return node
+        place = place_of(node)
+        array = memory.shared_name(node)
+        if place is not None and place.array in memory.shared:
+            array = place.array
+        if array is None:
+            return node
+        _, indices = array_and_indices(node)
+        if len(indices) < len(memory.shared[array].dims):
+            return node  # a row of a 2-D array: met again with its last index
+        if not names_in(node) & self._own:
+            if array in self._stored:
+                raise memory.refusal(
+                    f"shared memory '{array}' is written at one place by a loop over elements"
+                )
+            return self._single(node)
+        return self._element(node, array, indices, place)
+
+    def _single(self, node: Expr) -> Expr:
+        memory = self._memory
+        held = self._team.eval(node, self._active)
+        expr = expr_of(one_value(held, self._active))
+        if expr is None:
+            raise memory.refusal(f"the loop reads '{print_expr(node)}': {blame(held, self._active)}")
+        name = f"@{len(self.known)}"
+        self.known[name] = expr
+        return Name(name)
+
+    def _element(self, node: Index, array: str, indices: Sequence[Expr], place: ArrayPlace | None) -> Expr:
+        memory, index = self._memory, self._head.index
+        unit = coefficient_of(indices[-1], index)
+        outer = any(names_in(i) & self._own for i in indices[:-1])
+        beside = names_in(indices[-1]) & (self._own - {index})
+        if unit is None or unit <= 0 or outer or beside:
+            raise self._unfit(node)
+        firsts = self._firsts(node, array, indices)
+        own, moved = byte_size(memory.shared[array].type.base), None
+        type_ = memory.shared[array].type
+        if place is not None and place.as_type is not None:
+            type_ = place.as_type
+            moved = byte_size(type_.base)
+        ratio = 1 if moved is None or own is None else moved // own
+        if ratio == 0 or (moved is not None and own is None):
+            raise self._unfit(node)
+        offset = self._offset(place)
+        width = unit * self._span[2]
+        k = firsts[0] % width
+        bases = tuple(first - k for first in firsts)
+        if any(first % width != k for first in firsts):
+            raise self._unfit(node)
+        name = self._kept(array, Type(type_.base), offset, bases, width, ratio, node)
+        result: Expr = Index(Name(name), Name(self._index))
+        return result if width == 1 else Index(result, number(k))
+
+    def _unfit(self, node: Expr) -> Exception:
+        return self._memory.refusal(
+            f"shared memory is used as '{print_expr(node)}', not as a value for every element"
+        )
+
+    def _firsts(self, node: Expr, array: str, indices: Sequence[Expr]) -> list[int]:
+        """The place with the loop's index at its unit's start, for every team."""
+        memory = self._memory
+        at_zero = [substitute(index, {self._head.index: number(0)}) for index in indices]
+        numbers = self._team.flat_index(array, at_zero, self._active)
+        firsts: dict[int, int] = {}
+        for thread in self._active:
+            value = numbers.at(thread)
+            if (
+                not isinstance(value, Int)
+                or firsts.setdefault(memory.team(thread), value.value) != value.value
+            ):
+                raise self._unfit(node)
+        return list(firsts.values())
+
+    def _offset(self, place: ArrayPlace | None) -> int:
+        if place is None or place.offset is None:
+            return 0
+        values = {self._team.eval(place.offset, self._active).at(thread) for thread in self._active}
+        value = values.pop()
+        if values or not isinstance(value, Int):
+            raise self._memory.refusal("shared memory is used at an offset that differs between threads")
+        return value.value
+
+    def _kept(
+        self, array: str, type_: Type, offset: int, bases: tuple[int, ...], width: int, ratio: int, node: Expr
+    ) -> str:
+        memory = self._memory
+        places = tuple(offset + base * ratio for base in bases)
+        known = memory.kept_arrays.found
+        key = (array, type_.base, places)
+        if key in known:
+            found = known[key]
+            same = same_value(found.span[0], self._span[0]) and same_value(found.span[1], self._span[1])
+            if not same or found.span[2] != self._span[2] or found.kept.width != width:
+                raise memory.refusal(
+                    f"shared memory '{array}' is filled by one range of elements and used by another"
+                )
+            return found.kept.name
+        if array not in self._stored:
+            raise memory.refusal(
+                f"shared memory is read as '{print_expr(node)}', which no loop over the same elements wrote"
+            )
+        ends = [self._team.eval(end, self._active).at(self._active[0]) for end in self._span[:2]]
+        start, stop = (end.value if isinstance(end, Int) else 0 for end in ends)
+        length = max(0, -(-(stop - start) // self._span[2])) * width * ratio
+        bounds = tuple(
+            (place + start * width * ratio, place + start * width * ratio + length) for place in places
+        )
+        for low, high in bounds:
+            for other in known.values():
+                if other.array == array and any(low < b and a < high for a, b in other.bounds):
+                    raise memory.refusal(f"shared memory '{array}' holds two things at the same place")
+            if any(low <= cell < high for cell in memory.cells[array]):
+                raise memory.refusal(f"shared memory '{array}' holds single values and a row's elements")
+        name, count = array, 2
+        while name in memory.kept_names:
+            name, count = f"{array}_{count}", count + 1
+        known[key] = KeptArray(ElementArray(name, type_, width), array, bounds, self._span)
+        return name

@@ -1,5 +1,7 @@
 """Kernels whose threads each take an element (or a few) and need nothing of each other.
 
+Kernels whose threads each take an element (or a few) and need nothing of each other.
+
 One index becomes the loop over elements: that of neighbouring threads. The others are tasks. What the grid
 has too much is cut off by the guards of the source: `if (i >= n) return`, `if (row < rows && col < cols)`,
 grid-stride loops. Where there is no guard, the launch says how many there are.
@@ -11,30 +13,67 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.fold import fold
-from tunesmith.csource.nodes import (
-    Binary,
-    Cast,
-    Expr,
-    If,
-    Name,
-    Number,
-    Stmt,
-    Type,
-)
+from tunesmith.csource.nodes import Binary, Cast, Expr, If, Name, Number, Stmt, Type
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import declared_in, map_expr, names_in, nodes_in
-from tunesmith.expert.model.affine import number, same_value, simplified, stride, without_casts
-from tunesmith.expert.model.exits import structured
+from tunesmith.expert.model.accesses import touches
+from tunesmith.expert.model.affine import BUILTINS, number, same_value, simplified, stride, without_casts
 from tunesmith.expert.model.flat_guards import Peeled, peel
-from tunesmith.expert.model.flat_indices import RANK, FlatIndex, kinds_of, says
-from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided, form_of, is_straight
-from tunesmith.expert.model.independence import touches
-from tunesmith.expert.model.kernel import Each, Task
-from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Form, Scenario, Strided, form_of, is_straight
+from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.reach import OutOfReach, Reach
-from tunesmith.expert.model.scenario import Scenario
-from tunesmith.expert.model.value_types import BUILTINS
+from tunesmith.expert.model.tidy import structured
+from tunesmith.expert.model.translate import LaunchTerms, axis_name, launch_name, product
+
+
+@dataclass(frozen=True)
+class FlatIndex:
+    """What a variable counts. `kind`: "flat" (all threads of the grid), "both" (of one axis), "thread" or
+    "block"; `times`: how far apart neighbours are."""
+
+    kind: str
+    axis: int
+    times: int = 1
+
+
+RANK = {"flat": 0, "both": 0, "thread": 1, "block": 1}
+
+
+def says(known: FlatIndex, other: FlatIndex) -> bool:
+    """Whether `other` follows from `known`."""
+    if known.kind == other.kind and known.axis == other.axis:
+        return other.times % known.times == 0
+    if known.times != 1 or other.times != 1:
+        return False
+    if known.kind == "both":
+        return other.kind in ("thread", "block") and other.axis == known.axis
+    return known.kind == "flat" and other.kind == "block" and other.axis == known.axis
+
+
+def kinds_of(form: Form, scenario: Scenario) -> set[FlatIndex]:
+    """Everything the values fit; in small launches several."""
+    found: set[FlatIndex] = set()
+    places = [scenario.thread(thread) for thread in range(scenario.threads)]
+    moving = [axis for axis in range(3) if form.per_block[axis]]
+    if len(moving) > 1:
+        return found
+    for axis in moving or range(3):
+        step = form.per_block[axis]
+        if step and step % scenario.threads == 0:
+            times = step // scenario.threads
+            if all(value == times * thread for thread, value in enumerate(form.base)) and times > 0:
+                found.add(FlatIndex("flat", axis, times))
+        if step and step % scenario.block[axis] == 0:
+            times = step // scenario.block[axis]
+            if times > 0 and all(
+                v == times * place[axis] for v, place in zip(form.base, places, strict=True)
+            ):
+                found.add(FlatIndex("both", axis, times))
+        if step == 1 and not any(form.base):
+            found.add(FlatIndex("block", axis))
+        if step == 0 and all(v == place[axis] for v, place in zip(form.base, places, strict=True)):
+            found.add(FlatIndex("thread", axis))
+    return found
 
 
 @dataclass(frozen=True)
@@ -55,10 +94,10 @@ def read_flat(
     multiples: Mapping[str, int],
 ) -> Flat:
     """`multiples`: what the contract promises of parameters."""
-    return _Reader(normal, loops, scenarios, launch, multiples).read()
+    return _FlatReader(normal, loops, scenarios, launch, multiples).read()
 
 
-class _Reader:
+class _FlatReader:
     def __init__(
         self,
         normal: Normal,

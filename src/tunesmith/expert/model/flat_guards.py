@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.csource.nodes import (
-    Binary,
-    Declare,
-    Expr,
-    For,
-    If,
-    Jump,
-    Name,
-    Return,
-    Stmt,
-    Unary,
-)
+from tunesmith.csource.nodes import Binary, Declare, Expr, For, If, Jump, Name, Return, Stmt, Unary
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, declared_in, names_in
-from tunesmith.expert.model.affine import number, same_value, without_casts
-from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided, form_of
-from tunesmith.expert.model.loops import head_of
+from tunesmith.expert.model.affine import BUILTINS, MIRROR, head_of, number, same_value, without_casts
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, Unknown, form_of, number_of
+from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
-from tunesmith.expert.model.value_types import BUILTINS
 
 
 @dataclass
@@ -103,9 +89,8 @@ class _Guards:
         if not isinstance(condition, Binary):
             return None
         op, left, right = condition.op, condition.left, condition.right
-        mirror = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-        if self._name(right) is not None and self._name(left) is None and op in mirror:
-            op, left, right = mirror[op], right, left
+        if self._name(right) is not None and self._name(left) is None and op in MIRROR:
+            op, left, right = MIRROR[op], right, left
         name = self._name(left)
         if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
             return None
@@ -140,7 +125,7 @@ class _Guards:
             moving = [axis for axis in range(3) if form.per_block[axis]]
             if len(moving) != 1:
                 return False
-            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            numbers = scenario.numbers
             try:
                 if number_of(by, numbers) != form.per_block[moving[0]] * scenario.grid[moving[0]]:
                     return False

@@ -1,5 +1,7 @@
 """What a kernel computes, apart from how its threads share the work.
 
+What a kernel computes, apart from how its threads share the work.
+
 A kernel is read as *tasks* that do not depend on each other (a row, a token and head, a group), each worked
 on by a *team* of threads today (a block, a warp, a part of a warp, one thread). What a team does for its task
 is a list of *steps*. The heart is `Each`: a loop over elements whose order does not matter, spread over the
@@ -22,7 +24,30 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tunesmith.csource.nodes import Expr, Function, Source, Stmt, Type
-from tunesmith.expert.model.reach import Reach
+
+
+class OutOfReach(Exception):
+    """The kernel cannot be read as tasks and steps; caught by `lift`, which makes a `NotReadable` of it."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Reach:
+    """An index that the source bounds: the launch must come to every value below the bound.
+
+    `count` is how many values it comes to, over gridDim and blockDim. Where a loop `goes_on` by as many,
+    these are only the values it starts from.
+    """
+
+    name: str
+    bound: Expr
+    count: Expr
+    goes_on: bool = False
+
 
 Operator = Literal["+", "*", "max", "min", "&", "|", "^"]
 
@@ -107,7 +132,7 @@ class When:
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeat:
     """A loop that the whole team runs in turn: for (index = start; index < stop; index += step)."""
 
     index: str
@@ -119,11 +144,11 @@ class Again:
     line: int = field(default=0, compare=False)
 
 
-Step = Each | Let | Once | When | Again
+Step = Each | Let | Once | When | Repeat
 
 
 @dataclass(frozen=True)
-class Kept:
+class ElementArray:
     """One value of every element of a task that a loop leaves for a later one, in shared memory today."""
 
     name: str  # in the bodies: Index(Name(name), Name(index of the loop)), or with a constant second index
@@ -135,7 +160,7 @@ Team = Literal["grid", "block", "warp", "part of a warp", "thread"]
 
 
 @dataclass(frozen=True)
-class Access:
+class ArrayAccess:
     """One way a parameter's array is touched, for moves and for words."""
 
     array: str
@@ -151,7 +176,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelModel:
     """`function` is the kernel with template arguments bound and helpers that touch memory inlined."""
 
     source: Source
@@ -160,8 +185,8 @@ class Kernel:
     steps: tuple[Step, ...]
     team: Team
     lanes: Expr | None = None  # how many threads a team has today
-    kept: tuple[Kept, ...] = ()
-    accesses: tuple[Access, ...] = ()
+    kept: tuple[ElementArray, ...] = ()
+    accesses: tuple[ArrayAccess, ...] = ()
     bound: tuple[tuple[str, str], ...] = ()  # template parameters -> what the entry binds them to
     barriers: int = 0
     notes: tuple[str, ...] = ()  # what was found on the way, in words with line numbers
@@ -171,7 +196,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Beyond:
+class NotReadable:
     """A kernel that could not be read as tasks and steps: only local moves are possible."""
 
     source: Source
@@ -184,7 +209,7 @@ class Beyond:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ParameterChoice:
     """A parameter of the template to be: a macro with a finite domain."""
 
     name: str
@@ -201,39 +226,41 @@ class Schedule:
     With all defaults the printed kernel shares work as the original does, as far as the scheme allows.
     """
 
-    lanes: Choice | None = None  # threads to a task
-    tasks: Choice | None = None  # tasks to a block
-    vector: Choice | None = None  # elements in one load or store
-    items: Choice | None = None  # vectors a thread has in flight
-    split: Choice | None = None  # 1: a task's elements are spread over several blocks
-    beside: Choice | None = None  # 1: loops that do not depend on each other are one
-    keep: Choice | None = None  # vectors of its row a thread keeps in registers; 0: read again
-    early: Choice | None = (
+    lanes: ParameterChoice | None = None  # threads to a task
+    tasks: ParameterChoice | None = None  # tasks to a block
+    vector: ParameterChoice | None = None  # elements in one load or store
+    items: ParameterChoice | None = None  # vectors a thread has in flight
+    split: ParameterChoice | None = None  # 1: a task's elements are spread over several blocks
+    beside: ParameterChoice | None = None  # 1: loops that do not depend on each other are one
+    keep: ParameterChoice | None = None  # vectors of its row a thread keeps in registers; 0: read again
+    early: ParameterChoice | None = (
         None  # 1: what later loops load is sent for before the first loop's totals are known
     )
-    persistent: Choice | None = None  # 0: a block ends with its tasks; else blocks for every multiprocessor
-    load_hint: Choice | None = None
-    store_hint: Choice | None = None
-    fast: Choice | None = None  # fast intrinsics
-    reciprocal: Choice | None = None
-    convert: Choice | None = None  # hardware conversions
-    divide: Choice | None = None  # strength-reduced index division
-    unroll: Choice | None = None  # of sequential loops inside bodies
-    bake: Choice | None = None  # sizes as constants of the build
-    bounds: Choice | None = None  # blocks to a multiprocessor in __launch_bounds__
-    registers: Choice | None = None  # --maxrregcount
-    flags: Choice | None = None
+    persistent: ParameterChoice | None = (
+        None  # 0: a block ends with its tasks; else blocks for every multiprocessor
+    )
+    load_hint: ParameterChoice | None = None
+    store_hint: ParameterChoice | None = None
+    fast: ParameterChoice | None = None  # fast intrinsics
+    reciprocal: ParameterChoice | None = None
+    convert: ParameterChoice | None = None  # hardware conversions
+    divide: ParameterChoice | None = None  # strength-reduced index division
+    unroll: ParameterChoice | None = None  # of sequential loops inside bodies
+    bake: ParameterChoice | None = None  # sizes as constants of the build
+    bounds: ParameterChoice | None = None  # blocks to a multiprocessor in __launch_bounds__
+    registers: ParameterChoice | None = None  # --maxrregcount
+    flags: ParameterChoice | None = None
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
-        return tuple(c for c in vars(self).values() if isinstance(c, Choice))
+    def choices(self) -> tuple[ParameterChoice, ...]:
+        return tuple(c for c in vars(self).values() if isinstance(c, ParameterChoice))
 
 
 @dataclass(frozen=True)
-class Draft:
+class TemplateDraft:
     """A template to be written: what is computed, how it may be shared, and what must hold."""
 
-    kernel: Kernel
+    kernel: KernelModel
     schedule: Schedule = Schedule()
     require: tuple[tuple[str, str], ...] = ()  # name -> expression of the template file
     prefer: tuple[tuple[str, str], ...] = ()
@@ -246,3 +273,18 @@ class Draft:
         tuple[str, str], ...
     ] = ()  # helper -> the same for two values, {a} and {b}, as one number
     build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter
+
+
+@dataclass(frozen=True)
+class KernelReading:
+    """A reading before it is a `KernelModel`: what both ways of reading come to, and what it rests on."""
+
+    tasks: tuple[Task, ...]
+    steps: tuple[Step, ...]
+    team: Team
+    lanes: Expr | None
+    kept: tuple[ElementArray, ...] = ()
+    barriers: int = 0
+    notes: tuple[str, ...] = ()
+    reach: tuple[Reach, ...] = ()
+    apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid

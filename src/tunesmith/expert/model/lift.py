@@ -2,55 +2,229 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from tunesmith.core.expr import nodes as size
 from tunesmith.core.problem import Problem
 from tunesmith.csource.fold import fold_statements
-from tunesmith.csource.inline import COLLECTIVE, Inlined, inline, touches
-from tunesmith.csource.nodes import Call, Expr, Function, Language, Opaque, Source, Unreadable, Verbatim
+from tunesmith.csource.inline import inline
+from tunesmith.csource.nodes import (
+    Call,
+    Expr,
+    For,
+    Function,
+    Language,
+    Name,
+    Opaque,
+    Source,
+    Stmt,
+    Unreadable,
+    Verbatim,
+)
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.specialise import bind
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import is_known
-from tunesmith.csource.walk import calls_in, children, declared_in, expressions_in, nodes_in, statements_in
-from tunesmith.expert.model.element_loops import cooperates
-from tunesmith.expert.model.exchange import check_exchange
+from tunesmith.csource.walk import children, declared_in, names_in, nodes_in, root, statements_in, writes_in
+from tunesmith.expert.model.accesses import accesses, check_exchange, clash, marked_again, touches
+from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.flat import Flat, read_flat
-from tunesmith.expert.model.geometry import Strided, strided_loops
-from tunesmith.expert.model.kernel import Beyond, Kernel
-from tunesmith.expert.model.launch_terms import LaunchTerms, launch_terms
-from tunesmith.expert.model.loops_apart import loops_apart
-from tunesmith.expert.model.memory_totals import with_totals_in_variables
-from tunesmith.expert.model.normal import Normal, normal_form
-from tunesmith.expert.model.online import with_two_passes
-from tunesmith.expert.model.opencl_words import in_opencl_words
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.reading import Reading, check_reach
-from tunesmith.expert.model.scenario import Scenario, every_scenario, scenarios
-from tunesmith.expert.model.shared_types import with_used_types
-from tunesmith.expert.model.shifted_loops import with_element_loops
-from tunesmith.expert.model.teams import read_rows, read_teams
-from tunesmith.expert.model.tidy import tidy
-from tunesmith.expert.model.wrap_up import (
-    aliases_of,
-    check_own_memory,
-    flat_reading,
-    kernel_of,
-    looks_like_rows,
-    multiples,
+from tunesmith.expert.model.geometry import (
+    Scenario,
+    Strided,
+    Unknown,
+    every_scenario,
+    number_of,
+    scenarios,
+    strided_loops,
 )
+from tunesmith.expert.model.in_sight import check_in_sight
+from tunesmith.expert.model.kernel import KernelModel, KernelReading, NotReadable, OutOfReach, Step, Task
+from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
+from tunesmith.expert.model.online import with_two_passes
+from tunesmith.expert.model.places import is_pointer
+from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
+from tunesmith.expert.model.step_tree import all_steps, in_opencl_words, names_in_steps, parts_of, replaced
+from tunesmith.expert.model.team_reader import read_rows, read_teams
+from tunesmith.expert.model.tidy import tidy
+from tunesmith.expert.model.totals import cooperates, with_totals_in_variables
+from tunesmith.expert.model.translate import LaunchTerms, launch_terms
+
+_SMALL = 64  # turns of a loop that is part of what is done for one element
 
 
-def lift(problem: Problem) -> Kernel | Beyond:
-    """The kernel as tasks and steps; `Beyond` with the reason in words where it cannot be read so."""
+def looks_like_rows(flat: Flat, normal: Normal) -> bool:
+    """Whether each thread walks a row of its own: neighbours far apart, its own turns side by side."""
+    for node in nodes_in(flat.each.body):
+        if not isinstance(node, For):
+            continue
+        head = head_of(node)
+        if head is None or (trips(head) or _SMALL + 1) <= _SMALL:
+            continue
+        for touch in touches(node.body, normal.arrays):
+            along = stride(touch.place.index, head.index)
+            across = stride(touch.place.index, flat.each.index)
+            if along is not None and along.step == 1 and (across is None or across.step not in (0, 1)):
+                return True
+    return False
+
+
+def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
+    for node in nodes_in(flat.each.body):
+        if isinstance(node, Verbatim) and node.names & set(normal.arrays):
+            line = node.line
+            raise OutOfReach(
+                f"line {line}: '{node.text.strip().splitlines()[0][:60]}' is not understood", line
+            )
+    trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
+    if trouble is not None:
+        raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
+    notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
+    return KernelReading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
+
+
+def kernel_of(
+    reading: KernelReading,
+    normal: Normal,
+    problem: Problem,
+    source: Source,
+    function: Function,
+    bound: tuple[tuple[str, str], ...],
+    launch: LaunchTerms,
+) -> KernelModel:
+    steps = marked_again(reading.steps, normal.arrays, multiples(problem, launch))
+    _check_pointers(steps, normal)
+    check_exchange(steps, normal.arrays, aliases_of(problem, function), reading.barriers > 0)
+    tasks, steps = _counted(reading.tasks, steps, normal)
+    notes = list(reading.notes)
+    notes += [
+        f"line {step.line}: the loop stores only what an earlier loop has stored"
+        for step in all_steps(steps)
+        if getattr(step, "again", False)
+    ]
+    return KernelModel(
+        source,
+        function,
+        tasks,
+        steps,
+        reading.team,
+        reading.lanes,
+        reading.kept,
+        accesses(steps, normal.arrays),
+        bound,
+        reading.barriers,
+        tuple(notes),
+        reading.apart or (reading.reach,),
+    )
+
+
+def _counted(
+    tasks: tuple[Task, ...], steps: tuple[Step, ...], normal: Normal
+) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
+    """Axes of today's grid that the steps ask for, by a name: another launch has other axes."""
+    used, taken = names_in_steps(steps), set(normal.types) | set(normal.ids)
+    done: list[Task] = []
+    for task in tasks:
+        if isinstance(task.extent, Name) and task.extent.name in used & set(BUILTINS):
+            name = f"{task.name}_count"
+            while name in taken:
+                name += "_"
+            steps = replaced(steps, {task.extent.name: Name(name)})
+            task = replace(task, count=name)
+        done.append(task)
+    return tuple(done), steps
+
+
+def aliases_of(problem: Problem, function: Function) -> dict[str, str]:
+    """Arrays that are the same memory, by the kernel's names for them: one stands for all."""
+    by_name = {a.name: a for a in problem.arguments}
+    ordered = [by_name[name] for name in problem.launches[0].args if name in by_name]
+    names = {a.name: p.name for a, p in zip(ordered, function.parameters, strict=False)}
+    return {
+        names[a.name]: names.get(a.alias, a.alias) for a in ordered if a.alias is not None and a.name in names
+    }
+
+
+def check_own_memory(normal: Normal) -> None:
+    """Memory is only followed in what is understood; variables of the file may only be read."""
+    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
+    own |= set(declared_in(normal.body))
+    for stmt in statements_in(normal.body):
+        parts: list[Expr | Stmt] = [part for part in children(stmt) if isinstance(part, Expr)]
+        parts += [stmt] if isinstance(stmt, Verbatim) else []
+        for target in (target for part in parts for target in writes_in(part)):
+            name = root(target)[0]
+            if name is not None and name not in own:
+                raise OutOfReach(
+                    f"line {stmt.line}: '{name}', a variable of the file, is written to", stmt.line
+                )
+        for node in (node for part in parts for node in nodes_in(part)):
+            if isinstance(node, Opaque | Verbatim) and node.names & (set(normal.arrays) | set(normal.shared)):
+                text = " ".join(node.text.split())
+                text = text if len(text) <= 60 else text[:57] + "..."
+                raise OutOfReach(f"line {stmt.line}: '{text}' is not understood", stmt.line)
+
+
+def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
+    """What the contract promises: parameters that are multiples of something."""
+    rules = {rule.name: rule.multiple_of for rule in problem.contract.sizes}
+    return {
+        name: rules.get(node.id, 1) for name, node in launch.parameters.items() if isinstance(node, size.Name)
+    }
+
+
+def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
+    """Arrays may only be touched by indexing: a pointer handed to a function is out of sight."""
+    for step in all_steps(steps):
+        for part in parts_of(step):
+            for node in nodes_in(part):
+                if isinstance(node, Call) and not node.function.lower().startswith(
+                    ("atomic", "vload", "vstore")
+                ):
+                    for arg in node.args:
+                        array = _pointer(arg, normal)
+                        if array is not None:
+                            raise OutOfReach(
+                                f"line {step.line}: '{array}' is handed to {node.function} as a pointer",
+                                step.line,
+                            )
+
+
+def _pointer(arg: Expr, normal: Normal) -> str | None:
+    if not is_pointer(arg, normal.arrays):
+        return None
+    return next((name for name in sorted(names_in(arg)) if name in normal.arrays), None)
+
+
+def check_reach(reading: KernelReading, launches: Iterable[Scenario]) -> None:
+    for scenario in launches:
+        numbers = scenario.numbers
+        for reach in reading.reach:
+            if reach.goes_on:
+                continue
+            try:
+                bound, count = number_of(reach.bound, numbers), number_of(reach.count, numbers)
+            except Unknown:
+                continue
+            if count < bound:
+                sizes = ", ".join(f"{name} = {value}" for name, value in scenario.sizes)
+                raise OutOfReach(
+                    f"with {sizes} the launch comes to {count} values of '{reach.name}', and the kernel's "
+                    f"own test allows {bound}"
+                )
+
+
+def lift(problem: Problem) -> KernelModel | NotReadable:
+    """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so."""
     kernel = problem.kernel
     source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines)
     if len(problem.launches) != 1:
-        return Beyond(source, None, f"the operator runs {len(problem.launches)} kernels, one after the other")
+        return NotReadable(
+            source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"
+        )
     bound = bind(source, problem.launches[0].entry or kernel.entry)
     if isinstance(bound, str):
-        return Beyond(source, None, bound)
+        return NotReadable(source, None, bound)
     function = bound.function
     try:
         inlined = inline(function, source)
@@ -58,11 +232,11 @@ def lift(problem: Problem) -> Kernel | Beyond:
         check_in_sight(inlined, source)
         return _Lifting(problem, source, function, bound.arguments).kernel()
     except OutOfReach as stop:
-        return Beyond(source, function, stop.reason, stop.line)
+        return NotReadable(source, function, stop.reason, stop.line)
     except Unreadable as stop:
-        return Beyond(source, function, stop.reason, stop.line)
+        return NotReadable(source, function, stop.reason, stop.line)
     except RecursionError:
-        return Beyond(source, function, "its expressions are nested too deeply")
+        return NotReadable(source, function, "its expressions are nested too deeply")
 
 
 def language_of(word: str) -> Language:
@@ -78,7 +252,7 @@ class _Lifting:
         self._function = function
         self._bound = bound
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> KernelModel:
         normal, launch = self._normal()
         tried = scenarios(self._problem, launch.parameters)
         if not tried:
@@ -107,12 +281,8 @@ class _Lifting:
         return with_used_types(normal), launch
 
     def _read(
-        self,
-        normal: Normal,
-        launch: LaunchTerms,
-        tried: tuple[Scenario, ...],
-        loops: dict[str, Strided],
-    ) -> Reading:
+        self, normal: Normal, launch: LaunchTerms, tried: tuple[Scenario, ...], loops: dict[str, Strided]
+    ) -> KernelReading:
         aliases = aliases_of(self._problem, self._function)
         together = cooperates(normal.body) is not None or bool(normal.shared)
         if together or any(loop.role == "element" for loop in loops.values()):
@@ -145,7 +315,7 @@ class _Lifting:
         tried: tuple[Scenario, ...],
         loops: dict[str, Strided],
         aliases: dict[str, str],
-    ) -> Reading:
+    ) -> KernelReading:
         """A thread to each row; an online softmax is tried as two passes."""
         try:
             return read_rows(normal, launch, tried, loops, aliases)
@@ -157,110 +327,3 @@ class _Lifting:
         reading = read_rows(apart, launch, tried, strided_loops(apart, tried[-1]), aliases)
         note = "the maximum and the sum of exponentials, found in one pass, are read as two loops"
         return replace(reading, notes=(*reading.notes, note))
-
-
-_THREADS = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "cooperative_groups", "asm", "__asm__"})
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_CALLED = re.compile(r"(?<![\w.>])([A-Za-z_][\w:]*)\s*(?:<[\w\s,:*]*>)?\s*\(")
-_METHOD = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*\s*\(|[)}\]]\s*\(")  # v.go(), R{}(), f()()
-_SYNTAX = frozenset({
-    "if", "for", "while", "switch", "return", "sizeof", "decltype", "operator", "alignof", "constexpr",
-    "static_assert", "__attribute__", "static_cast", "reinterpret_cast", "const_cast", "dynamic_cast",
-})  # fmt: skip
-_PLAIN_TYPE = re.compile(
-    r"(unsigned|signed|u?int|u?char|u?short|u?long|float|double|half|bool|size_t|dim)\d*(_t)?"
-)
-_NO_TEXT = "whose text is not in the file"
-
-
-def check_in_sight(inlined: Inlined, source: Source) -> None:
-    """Raises Unreadable, with the line, where something hidden may depend on threads."""
-    look = _Look(inlined, source)
-    for stmt in statements_in(inlined.function.body):
-        reason = look.of_text(stmt.text) if isinstance(stmt, Verbatim) else ""
-        for part in children(stmt):
-            for node in expressions_in(part) if isinstance(part, Expr) else ():
-                if isinstance(node, Call):
-                    reason = reason or look.of_call(node)
-                elif isinstance(node, Opaque):
-                    reason = reason or look.of_text(node.text)
-        if reason:
-            raise Unreadable(f"line {stmt.line}: {reason}", stmt.line)
-
-
-class _Look:
-    def __init__(self, inlined: Inlined, source: Source) -> None:
-        self._source = source
-        self._variables = frozenset(declared_in(inlined.function.body))
-        self._notes: dict[str, str] = {}
-        for note in inlined.notes:  # "line 5: f stays a call: why"
-            said = note.partition(": ")[2]
-            self._notes.setdefault(said.split(" ", 1)[0], said)
-        self._seen: dict[int, str] = {}
-        self._types = {alias for alias, _ in source.aliases}
-        self._types |= {p.name for f in source.functions for p in f.template}
-
-    def of_call(self, call: Call) -> str:
-        reason = self._of_name(call.function)
-        for word in (word for text in call.template_args for word in _WORD.findall(text)):
-            reason = reason or next((self._of_function(f) for f in self._own(word)), "")
-        return reason
-
-    def _own(self, name: str) -> list[Function]:
-        return [f for f in self._source.functions if f.name == name and not f.is_kernel]
-
-    def _of_name(self, name: str) -> str:
-        own = self._own(name)
-        for function in own:
-            reason = self._of_function(function)
-            if reason:
-                return reason
-        if name in self._variables:
-            return f"{name}, a variable, is called"
-        if own or is_known(name) or self._is_type(name):
-            return ""
-        unread = next((why for why in self._source.unread if "function" in why), "")
-        return f"{name} is called, {_NO_TEXT}" + (f" ({unread})" if unread else "")
-
-    def _of_function(self, function: Function) -> str:
-        if id(function) not in self._seen:
-            self._seen[id(function)] = ""  # functions that call each other
-            what = touches(function, self._source)
-            reason = f"{function.name} stays a call, and it {what}" if what else ""
-            if what and function.name in self._notes:
-                reason = self._notes[function.name]
-            for node in nodes_in(function.body):
-                if isinstance(node, Opaque):
-                    reason = reason or self.of_text(node.text)
-            for call in calls_in(function.body):
-                reason = reason or self.of_call(call)
-            self._seen[id(function)] = reason
-        return self._seen[id(function)]
-
-    def of_text(self, text: str) -> str:
-        shown = " ".join(text.split())
-        shown = f"'{shown if len(shown) <= 60 else shown[:57] + '...'}' is not understood, and"
-        touching = _touching(text)
-        if touching:
-            return f"{shown} it uses {touching}"
-        for name in dict.fromkeys(_CALLED.findall(text)):
-            reason = "" if name in _SYNTAX else self._of_name(name.split("::")[-1]) and self._of_name(name)
-            if reason:
-                return f"{shown} {reason}"
-        if _METHOD.search(text):  # its text stands in some structure of the file
-            touching = next((word for part in self._source.preamble if (word := _touching(part))), "")
-            return f"{shown} a structure of the file uses {touching}" if touching else ""
-        return ""
-
-    def _is_type(self, name: str) -> bool:
-        """Types are called to convert: `T(0)`, `float(x)`, `__half(y)`."""
-        base = name.split("<")[0].split("::")[-1]
-        if base in self._types or _PLAIN_TYPE.fullmatch(base):
-            return True
-        named = re.compile(rf"\b(struct|class|union|enum)\b[^;{{]*\b{re.escape(base)}\b")
-        return any(named.search(text) for text in self._source.preamble)
-
-
-def _touching(text: str) -> str:
-    words = _WORD.findall(text)
-    return next((word for word in words if word in _THREADS or word.startswith(COLLECTIVE)), "")

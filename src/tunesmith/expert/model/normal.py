@@ -1,4 +1,6 @@
-"""A kernel's statements in a form that is easy to read further: one name one variable, pointers and indices
+"""A kernel's statements in a form that is easy to read further.
+
+A kernel's statements in a form that is easy to read further: one name one variable, pointers and indices
 written out, structures taken apart.
 
     const float *row = input + token * d;  ... row[i]      ->  input[token * d + i]
@@ -7,6 +9,10 @@ written out, structures taken apart.
 
 A variable is written out where it is set once and is index arithmetic: no loads, no floating point. What it
 would lose in width comes back as a cast. A load inside pointer arithmetic gets a variable of its own.
+
+Shared memory declared as bytes, or as anything, but used as one type throughout: read as that type.
+
+extern __shared__ char raw[];  float *row = (float *)raw;      ->  raw is an array of floats
 """
 
 from __future__ import annotations
@@ -14,36 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.csource.nodes import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Function,
-    If,
-    Index,
-    Jump,
-    Name,
-    Number,
-    Return,
-    Scope,
-    SizeOf,
-    Stmt,
-    Ternary,
-    Type,
-    Unary,
-    While,
-)
+from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import is_integer
-from tunesmith.csource.walk import assigned_in, map_expr, map_simple, names_in, nodes_in
-from tunesmith.expert.model.places import folded, is_pointer
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.value_types import BUILTINS, is_same_integer, type_of
+from tunesmith.csource.types import byte_size, is_integer
+from tunesmith.csource.walk import assigned_in, map_expr, map_simple, map_statements, names_in, nodes_in
+from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms, type_of
+from tunesmith.expert.model.kernel import OutOfReach
+from tunesmith.expert.model.places import folded, is_pointer, place_of
 
 _LARGEST = 600  # nodes of one expression, written out
 _PURE_CALLS = frozenset({"min", "max", "abs", "__umulhi", "__mulhi", "umin", "umax"})
@@ -57,23 +40,23 @@ class Id:
     """
 
     name: str
-    type: Type
-    expr: Expr
-    short: Expr
+    type: c.Type
+    expr: c.Expr
+    short: c.Expr
     line: int = 0
 
 
 @dataclass(frozen=True)
 class Normal:
-    body: tuple[Stmt, ...]
-    types: Mapping[str, Type]  # of parameters and variables
-    arrays: Mapping[str, Type]  # pointer parameters -> pointer type
-    shared: Mapping[str, Declare]  # arrays and scalars in shared memory
+    body: tuple[c.Stmt, ...]
+    types: Mapping[str, c.Type]  # of parameters and variables
+    arrays: Mapping[str, c.Type]  # pointer parameters -> pointer type
+    shared: Mapping[str, c.Declare]  # arrays and scalars in shared memory
     ids: Mapping[str, Id] = field(default_factory=dict)
 
 
 def normal_form(
-    body: tuple[Stmt, ...], function: Function, shared_parameters: frozenset[str], language: str
+    body: tuple[c.Stmt, ...], function: c.Function, shared_parameters: frozenset[str], language: str
 ) -> Normal:
     """`body` has unique names (see `tidy`). `shared_parameters`: pointers to OpenCL local memory."""
     return _Normaliser(body, function, shared_parameters, language).run(body)
@@ -81,19 +64,19 @@ def normal_form(
 
 class _Normaliser:
     def __init__(
-        self, body: tuple[Stmt, ...], function: Function, shared_parameters: frozenset[str], language: str
+        self, body: tuple[c.Stmt, ...], function: c.Function, shared_parameters: frozenset[str], language: str
     ) -> None:
         self._parameters = frozenset(p.name for p in function.parameters)
-        index = Type("size_t" if language == "opencl" else "unsigned int")
-        self._types: dict[str, Type] = dict.fromkeys(BUILTINS, index)
+        index = c.Type("size_t" if language == "opencl" else "unsigned int")
+        self._types: dict[str, c.Type] = dict.fromkeys(BUILTINS, index)
         self._types |= {p.name: p.type for p in function.parameters}
         self._arrays = {
             p.name: p.type
             for p in function.parameters
             if p.type.is_pointer and p.name not in shared_parameters
         }
-        self._shared: dict[str, Declare] = {
-            p.name: Declare(Type(p.type.base), p.name, storage="dynamic shared")
+        self._shared: dict[str, c.Declare] = {
+            p.name: c.Declare(c.Type(p.type.base), p.name, storage="dynamic shared")
             for p in function.parameters
             if p.name in shared_parameters
         }
@@ -101,48 +84,52 @@ class _Normaliser:
         for name, declare in self._shared.items():
             self._pointers[name] = replace(declare.type, pointers=1)
         fixed = {
-            n.name for n in nodes_in(body) if isinstance(n, Declare) and n.type.const and not n.type.pointers
+            n.name
+            for n in nodes_in(body)
+            if isinstance(n, c.Declare) and n.type.const and not n.type.pointers
         }
         self._changing = assigned_in(body) - _loop_names(body) - fixed
         self._ids: dict[str, Id] = {}
         self._taken = set(self._types)
         for node in nodes_in(body):
-            if isinstance(node, Declare):
+            if isinstance(node, c.Declare):
                 self._taken.add(node.name)
                 self._types[node.name] = node.type
                 if node.storage in ("shared", "dynamic shared"):
                     self._shared[node.name] = node
                     if len(node.dims) <= 1:
-                        self._pointers[node.name] = Type(node.type.base, node.type.pointers + 1)
+                        self._pointers[node.name] = c.Type(node.type.base, node.type.pointers + 1)
 
-    def run(self, body: tuple[Stmt, ...]) -> Normal:
+    def run(self, body: tuple[c.Stmt, ...]) -> Normal:
         done = self.block(body, {}, 0)
         return Normal(done, self._types, self._arrays, self._shared, self._ids)
 
-    def block(self, stmts: Sequence[Stmt], env: dict[str, Expr], depth: int) -> tuple[Stmt, ...]:
+    def block(self, stmts: Sequence[c.Stmt], env: dict[str, c.Expr], depth: int) -> tuple[c.Stmt, ...]:
         if depth > 100:
             raise OutOfReach("its statements are nested more than 100 deep")
-        done: list[Stmt] = []
+        done: list[c.Stmt] = []
         for stmt in stmts:
             done += self.statement(stmt, env, depth)
         return tuple(done)
 
-    def statement(self, stmt: Stmt, env: dict[str, Expr], depth: int) -> list[Stmt]:
+    def statement(self, stmt: c.Stmt, env: dict[str, c.Expr], depth: int) -> list[c.Stmt]:
         match stmt:
-            case Declare(storage="shared" | "dynamic shared"):
+            case c.Declare(storage="shared" | "dynamic shared"):
                 return []
-            case Declare():
+            case c.Declare():
                 return self.declare(stmt, env)
-            case Evaluate(expr=Assign(op=op, target=Name(name=name), value=value)) if self._is_pointer(name):
+            case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if self._is_pointer(
+                name
+            ):
                 if depth > 0 or op not in ("=", "+=", "-="):
                     raise OutOfReach(f"line {stmt.line}: the pointer '{name}' moves", stmt.line)
                 moved = self.written_out(value, env, stmt.line)
-                before = env.get(name, Name(name))
-                env[name] = moved if op == "=" else Binary(op[0], before, moved)
+                before = env.get(name, c.Name(name))
+                env[name] = moved if op == "=" else c.Binary(op[0], before, moved)
                 return []
-            case Evaluate():
+            case c.Evaluate():
                 return [replace(stmt, expr=self.written_out(stmt.expr, env, stmt.line))]
-            case If():
+            case c.If():
                 return [
                     replace(
                         stmt,
@@ -151,7 +138,7 @@ class _Normaliser:
                         otherwise=self.block(stmt.otherwise, dict(env), depth + 1),
                     )
                 ]
-            case For():
+            case c.For():
                 inner = dict(env)
                 init = tuple(
                     map_simple(part, lambda e: self.written_out(e, inner, stmt.line)) for part in stmt.init
@@ -168,7 +155,7 @@ class _Normaliser:
                         body=self.block(stmt.body, inner, depth + 1),
                     )
                 ]
-            case While():
+            case c.While():
                 return [
                     replace(
                         stmt,
@@ -176,18 +163,18 @@ class _Normaliser:
                         body=self.block(stmt.body, dict(env), depth + 1),
                     )
                 ]
-            case Scope(body=body):
+            case c.Scope(body=body):
                 return list(self.block(body, env, depth))
-            case Return(value=None) | Jump():
+            case c.Return(value=None) | c.Jump():
                 return [stmt]
-            case Return():
+            case c.Return():
                 raise OutOfReach(f"line {stmt.line}: a kernel returns a value", stmt.line)
         return list(substitute((stmt,), env))
 
     def _is_pointer(self, name: str) -> bool:
         return name in self._types and self._types[name].is_pointer
 
-    def declare(self, stmt: Declare, env: dict[str, Expr]) -> list[Stmt]:
+    def declare(self, stmt: c.Declare, env: dict[str, c.Expr]) -> list[c.Stmt]:
         if stmt.init is None or stmt.is_array:
             dims = tuple(self.written_out(dim, env, stmt.line) for dim in stmt.dims)
             init = None if stmt.init is None else self.written_out(stmt.init, env, stmt.line)
@@ -223,60 +210,67 @@ class _Normaliser:
             for name in names
         )
 
-    def _as(self, type_: Type, expr: Expr) -> Expr:
+    def _as(self, type_: c.Type, expr: c.Expr) -> c.Expr:
         """The expression as a variable of the type would hold it."""
         found = type_of(expr, self._types)
         if found is not None and is_same_integer(found, type_):
             return expr
-        if isinstance(expr, Number) and is_integer(type_) and 0 <= expr.value < 2**31 and type_.base == "int":
+        if (
+            isinstance(expr, c.Number)
+            and is_integer(type_)
+            and 0 <= expr.value < 2**31
+            and type_.base == "int"
+        ):
             return expr
-        return Cast(Type(type_.base), expr)
+        return c.Cast(c.Type(type_.base), expr)
 
-    def _root(self, pointer: Expr) -> str | None:
+    def _root(self, pointer: c.Expr) -> str | None:
         while True:
             match pointer:
-                case Name(name=name):
+                case c.Name(name=name):
                     return name if name in self._pointers else None
-                case Cast(value=value):
+                case c.Cast(value=value):
                     pointer = value
-                case Unary(op="&", operand=Index(base=base)):
+                case c.Unary(op="&", operand=c.Index(base=base)):
                     pointer = base
-                case Binary(op="+" | "-", left=left, right=right):
+                case c.Binary(op="+" | "-", left=left, right=right):
                     pointer = left if is_pointer(left, self._pointers) else right
-                case Index(base=Name(name=name)) if name in self._shared:
+                case c.Index(base=c.Name(name=name)) if name in self._shared:
                     return name  # a row of a 2-D array
                 case _:
                     return None
 
-    def _is_local_address(self, init: Expr) -> bool:
-        while isinstance(init, Cast):
+    def _is_local_address(self, init: c.Expr) -> bool:
+        while isinstance(init, c.Cast):
             init = init.value
-        if isinstance(init, Unary) and init.op == "&":
+        if isinstance(init, c.Unary) and init.op == "&":
             return True
-        return isinstance(init, Name) and init.name in self._types and init.name not in self._pointers
+        return isinstance(init, c.Name) and init.name in self._types and init.name not in self._pointers
 
-    def without_loads(self, pointer: Expr, stmt: Declare) -> tuple[Expr, list[Stmt]]:
+    def without_loads(self, pointer: c.Expr, stmt: c.Declare) -> tuple[c.Expr, list[c.Stmt]]:
         """Loads in the arithmetic of a pointer get a variable of their own."""
-        hoisted: list[Stmt] = []
+        hoisted: list[c.Stmt] = []
         root = self._root(pointer)
         if root is None:
             return pointer, hoisted
 
-        def named(node: Expr) -> Expr:
-            if not isinstance(node, Index) or not isinstance(node.base, Name):
+        def named(node: c.Expr) -> c.Expr:
+            if not isinstance(node, c.Index) or not isinstance(node.base, c.Name):
                 return node
             array = node.base.name
             if array not in self._arrays:
                 return node
             name = self.fresh(f"{array}_at")
-            self._types[name] = Type(self._arrays[array].base)
-            hoisted.append(Declare(Type(self._arrays[array].base, const=True), name, node, line=stmt.line))
-            return Name(name)
+            self._types[name] = c.Type(self._arrays[array].base)
+            hoisted.append(
+                c.Declare(c.Type(self._arrays[array].base, const=True), name, node, line=stmt.line)
+            )
+            return c.Name(name)
 
         # Only what is added: `&a[i]` is itself an address.
         match pointer:
-            case Unary(op="&", operand=Index(base=base, index=index)):
-                return Unary("&", Index(base, map_expr(index, named))), hoisted
+            case c.Unary(op="&", operand=c.Index(base=base, index=index)):
+                return c.Unary("&", c.Index(base, map_expr(index, named))), hoisted
             case _:
                 return map_expr(pointer, named), hoisted
 
@@ -287,48 +281,109 @@ class _Normaliser:
         self._taken.add(candidate)
         return candidate
 
-    def is_index_arithmetic(self, expr: Expr) -> bool:
+    def is_index_arithmetic(self, expr: c.Expr) -> bool:
         match expr:
-            case Number(value=value):
+            case c.Number(value=value):
                 return isinstance(value, int)
-            case SizeOf():
+            case c.SizeOf():
                 return True
-            case Name(name=name):
+            case c.Name(name=name):
                 known = self._types.get(name)
                 return name in BUILTINS or (
                     known is not None and is_integer(known) and name not in self._changing
                 )
-            case Unary(op="-" | "+" | "!" | "~", operand=operand):
+            case c.Unary(op="-" | "+" | "!" | "~", operand=operand):
                 return self.is_index_arithmetic(operand)
-            case Binary(op=op, left=left, right=right) if op != ",":
+            case c.Binary(op=op, left=left, right=right) if op != ",":
                 return self.is_index_arithmetic(left) and self.is_index_arithmetic(right)
-            case Ternary(condition=condition, yes=yes, no=no):
+            case c.Ternary(condition=condition, yes=yes, no=no):
                 return all(self.is_index_arithmetic(part) for part in (condition, yes, no))
-            case Cast(type=type_, value=value):
+            case c.Cast(type=type_, value=value):
                 return is_integer(type_) and self.is_index_arithmetic(value)
-            case Call(function=function, args=args):
+            case c.Call(function=function, args=args):
                 return function in _PURE_CALLS and all(self.is_index_arithmetic(arg) for arg in args)
         return False
 
-    def written_out(self, expr: Expr, env: Mapping[str, Expr], line: int) -> Expr:
+    def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
         result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
         if sum(1 for _ in nodes_in(result)) > _LARGEST:
             raise OutOfReach(f"line {line}: an expression grows too large with its names written out", line)
         return result
 
 
-def _loop_names(body: Sequence[Stmt]) -> frozenset[str]:
+def _loop_names(body: Sequence[c.Stmt]) -> frozenset[str]:
     """Indices of `for` loops that nothing but their own loop's head changes."""
     counts: dict[str, int] = {}
     heads: set[str] = set()
     for node in nodes_in(body):
-        if isinstance(node, Assign) and isinstance(node.target, Name):
+        if isinstance(node, c.Assign) and isinstance(node.target, c.Name):
             counts[node.target.name] = counts.get(node.target.name, 0) + 1
-        elif isinstance(node, Unary) and node.op in ("++", "--", "&") and isinstance(node.operand, Name):
+        elif isinstance(node, c.Unary) and node.op in ("++", "--", "&") and isinstance(node.operand, c.Name):
             counts[node.operand.name] = counts.get(node.operand.name, 0) + 1
-        elif isinstance(node, For) and len(node.init) == 1 and isinstance(node.init[0], Declare):
+        elif isinstance(node, c.For) and len(node.init) == 1 and isinstance(node.init[0], c.Declare):
             heads.add(node.init[0].name)
             steps = [s for s in node.step if node.init[0].name in assigned_in(s)]
             if len(steps) != 1:
                 heads.discard(node.init[0].name)
     return frozenset(name for name in heads if counts.get(name) == 1)
+
+
+def with_used_types(normal: Normal) -> Normal:
+    found = {
+        name: type_
+        for name, declare in normal.shared.items()
+        if len(declare.dims) <= 1 and (type_ := _used_as(normal.body, declare)) is not None
+    }
+    if not found:
+        return normal
+    sizes = {name: byte_size(normal.shared[name].type.base) or 1 for name in found}
+
+    def retyped(node: c.Expr) -> c.Expr:
+        if not isinstance(node, c.Index):
+            return node
+        place = place_of(node)
+        if place is None or place.array not in found:
+            return node
+        moved = _in_units(place.offset, sizes[place.array], byte_size(found[place.array].base) or 1)
+        index = place.index if moved is None or moved == number(0) else c.Binary("+", moved, place.index)
+        return c.Index(c.Name(place.array), index)
+
+    body = map_statements(normal.body, lambda expr: map_expr(expr, retyped))
+    shared = {
+        name: replace(declare, type=found[name], dims=(), storage="dynamic shared")
+        if name in found
+        else declare
+        for name, declare in normal.shared.items()
+    }
+    return replace(normal, body=body, shared=shared)
+
+
+def _used_as(body: Sequence[c.Stmt], declare: c.Declare) -> c.Type | None:
+    """The one type that every access reads the array as; None where that is its own or there are several."""
+    seen: dict[str, c.Type] = {}
+    own = byte_size(declare.type.base)
+    uses = accesses = 0
+    for node in nodes_in(body):
+        if node == c.Name(declare.name):
+            uses += 1
+        place = place_of(node) if isinstance(node, c.Index) else None
+        if place is None or place.array != declare.name:
+            continue
+        accesses += 1
+        if place.as_type is None or own is None:
+            return None
+        size = byte_size(place.as_type.base)
+        if size is None or _in_units(place.offset, own, size) is None:
+            return None
+        seen[place.as_type.base] = c.Type(place.as_type.base)
+    return next(iter(seen.values())) if len(seen) == 1 and uses == accesses else None
+
+
+def _in_units(offset: c.Expr | None, own: int, size: int) -> c.Expr | None:
+    """An offset in elements of the declared type, in units of the type used; None where that is not whole."""
+    if offset is None:
+        return number(0)
+    found = {key: count * own for key, count in terms(offset).items()}
+    if any(count % size for count in found.values()):
+        return None
+    return from_terms({key: count // size for key, count in found.items()})

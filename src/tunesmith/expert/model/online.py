@@ -13,20 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.nodes import (
-    Assign,
-    Binary,
-    Call,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Name,
-    Number,
-    Stmt,
-    Type,
-)
+from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.normal import Normal
@@ -39,10 +26,10 @@ _EXPONENTIALS = frozenset({"expf", "__expf", "exp", "exp2f", "exp2", "native_exp
 class _Online:
     largest: str
     total: str
-    value: Expr
+    value: c.Expr
     exponential: str
     maximum: str
-    before: tuple[Stmt, ...]  # declarations that the value needs
+    before: tuple[c.Stmt, ...]  # declarations that the value needs
 
 
 def with_two_passes(normal: Normal, maximum: str) -> Normal | None:
@@ -52,10 +39,10 @@ def with_two_passes(normal: Normal, maximum: str) -> Normal | None:
     return None if body == normal.body else replace(normal, body=body, types=types)
 
 
-def _block(stmts: Sequence[Stmt], types: dict[str, Type], maximum: str, depth: int) -> tuple[Stmt, ...]:
-    done: list[Stmt] = []
+def _block(stmts: Sequence[c.Stmt], types: dict[str, c.Type], maximum: str, depth: int) -> tuple[c.Stmt, ...]:
+    done: list[c.Stmt] = []
     for stmt in stmts:
-        if isinstance(stmt, For):
+        if isinstance(stmt, c.For):
             online = _online(stmt, maximum)
             if online is not None and {online.largest, online.total} <= set(types):
                 done += _passes(stmt, online, types)
@@ -66,12 +53,12 @@ def _block(stmts: Sequence[Stmt], types: dict[str, Type], maximum: str, depth: i
     return tuple(done)
 
 
-def _online(loop: For, maximum: str) -> _Online | None:
-    if len(loop.init) != 1 or not isinstance(loop.init[0], Declare):
+def _online(loop: c.For, maximum: str) -> _Online | None:
+    if len(loop.init) != 1 or not isinstance(loop.init[0], c.Declare):
         return None
-    declares: list[Stmt] = []
+    declares: list[c.Stmt] = []
     rest = list(loop.body)
-    while rest and isinstance(rest[0], Declare) and not _maximum_of(rest[0]):
+    while rest and isinstance(rest[0], c.Declare) and not _maximum_of(rest[0]):
         declares.append(rest.pop(0))
     found = _by_branch(rest, maximum) or _by_maximum(rest)
     if found is None:
@@ -82,11 +69,11 @@ def _online(loop: For, maximum: str) -> _Online | None:
     return replace(found, before=tuple(declares))
 
 
-def _by_branch(rest: Sequence[Stmt], maximum: str) -> _Online | None:
+def _by_branch(rest: Sequence[c.Stmt], maximum: str) -> _Online | None:
     match rest:
-        case [If(condition=Binary(op=op, left=left, right=right), then=then, otherwise=(last,))]:
+        case [c.If(condition=c.Binary(op=op, left=left, right=right), then=then, otherwise=(last,))]:
             value, largest = (left, right) if op in (">", ">=") else (right, left)
-            if op not in (">", ">=", "<", "<=") or not isinstance(largest, Name):
+            if op not in (">", ">=", "<", "<=") or not isinstance(largest, c.Name):
                 return None
             added = _added(last)
             if added is None or len(then) not in (2, 3):
@@ -95,28 +82,32 @@ def _by_branch(rest: Sequence[Stmt], maximum: str) -> _Online | None:
             grown = _grown(then[:-1], total, largest, value)
             if function is None or grown is None or grown[0] != function or not _is_one(grown[1]):
                 return None
-            if then[-1] != Evaluate(Assign("=", largest, value)):
+            if then[-1] != c.Evaluate(c.Assign("=", largest, value)):
                 return None
             return _Online(largest.name, total, value, function, maximum, ())
     return None
 
 
-def _by_maximum(rest: Sequence[Stmt]) -> _Online | None:
-    if len(rest) not in (3, 4) or not isinstance(rest[0], Declare):
+def _by_maximum(rest: Sequence[c.Stmt]) -> _Online | None:
+    if len(rest) not in (3, 4) or not isinstance(rest[0], c.Declare):
         return None
     call = _maximum_of(rest[0])
     last = rest[-1]
-    if call is None or not isinstance(last, Evaluate) or not isinstance(last.expr, Assign):
+    if call is None or not isinstance(last, c.Evaluate) or not isinstance(last.expr, c.Assign):
         return None
-    newest, largest = Name(rest[0].name), last.expr.target
-    if last.expr != Assign("=", largest, newest) or not isinstance(largest, Name) or largest not in call.args:
+    newest, largest = c.Name(rest[0].name), last.expr.target
+    if (
+        last.expr != c.Assign("=", largest, newest)
+        or not isinstance(largest, c.Name)
+        or largest not in call.args
+    ):
         return None
     value = call.args[1] if call.args[0] == largest else call.args[0]
     first = rest[1]
-    if not isinstance(first, Evaluate) or not isinstance(first.expr, Assign):
+    if not isinstance(first, c.Evaluate) or not isinstance(first.expr, c.Assign):
         return None
     total = first.expr.target
-    if not isinstance(total, Name):
+    if not isinstance(total, c.Name):
         return None
     grown = _grown(rest[1:-1], total.name, largest, newest)
     function = None if grown is None else _exponential(grown[1], value, newest)
@@ -125,32 +116,34 @@ def _by_maximum(rest: Sequence[Stmt]) -> _Online | None:
     return _Online(largest.name, total.name, value, function, call.function, ())
 
 
-def _maximum_of(declare: Declare) -> Call | None:
+def _maximum_of(declare: c.Declare) -> c.Call | None:
     init = declare.init
-    return init if isinstance(init, Call) and init.function in MAXIMA and len(init.args) == 2 else None
+    return init if isinstance(init, c.Call) and init.function in MAXIMA and len(init.args) == 2 else None
 
 
-def _added(stmt: Stmt) -> tuple[str, Expr] | None:
+def _added(stmt: c.Stmt) -> tuple[str, c.Expr] | None:
     """`l += e` -> l, e"""
     match stmt:
-        case Evaluate(expr=Assign(op="+=", target=Name(name=name), value=value)):
+        case c.Evaluate(expr=c.Assign(op="+=", target=c.Name(name=name), value=value)):
             return name, value
-        case Evaluate(
-            expr=Assign(op="=", target=Name(name=name), value=Binary(op="+", left=left, right=right))
+        case c.Evaluate(
+            expr=c.Assign(op="=", target=c.Name(name=name), value=c.Binary(op="+", left=left, right=right))
         ):
-            if left == Name(name):
+            if left == c.Name(name):
                 return name, right
     return None
 
 
-def _grown(stmts: Sequence[Stmt], total: str, old: Name, new: Expr) -> tuple[str, Expr] | None:
+def _grown(stmts: Sequence[c.Stmt], total: str, old: c.Name, new: c.Expr) -> tuple[str, c.Expr] | None:
     """`l = l * exp(old - new) + e`, in one statement or two -> the exponential's name, e"""
-    own = Name(total)
+    own = c.Name(total)
     if len(stmts) == 2:
         match stmts[0]:
-            case Evaluate(expr=Assign(op="*=", target=target, value=factor)) if target == own:
+            case c.Evaluate(expr=c.Assign(op="*=", target=target, value=factor)) if target == own:
                 pass
-            case Evaluate(expr=Assign(op="=", target=target, value=Binary(op="*", left=left, right=factor))):
+            case c.Evaluate(
+                expr=c.Assign(op="=", target=target, value=c.Binary(op="*", left=left, right=factor))
+            ):
                 if target != own or left != own:
                     return None
             case _:
@@ -159,11 +152,15 @@ def _grown(stmts: Sequence[Stmt], total: str, old: Name, new: Expr) -> tuple[str
         function = _exponential(factor, old, new)
         return None if added is None or added[0] != total or function is None else (function, added[1])
     match stmts[0] if len(stmts) == 1 else None:
-        case Evaluate(expr=Assign(op="=", target=target, value=Binary(op="+", left=left, right=right))):
+        case c.Evaluate(expr=c.Assign(op="=", target=target, value=c.Binary(op="+", left=left, right=right))):
             if target != own:
                 return None
             for product, other in ((left, right), (right, left)):
-                if isinstance(product, Binary) and product.op == "*" and own in (product.left, product.right):
+                if (
+                    isinstance(product, c.Binary)
+                    and product.op == "*"
+                    and own in (product.left, product.right)
+                ):
                     factor = product.right if product.left == own else product.left
                     function = _exponential(factor, old, new)
                     if function is not None and total not in names_in(other):
@@ -171,30 +168,30 @@ def _grown(stmts: Sequence[Stmt], total: str, old: Name, new: Expr) -> tuple[str
     return None
 
 
-def _exponential(expr: Expr, left: Expr, right: Expr) -> str | None:
+def _exponential(expr: c.Expr, left: c.Expr, right: c.Expr) -> str | None:
     """The function of `exp(left - right)`."""
     match expr:
-        case Call(function=function, args=(Binary(op="-", left=a, right=b),)):
+        case c.Call(function=function, args=(c.Binary(op="-", left=a, right=b),)):
             return function if function in _EXPONENTIALS and (a, b) == (left, right) else None
     return None
 
 
-def _is_one(expr: Expr) -> bool:
-    return isinstance(expr, Number) and expr.value == 1
+def _is_one(expr: c.Expr) -> bool:
+    return isinstance(expr, c.Number) and expr.value == 1
 
 
-def _passes(loop: For, online: _Online, types: dict[str, Type]) -> list[Stmt]:
-    largest, total = Name(online.largest), Name(online.total)
+def _passes(loop: c.For, online: _Online, types: dict[str, c.Type]) -> list[c.Stmt]:
+    largest, total = c.Name(online.largest), c.Name(online.total)
     head = loop.init[0]
-    assert isinstance(head, Declare)
-    had, was, added = (Name(_fresh(f"{name}_{word}", types)) for name, word in (
+    assert isinstance(head, c.Declare)
+    had, was, added = (c.Name(_fresh(f"{name}_{word}", types)) for name, word in (
         (online.total, "before"), (online.largest, "before"), (online.total, "sum")))  # fmt: skip
     for variable in (had, added):
         types[variable.name] = types[online.total]
     types[was.name] = types[online.largest]
     line = loop.line
-    first = Evaluate(Assign("=", largest, Call(online.maximum, (largest, online.value))), line)
-    again = {name: Name(_fresh(f"{name}_again", types)) for name in (head.name, *_declared(online.before))}
+    first = c.Evaluate(c.Assign("=", largest, c.Call(online.maximum, (largest, online.value))), line)
+    again = {name: c.Name(_fresh(f"{name}_again", types)) for name in (head.name, *_declared(online.before))}
     for name, fresh in again.items():
         types[fresh.name] = types.get(name, head.type)
     before = tuple(
@@ -202,15 +199,17 @@ def _passes(loop: For, online: _Online, types: dict[str, Type]) -> list[Stmt]:
             stmt, name=again[stmt.name].name, init=None if stmt.init is None else substitute(stmt.init, again)
         )
         for stmt in online.before
-        if isinstance(stmt, Declare)
+        if isinstance(stmt, c.Declare)
     )
     value = substitute(online.value, again)
-    second = Evaluate(Assign("+=", added, Call(online.exponential, (Binary("-", value, largest),))), line)
+    second = c.Evaluate(
+        c.Assign("+=", added, c.Call(online.exponential, (c.Binary("-", value, largest),))), line
+    )
     return [
-        Declare(types[had.name], had.name, total, line=line),
-        Declare(types[was.name], was.name, largest, line=line),
+        c.Declare(types[had.name], had.name, total, line=line),
+        c.Declare(types[was.name], was.name, largest, line=line),
         replace(loop, body=(*online.before, first)),
-        Declare(types[added.name], added.name, Number("0.0f", 0.0), line=line),
+        c.Declare(types[added.name], added.name, c.Number("0.0f", 0.0), line=line),
         replace(
             loop,
             init=(replace(head, name=again[head.name].name),),
@@ -218,20 +217,20 @@ def _passes(loop: For, online: _Online, types: dict[str, Type]) -> list[Stmt]:
             step=tuple(substitute(step, again) for step in loop.step),
             body=(*before, second),
         ),
-        Evaluate(Assign("=", total, _joined(online, had, was, added)), line),
+        c.Evaluate(c.Assign("=", total, _joined(online, had, was, added)), line),
     ]
 
 
-def _joined(online: _Online, had: Name, was: Name, added: Name) -> Expr:
-    scale = Call(online.exponential, (Binary("-", was, Name(online.largest)),))
-    return Binary("+", Binary("*", had, scale), added)
+def _joined(online: _Online, had: c.Name, was: c.Name, added: c.Name) -> c.Expr:
+    scale = c.Call(online.exponential, (c.Binary("-", was, c.Name(online.largest)),))
+    return c.Binary("+", c.Binary("*", had, scale), added)
 
 
-def _declared(stmts: Sequence[Stmt]) -> list[str]:
-    return [stmt.name for stmt in stmts if isinstance(stmt, Declare)]
+def _declared(stmts: Sequence[c.Stmt]) -> list[str]:
+    return [stmt.name for stmt in stmts if isinstance(stmt, c.Declare)]
 
 
-def _fresh(name: str, types: dict[str, Type]) -> str:
+def _fresh(name: str, types: dict[str, c.Type]) -> str:
     while name in types:
         name += "_"
     return name

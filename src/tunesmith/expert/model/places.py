@@ -144,7 +144,7 @@ def _difference(left: Expr, right: Expr) -> Expr:
 
 
 @dataclass(frozen=True)
-class Place:
+class ArrayPlace:
     """A canonical access taken apart. `as_type` is None where the array is read in its own type."""
 
     array: str
@@ -153,17 +153,24 @@ class Place:
     as_type: Type | None = None
 
 
-def place_of(expr: Expr) -> Place | None:
+def without_members(expr: Expr) -> Expr:
+    """`a[i].x` -> `a[i]`"""
+    while isinstance(expr, Member):
+        expr = expr.base
+    return expr
+
+
+def place_of(expr: Expr) -> ArrayPlace | None:
     """The place of an `Index` in canonical form; of `a[y][x]` too, with the outer index in `offset`."""
     if not isinstance(expr, Index):
         return None
     match expr.base:
         case Name(name=name):
-            return Place(name, expr.index)
+            return ArrayPlace(name, expr.index)
         case Cast(type=type_, value=Name(name=name)) if type_.is_pointer:
-            return Place(name, expr.index, as_type=_pointee(type_))
+            return ArrayPlace(name, expr.index, as_type=_pointee(type_))
         case Cast(type=type_, value=Binary(op="+", left=Name(name=name), right=offset)) if type_.is_pointer:
-            return Place(name, expr.index, offset, _pointee(type_))
+            return ArrayPlace(name, expr.index, offset, _pointee(type_))
     return None
 
 

@@ -1,4 +1,6 @@
-"""Loops that count the same for all threads, while each thread takes an element of its own in every turn.
+"""Loops over the whole grid that are read as others: shifted ones, and several beside each other.
+
+Loops that count the same for all threads, while each thread takes an element of its own in every turn.
 
     for (b = 0; b < n; b += blockDim.x) { i = b + threadIdx.x; if (i >= n) break; ... }
     for (k = 0; k < (n + 255) / 256; k++) { i = k * 256 + threadIdx.x; if (i < n) ... }
@@ -8,6 +10,10 @@
         ->  for (i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) ...
 
 The last takes the same elements only if the launch comes to all of them, which is told as a `Reach`.
+
+Kernels of several loops over the whole grid: one of vectors and one of what is left, say.
+
+Each is read by itself. What is computed before the loops belongs to each of them.
 """
 
 from __future__ import annotations
@@ -15,44 +21,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.nodes import (
-    Assign,
-    Binary,
-    Cast,
-    Declare,
-    Expr,
-    For,
-    If,
-    Jump,
-    Name,
-    Return,
-    Stmt,
-    Type,
-    Unary,
-)
+from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import assigned_in, declared_in, map_expr, map_statements, names_in, stored_in
-from tunesmith.expert.model.affine import affine, from_terms, number, same_value, terms, without_casts
-from tunesmith.expert.model.geometry import BLOCK, THREAD, form_of
-from tunesmith.expert.model.launch_terms import product
-from tunesmith.expert.model.loops import Head, head_of
+from tunesmith.expert.model.affine import (
+    MIRROR,
+    OPPOSITE,
+    Head,
+    affine,
+    from_terms,
+    head_of,
+    number,
+    same_value,
+    terms,
+    type_of,
+    without_casts,
+)
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, Unknown, form_of, number_of
+from tunesmith.expert.model.kernel import Reach
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.reach import Reach
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
-from tunesmith.expert.model.value_types import type_of
-
-_MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_OPPOSITE = {">=": "<", ">": "<="}
+from tunesmith.expert.model.translate import product
 
 
 @dataclass(frozen=True)
-class _Guarded:
+class _GuardedBody:
     """What a turn does for elements below `stop`; `element` is over the loop's index and the thread."""
 
-    element: Expr
-    stop: Expr
-    body: tuple[Stmt, ...]
+    element: c.Expr
+    stop: c.Expr
+    body: tuple[c.Stmt, ...]
 
 
 def with_element_loops(normal: Normal, tried: Sequence[Scenario]) -> tuple[Normal, tuple[Reach, ...]]:
@@ -67,24 +65,24 @@ class _Shifting:
         self._tried = tried
         self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
         self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
-        self.types: dict[str, Type] = {}
+        self.types: dict[str, c.Type] = {}
         self.reach: list[Reach] = []
 
-    def block(self, stmts: tuple[Stmt, ...], top: bool) -> tuple[Stmt, ...]:
+    def block(self, stmts: tuple[c.Stmt, ...], top: bool) -> tuple[c.Stmt, ...]:
         """`top`: nothing of the kernel follows the last of these statements."""
-        done: list[Stmt] = []
+        done: list[c.Stmt] = []
         for at, stmt in enumerate(stmts):
             last = top and at == len(stmts) - 1
-            if isinstance(stmt, For):
+            if isinstance(stmt, c.For):
                 stmt = self._loop(stmt, last, done)
                 stmt = replace(stmt, body=self.block(stmt.body, False))
-            elif isinstance(stmt, If):
+            elif isinstance(stmt, c.If):
                 then, otherwise = self.block(stmt.then, False), self.block(stmt.otherwise, False)
                 stmt = replace(stmt, then=then, otherwise=otherwise)
             done.append(stmt)
         return tuple(done)
 
-    def _loop(self, loop: For, last: bool, before: Sequence[Stmt]) -> For:
+    def _loop(self, loop: c.For, last: bool, before: Sequence[c.Stmt]) -> c.For:
         """`last`: nothing follows it, and `before` is all that comes before it."""
         head = head_of(loop)
         guarded = None if head is None else _guarded(loop.body, head.index, last)
@@ -111,20 +109,22 @@ class _Shifting:
             return self._spread(loop, head, guarded) or loop
         return loop
 
-    def _is_of_thread(self, part: Expr | Stmt) -> bool:
+    def _is_of_thread(self, part: c.Expr | c.Stmt) -> bool:
         names = names_in(part)
         for name in tuple(names):
             names |= names_in(self._definitions[name]) if name in self._definitions else frozenset()
         return bool(names & THREAD)
 
-    def _is_natural(self, rest: Expr, scenario: Scenario) -> bool:
+    def _is_natural(self, rest: c.Expr, scenario: Scenario) -> bool:
         form = form_of(substitute(rest, self._definitions), scenario)
         return form is not None and min(form.base) >= 0 and min(form.per_block) >= 0
 
-    def _reaches(self, head: Head, guarded: _Guarded, each: Expr, rest: Expr, scenario: Scenario) -> bool:
+    def _reaches(
+        self, head: Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
+    ) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
         form = form_of(substitute(rest, self._definitions), scenario)
-        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        numbers = scenario.numbers
         try:
             turns, step = number_of(head.stop, numbers), number_of(each, numbers)
             stop = number_of(guarded.stop, numbers)
@@ -132,10 +132,10 @@ class _Shifting:
             return False
         return form is not None and step > 0 and min(form.base) + turns * step >= stop
 
-    def _spread(self, loop: For, head: Head, guarded: _Guarded) -> For | None:
+    def _spread(self, loop: c.For, head: Head, guarded: _GuardedBody) -> c.For | None:
         """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""
         for scenario in self._tried:
-            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            numbers = scenario.numbers
             try:
                 turns = number_of(head.stop, numbers)
             except Unknown:
@@ -152,20 +152,22 @@ class _Shifting:
                 values += form.base
             if sorted(values) != list(range(whole)):
                 return None
-        block, threads, grid = Name("blockIdx.x"), Name("blockDim.x"), Name("gridDim.x")
-        start = Binary("+", Binary("*", block, threads), Name("threadIdx.x"))
-        made = self._made(loop, head, guarded, start, Binary("*", grid, threads))
+        block, threads, grid = c.Name("blockIdx.x"), c.Name("blockDim.x"), c.Name("gridDim.x")
+        start = c.Binary("+", c.Binary("*", block, threads), c.Name("threadIdx.x"))
+        made = self._made(loop, head, guarded, start, c.Binary("*", grid, threads))
         if made is None or any(self._is_of_thread(stmt) for stmt in made.body):
             return None
         if names_in(made.body) & BLOCK & {"blockIdx.x"}:
             return None
         index = made.init[0]
-        assert isinstance(index, Declare)
+        assert isinstance(index, c.Declare)
         count = product(product(grid, threads), head.stop)
         self.reach.append(Reach(index.name, guarded.stop, count))
         return made
 
-    def _made(self, loop: For, head: Head, guarded: _Guarded, start: Expr, step: Expr) -> For | None:
+    def _made(
+        self, loop: c.For, head: Head, guarded: _GuardedBody, start: c.Expr, step: c.Expr
+    ) -> c.For | None:
         name = self._fresh(head.index)
         body = map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
         if head.index in names_in(body):
@@ -174,11 +176,11 @@ class _Shifting:
         if type_ is None or not is_integer(type_):
             return None
         self._taken.add(name)
-        self.types[name] = Type(type_.base)
-        return For(
-            (Declare(Type(type_.base), name, _as(type_, start, self._normal.types), line=loop.line),),
-            Binary("<", Name(name), guarded.stop),
-            (Assign("+=", Name(name), step),),
+        self.types[name] = c.Type(type_.base)
+        return c.For(
+            (c.Declare(c.Type(type_.base), name, _as(type_, start, self._normal.types), line=loop.line),),
+            c.Binary("<", c.Name(name), guarded.stop),
+            (c.Assign("+=", c.Name(name), step),),
             body,
             line=loop.line,
         )
@@ -189,46 +191,46 @@ class _Shifting:
             name, count = f"{index}_own_{count}", count + 1
         return name
 
-    def _said(self, expr: Expr, element: Expr, index: str, name: str) -> Expr:
+    def _said(self, expr: c.Expr, element: c.Expr, index: str, name: str) -> c.Expr:
         """The expression over the element in place of the loop's index."""
         plain = without_casts(element)
 
-        def node(part: Expr) -> Expr:
+        def node(part: c.Expr) -> c.Expr:
             if index not in names_in(part):
                 return part
             if without_casts(part) == plain:
-                return Name(name)
+                return c.Name(name)
             # `(row + b) + thread` has no such part, but the same sum.
-            if isinstance(part, Binary) and part.op in ("+", "-") and not _widens(part):
-                left = from_terms(terms(Binary("-", part, element)))
+            if isinstance(part, c.Binary) and part.op in ("+", "-") and not _widens(part):
+                left = from_terms(terms(c.Binary("-", part, element)))
                 if index not in names_in(left) and not self._is_of_thread(left):
-                    return Binary("+", left, Name(name))
+                    return c.Binary("+", left, c.Name(name))
             return part
 
         return map_expr(expr, node)
 
 
-def _widens(expr: Expr) -> bool:
+def _widens(expr: c.Expr) -> bool:
     return without_casts(expr) != expr
 
 
-def _sum(left: Expr, right: Expr) -> Expr:
-    return right if left == number(0) else Binary("+", left, right)
+def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
+    return right if left == number(0) else c.Binary("+", left, right)
 
 
-def _as(type_: Type, expr: Expr, types: Mapping[str, Type]) -> Expr:
+def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     found = type_of(expr, types)
-    return expr if found is not None and found.base == type_.base else Cast(Type(type_.base), expr)
+    return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
 
 
-def _guarded(body: tuple[Stmt, ...], index: str, last: bool) -> _Guarded | None:
+def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:
     """`if (element >= stop) break; ...` and `if (element < stop) { ... }`."""
     first = body[0] if body else None
-    if not isinstance(first, If) or first.otherwise:
+    if not isinstance(first, c.If) or first.otherwise:
         return None
     if _leaves(first.then, last):
         found = _bound(_inverse(first.condition), index)
-        return None if found is None else _Guarded(*found, body[1:])
+        return None if found is None else _GuardedBody(*found, body[1:])
     if len(body) != 1:
         return None
     conditions = _all_of(first.condition)
@@ -237,40 +239,95 @@ def _guarded(body: tuple[Stmt, ...], index: str, last: bool) -> _Guarded | None:
         return None
     then = first.then
     for condition in reversed(conditions[1:]):
-        then = (If(condition, then, line=first.line),)
-    return _Guarded(*found, then)
+        then = (c.If(condition, then, line=first.line),)
+    return _GuardedBody(*found, then)
 
 
-def _leaves(then: tuple[Stmt, ...], last: bool) -> bool:
+def _leaves(then: tuple[c.Stmt, ...], last: bool) -> bool:
     if len(then) != 1:
         return False
-    return isinstance(then[0], Jump) or (isinstance(then[0], Return) and last)
+    return isinstance(then[0], c.Jump) or (isinstance(then[0], c.Return) and last)
 
 
-def _all_of(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Binary) and condition.op == "&&":
+def _all_of(condition: c.Expr) -> list[c.Expr]:
+    if isinstance(condition, c.Binary) and condition.op == "&&":
         return [*_all_of(condition.left), *_all_of(condition.right)]
     return [condition]
 
 
-def _inverse(condition: Expr) -> Expr:
+def _inverse(condition: c.Expr) -> c.Expr:
     match condition:
-        case Unary(op="!", operand=operand):
+        case c.Unary(op="!", operand=operand):
             return operand
-        case Binary(op=op, left=left, right=right) if op in _OPPOSITE:
-            return Binary(_OPPOSITE[op], left, right)
-        case Binary(op="<" | "<=" as op, left=left, right=right):
-            return Binary("<" if op == "<=" else "<=", right, left)
+        case c.Binary(op=op, left=left, right=right) if op in MIRROR:
+            return c.Binary(OPPOSITE[op], left, right)
     return condition
 
 
-def _bound(condition: Expr, index: str) -> tuple[Expr, Expr] | None:
+def _bound(condition: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
     """(element, stop) of `element < stop`."""
-    if not isinstance(condition, Binary) or condition.op not in _MIRROR:
+    if not isinstance(condition, c.Binary) or condition.op not in MIRROR:
         return None
     op, left, right = condition.op, condition.left, condition.right
     if index in names_in(right):
-        op, left, right = _MIRROR[op], right, left
+        op, left, right = MIRROR[op], right, left
     if index not in names_in(left) or index in names_in(right) or op not in ("<", "<="):
         return None
-    return left, right if op == "<" else Binary("+", right, number(1))
+    return left, right if op == "<" else c.Binary("+", right, number(1))
+
+
+def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, ...]:
+    """The kernel in parts of one loop; empty for any other kernel."""
+    before = [stmt for stmt in normal.body if isinstance(stmt, c.Declare)]
+    rest = normal.body[len(before) :]
+    if len(rest) < 2 or normal.body[: len(before)] != tuple(before):
+        return ()
+    parts: list[Normal] = []
+    for stmt in rest:
+        head = head_of(stmt) if isinstance(stmt, c.For) else None
+        if head is None or not isinstance(stmt, c.For) or head.index not in loops:
+            return ()
+        if loops[head.index].role not in ("grid", "task"):
+            return ()
+        parts.append(replace(normal, body=(*_needed(before, stmt), _from_zero(stmt, head, normal))))
+    return () if assigned_in(rest) & {stmt.name for stmt in before} else tuple(parts)
+
+
+def _needed(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c.Declare]:
+    used, found = names_in(stmt), list[c.Declare]()
+    for declare in reversed(before):
+        if declare.name in used:
+            used |= names_in(declare)
+            found.insert(0, declare)
+    return found
+
+
+def _from_zero(loop: c.For, head: Head, normal: Normal) -> c.For:
+    """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
+    parts = _addends(head.start)
+    own = [part for part in parts if names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
+    first = [part for part in parts if part not in own]
+    if not own or not first or head.index in assigned_in(loop.body):
+        return loop
+    offset = _sum_of(first)
+    body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
+    return replace(
+        loop,
+        init=(c.Declare(c.Type(head.type), head.index, _sum_of(own), line=loop.line),),
+        condition=c.Binary("<", c.Name(head.index), c.Binary("-", head.stop, offset)),
+        step=(c.Assign("+=", c.Name(head.index), head.step),),
+        body=body,
+    )
+
+
+def _addends(expr: c.Expr) -> list[c.Expr]:
+    if isinstance(expr, c.Binary) and expr.op == "+":
+        return [*_addends(expr.left), *_addends(expr.right)]
+    return [expr]
+
+
+def _sum_of(parts: Sequence[c.Expr]) -> c.Expr:
+    total = parts[0]
+    for part in parts[1:]:
+        total = c.Binary("+", total, part)
+    return total

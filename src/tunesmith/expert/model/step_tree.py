@@ -1,14 +1,14 @@
-"""Ways through steps: their expressions and names, and steps that nothing needs left out."""
+"""Ways through steps: their expressions and names, what nothing needs left out, OpenCL's words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.csource.nodes import Declare, Expr, Name, Stmt
+from tunesmith.csource.nodes import Call, Declare, Expr, Name, Stmt
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import names_in, nodes_in
-from tunesmith.expert.model.kernel import Again, Each, Let, Once, Step, Total, When
+from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, Step, Total, When
 
 
 def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
@@ -24,7 +24,7 @@ def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
             yield body
         case When():
             yield step.condition
-        case Again():
+        case Repeat():
             yield step.start
             yield step.stop
             yield step.step
@@ -49,7 +49,7 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
         yield step
         if isinstance(step, When):
             yield from all_steps((*step.then, *step.otherwise))
-        elif isinstance(step, Again):
+        elif isinstance(step, Repeat):
             yield from all_steps(step.body)
 
 
@@ -74,7 +74,7 @@ def replaced(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, .
                         otherwise=replaced(step.otherwise, values),
                     )
                 )
-            case Again():
+            case Repeat():
                 done.append(
                     replace(
                         step,
@@ -114,7 +114,7 @@ def _needed(steps: Sequence[Step], used: frozenset[str]) -> tuple[Step, ...]:
                 then, otherwise = _needed(step.then, used), _needed(step.otherwise, used)
                 if then or otherwise:
                     done.append(replace(step, then=then, otherwise=otherwise))
-            case Again():
+            case Repeat():
                 done.append(replace(step, body=_needed(step.body, used)))
             case _:
                 done.append(step)
@@ -127,7 +127,7 @@ def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
         match step:
             case When():
                 step = replace(step, then=_together(step.then), otherwise=_together(step.otherwise))
-            case Again():
+            case Repeat():
                 step = replace(step, body=_together(step.body))
         last = done[-1] if done else None
         if isinstance(step, Let) and isinstance(last, Let):
@@ -165,7 +165,7 @@ def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...
             case When():
                 then, otherwise = _renamed(step.then, names), _renamed(step.otherwise, names)
                 done.append(replace(step, then=then, otherwise=otherwise))
-            case Again():
+            case Repeat():
                 done.append(replace(step, body=_renamed(step.body, names)))
             case _:
                 done.append(step)
@@ -179,3 +179,52 @@ def _renamed_in(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
         return substitute((stmt,), values)[0]
     init = None if stmt.init is None else substitute(stmt.init, values)
     return replace(stmt, name=names.get(stmt.name, stmt.name), init=init)
+
+
+# -- what the reader itself adds to steps, in OpenCL's words: it names functions as CUDA does -------
+
+
+_WORDS = {
+    "fmaxf": "fmax", "fminf": "fmin", "__int_as_float": "as_float", "__uint_as_float": "as_float",
+}  # fmt: skip
+
+
+def in_opencl_words(kernel: KernelModel) -> KernelModel:
+    own = {function.name for function in kernel.source.functions}
+    words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in own}
+    return replace(kernel, steps=_Words(words).steps(kernel.steps))
+
+
+class _Words:
+    def __init__(self, words: dict[str, str]) -> None:
+        self._words = words
+
+    def steps(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(self._step(step) for step in steps)
+
+    def _step(self, step: Step) -> Step:
+        match step:
+            case Each():
+                totals = tuple(
+                    replace(t, start=self._in(t.start), combine=self._words.get(t.combine, t.combine))
+                    for t in step.totals
+                )
+                body = map_statements(step.body, on_expr=self._in)
+                return replace(
+                    step, start=self._in(step.start), stop=self._in(step.stop), totals=totals, body=body
+                )
+            case Let(body=body) | Once(body=body):
+                return replace(step, body=map_statements(body, on_expr=self._in))
+            case When():
+                then, otherwise = self.steps(step.then), self.steps(step.otherwise)
+                return replace(step, condition=self._in(step.condition), then=then, otherwise=otherwise)
+            case Repeat():
+                return replace(step, body=self.steps(step.body))
+
+    def _in(self, expr: Expr) -> Expr:
+        return map_expr(expr, self._one)
+
+    def _one(self, expr: Expr) -> Expr:
+        if isinstance(expr, Call) and expr.function in self._words:
+            return replace(expr, function=self._words[expr.function])
+        return expr

@@ -5,49 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tunesmith.csource.fold import fold
-from tunesmith.csource.nodes import (
-    Binary,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Name,
-    Number,
-    Stmt,
-    Type,
-)
+from tunesmith.csource.nodes import Binary, Declare, Evaluate, Expr, For, Name, Number, Stmt, Type
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import declared_in, nodes_in
-from tunesmith.expert.model.affine import number
+from tunesmith.expert.model.accesses import touches
+from tunesmith.expert.model.affine import Head, head_of, number
 from tunesmith.expert.model.element_loops import element_body
 from tunesmith.expert.model.geometry import THREAD, Strided, check_lanes
-from tunesmith.expert.model.independence import touches
-from tunesmith.expert.model.kernel import Again, Each, Total
-from tunesmith.expert.model.loops import Head, head_of
-from tunesmith.expert.model.team_branches import Branching, Groups
-from tunesmith.expert.model.team_memory import Effect, Threads, Vec, one_value
-from tunesmith.expert.model.team_names import identity_of
+from tunesmith.expert.model.kernel import Each, Repeat, Total
+from tunesmith.expert.model.team_branches import Groups
+from tunesmith.expert.model.team_expressions import Run, TeamState
+from tunesmith.expert.model.team_memory import copied_cells
+from tunesmith.expert.model.team_record import Effect, identity_of
 from tunesmith.expert.model.team_values import (
     ZERO,
     Int,
-    Part,
+    PartialTotal,
     Poison,
+    Threads,
     Value,
+    Vec,
     expr_of,
     is_identity,
+    one_value,
 )
 from tunesmith.expert.model.totals import Update
 
 _MOST_TURNS = 4096
 
 
-class Looping(Branching):
-    """Every `for` and `while` of a kernel, by its role."""
+class LoopReader:
+    """Every `for` and `while` of a kernel, by its role; `run` goes through the statements of a turn."""
+
+    def __init__(self, team: TeamState, run: Run) -> None:
+        self.team = team
+        self.run = run
+        self.memory, self.bounds, self.record = team.memory, team.bounds, team.record
+        self.arithmetic, self.expressions = team.arithmetic, team.expressions
+        self.eval, self.refusal = team.expressions.eval, team.memory.refusal
 
     def loop(self, stmt: For, active: Threads) -> Threads:
         head = head_of(stmt)
-        strided = None if head is None else self.loops.get(head.index)
+        strided = None if head is None else self.team.strided.get(head.index)
         if head is not None and strided is not None:
             if strided.role == "element":
                 self.element_loop(stmt, head, strided, active)
@@ -66,31 +66,30 @@ class Looping(Branching):
             value = one_value(self.eval(part, active), active)
             if value is None:
                 return True  # differs from thread to thread: about threads
-            if not isinstance(value, Int) or not self.is_settled(value):
+            if not isinstance(value, Int) or not self.memory.is_settled(value):
                 return False
         return True
 
     def task_loop(self, stmt: For, head: Head, active: Threads) -> Threads:
-        if self.depth > 0 or head.index in self.bounds:
-            raise self.beyond("a loop over tasks inside another loop or branch")
-        stop = one_value(self.eval(head.stop, active), active)
-        extent = None if stop is None else expr_of(stop)
+        if self.team.depth > 0 or head.index in self.bounds.limits:
+            raise self.refusal("a loop over tasks inside another loop or branch")
+        extent = expr_of(one_value(self.eval(head.stop, active), active))
         if extent is None:
-            raise self.beyond(f"the end of the loop over '{head.index}' differs between threads")
+            raise self.refusal(f"the end of the loop over '{head.index}' differs between threads")
         first = self.eval(head.start, active)
-        self.tasks.add(head.index)
-        self.bounds[head.index] = extent
-        before = self.in_force
-        self.in_force |= {head.index}
+        self.bounds.tasks.add(head.index)
+        self.bounds.limits[head.index] = extent
+        before = self.bounds.in_force
+        self.bounds.in_force |= {head.index}
 
         def index(thread: int) -> Value:
             value = first.at(thread)
             return Int(value.value if isinstance(value, Int) else 0, Name(head.index))
 
-        self.fixed = {**self.fixed, head.index: self.vector(active, index)}
-        self.block(stmt.body, active)
-        self.in_force = before
-        self.alive = active
+        self.memory.fixed = {**self.memory.fixed, head.index: self.memory.vector(active, index)}
+        self.run(stmt.body, active)
+        self.bounds.in_force = before
+        self.team.alive = active
         return active
 
     def turns(
@@ -103,113 +102,117 @@ class Looping(Branching):
         first: bool = False,
     ) -> None:
         """Turn by turn, with whatever threads are still in it."""
-        for part in init:
-            self.statement(part, active)
-        self.depth += 1
+        self.run(init, active)
+        self.team.depth += 1
         for turn in range(_MOST_TURNS):
             if condition is not None and not (first and turn == 0):
                 test = self.eval(condition, active)
-                groups = Groups.of(test, active, self)
+                groups = Groups.of(test, active, self.memory)
                 if groups.uniform is not None or groups.which:
-                    raise self.beyond(f"how often a loop turns depends on '{print_expr(condition)}'")
+                    raise self.refusal(f"how often a loop turns depends on '{print_expr(condition)}'")
                 active = groups.yes
             if not active:
-                self.depth -= 1
+                self.team.depth -= 1
                 return
-            if len(self.block(body, active)) != len(active):
-                raise self.beyond("threads leave from inside a loop")
-            for step in steps:
-                self.effect(step, active)
-        raise self.beyond(f"a loop turns more than {_MOST_TURNS} times")
+            if len(self.run(body, active)) != len(active):
+                raise self.refusal("threads leave from inside a loop")
+            self.run([Evaluate(step) for step in steps], active)
+        raise self.refusal(f"a loop turns more than {_MOST_TURNS} times")
 
     def element_loop(self, stmt: For, head: Head, strided: Strided, active: Threads) -> None:
-        if len(active) % self.lanes or len({self.team(t) for t in active}) * self.lanes != len(active):
-            raise self.beyond("a loop over elements that only some threads of a team reach")
-        axes = self.tasks
-        definitions = {name: i.expr for name, i in self.normal.ids.items() if name not in axes}
+        if len(active) % self.memory.lanes or len(
+            {self.memory.team(t) for t in active}
+        ) * self.memory.lanes != len(active):
+            raise self.refusal("a loop over elements that only some threads of a team reach")
+        every = {name: id_.expr for name, id_ in self.team.normal.ids.items()}
+        definitions = {name: expr for name, expr in every.items() if name not in self.bounds.tasks}
         start = substitute(head.start, definitions)
-        if not check_lanes(substitute(start, self._axis_definitions()), strided.unit, self.layout):
-            raise self.beyond(
+        if not check_lanes(substitute(start, every), strided.unit, self.team.layout):
+            raise self.refusal(
                 f"the threads of a team do not take the elements of the loop over '{head.index}' in turn"
             )
         first = fold(substitute(start, dict.fromkeys(THREAD, number(0))))
         self.each(stmt, head, first, number(strided.unit), active, shared_by_team=True)
 
-    def _axis_definitions(self) -> dict[str, Expr]:
-        return {name: id_.expr for name, id_ in self.normal.ids.items()}
-
     def run_time_loop(self, stmt: For, head: Head, active: Threads) -> None:
         """A loop that one thread of the team runs, or all of them alike, over a range given by sizes."""
         inside = {n.init[0].name for n in nodes_in(stmt.body) if isinstance(n, For) and n.init
                   and isinstance(n.init[0], Declare)}  # fmt: skip
-        if any(name in self.loops and self.loops[name].role == "element" for name in inside):
-            self.again(stmt, head, active)
+        if any(name in self.team.strided and self.team.strided[name].role == "element" for name in inside):
+            self.repeat(stmt, head, active)
             return
         step = fold(head.step)
         if not isinstance(step, Number):
-            raise self.beyond(f"the step of the loop over '{head.index}' is no constant")
+            raise self.refusal(f"the step of the loop over '{head.index}' is no constant")
         self.each(stmt, head, head.start, step, active, shared_by_team=False)
 
-    def again(self, stmt: For, head: Head, active: Threads) -> None:
-        if len(active) != len(self.alive):
-            raise self.beyond("a loop with cooperation inside that not all threads reach")
+    def repeat(self, stmt: For, head: Head, active: Threads) -> None:
+        if len(active) != len(self.team.alive):
+            raise self.refusal("a loop with cooperation inside that not all threads reach")
         parts = [one_value(self.eval(part, active), active) for part in (head.start, head.stop, head.step)]
-        exprs = [None if part is None else expr_of(part) for part in parts]
+        exprs = [expr_of(part) for part in parts]
         if any(expr is None for expr in exprs):
-            raise self.beyond(f"the range of the loop over '{head.index}' differs between threads")
+            raise self.refusal(f"the range of the loop over '{head.index}' differs between threads")
         start = parts[0]
-        outer_steps, outer_fixed, line = self.steps, self.fixed, self.line
+        outer_steps, outer_fixed, line = self.record.steps, self.memory.fixed, self.memory.line
         value = Int(start.value if isinstance(start, Int) else 0, Name(head.index))
-        self.fixed = {**self.fixed, head.index: Vec(value)}
+        self.memory.fixed = {**self.memory.fixed, head.index: Vec(value)}
         own = set(declared_in(stmt.body))
-        before, named = dict(self.variables), dict(self.named)
-        self.depth += 1
+        before, named = dict(self.memory.variables), dict(self.record.named)
+        self.team.depth += 1
         # A first turn finds the cells that turns leave behind: a later turn must not live on them.
-        remembered = (dict(self.totals), dict(self.let_types), list(self.effects), self.barriers)
-        cells = self.copied_cells()
-        self.steps = []
-        self.block(stmt.body, active)
-        self.without_changed(cells, "an earlier turn of a loop has set it")
-        self.totals, self.let_types, self.effects, self.barriers = remembered
-        self.variables, self.named, self.steps = dict(before), dict(named), []
-        self.epoch += 1
-        self.block(stmt.body, active)
-        self.depth -= 1
-        body, self.steps, self.fixed = tuple(self.steps), outer_steps, outer_fixed
-        self.named = named
-        for name, vec in self.variables.items():
+        remembered = (
+            dict(self.memory.totals),
+            dict(self.record.let_types),
+            list(self.record.effects),
+            self.record.barriers,
+        )
+        cells = copied_cells(self.memory.cells)
+        self.record.steps = []
+        self.run(stmt.body, active)
+        self.memory.without_changed(cells, "an earlier turn of a loop has set it")
+        self.memory.totals, self.record.let_types, self.record.effects, self.record.barriers = remembered
+        self.memory.variables, self.record.named, self.record.steps = dict(before), dict(named), []
+        self.memory.epoch += 1
+        self.run(stmt.body, active)
+        self.team.depth -= 1
+        body, self.record.steps, self.memory.fixed = tuple(self.record.steps), outer_steps, outer_fixed
+        self.record.named = named
+        for name, vec in self.memory.variables.items():
             if before.get(name) is vec or name.partition("[")[0] in own:
                 continue
-            raise self.beyond(
+            raise self.refusal(
                 f"'{name}' is carried from one turn of the loop over '{head.index}' to the next"
             )
         first, stop, step = exprs
         assert first is not None and stop is not None and step is not None
-        self.steps.append(Again(head.index, first, stop, step, body, head.type, line))
+        self.record.steps.append(Repeat(head.index, first, stop, step, body, head.type, line))
 
     def check_redundant(self, stmt: For, active: Threads) -> None:
         """A loop that all threads of a team run alike may store, but not update."""
-        if len(active) <= len({self.team(thread) for thread in active}):
+        if len(active) <= len({self.memory.team(thread) for thread in active}):
             return
-        found = touches(stmt.body, self.arrays)
+        found = touches(stmt.body, self.memory.arrays)
         written = {touch.place.array for touch in found if touch.writes}
         if any(touch.atomic or (touch.reads and touch.place.array in written) for touch in found):
-            raise self.beyond("every thread of the team updates the same elements in turn")
+            raise self.refusal("every thread of the team updates the same elements in turn")
 
     def each(
         self, stmt: For, head: Head, first: Expr, unit: Expr, active: Threads, *, shared_by_team: bool
     ) -> None:
         ends = [one_value(self.eval(part, active), active) for part in (first, head.stop)]
-        start, stop = (None if end is None else expr_of(end) for end in ends)
+        start, stop = (expr_of(end) for end in ends)
         if start is None or stop is None:
             why = next((f": {end.reason}" for end in ends if isinstance(end, Poison)), "")
-            raise self.beyond(f"the range of the loop over '{head.index}' differs between threads{why}")
+            raise self.refusal(f"the range of the loop over '{head.index}' differs between threads{why}")
         assert isinstance(unit, Number) and isinstance(unit.value, int)
         if not shared_by_team:
             self.check_redundant(stmt, active)
         start = fold(start)
-        index = head.index if unit.value == 1 else self.fresh(f"{head.index}_step")
-        element = element_body(self, stmt, head, active, index, (start, stop, unit.value), shared_by_team)
+        index = head.index if unit.value == 1 else self.record.fresh(f"{head.index}_step")
+        element = element_body(
+            self.expressions, stmt, head, active, index, (start, stop, unit.value), shared_by_team
+        )
         body = element.body
         if unit.value != 1:
             place: Expr = Binary("*", Name(index), unit)
@@ -226,41 +229,40 @@ class Looping(Branching):
         if renamed:
             body = substitute(body, renamed)
         if element.stores:
-            self.effects.append(Effect(stmt.line, self.in_force))
-        self.steps.append(Each(index, start, stop, body, totals, head.type, line=stmt.line))
+            self.record.effects.append(Effect(stmt.line, self.bounds.in_force))
+        self.record.steps.append(Each(index, start, stop, body, totals, head.type, line=stmt.line))
 
     def total(self, name: str, update: Update, active: Threads, shared_by_team: bool) -> Total:
-        type_ = Type(self.types[name].base)
-        fresh = self.fresh(name)
-        old = self.read(name, active)
-        value = one_value(old, active)
-        expr = None if value is None else expr_of(value)
+        type_ = Type(self.memory.types[name].base)
+        fresh = self.record.fresh(name)
+        old = self.memory.read(name, active)
+        expr = expr_of(one_value(old, active))
         begin: Value | None = None  # what has to be combined with the loop's own total
         if expr is not None and (update.operator in ("max", "min") or is_identity(update.operator, expr)):
             start = expr
         else:
             start = identity_of(update.operator, type_)
             begin = ZERO
-            alone = self.lanes == 1 or not shared_by_team
-            parts = all(isinstance(self.settled(old.at(t), t), Part) for t in active)
+            alone = self.memory.lanes == 1 or not shared_by_team
+            parts = all(isinstance(self.memory.settled(old.at(t), t), PartialTotal) for t in active)
             if not (parts or (alone and expr is not None)):
                 bad = next((v.reason for t in active if isinstance(v := old.at(t), Poison)), "")
-                raise self.beyond(
+                raise self.refusal(
                     f"'{name}' starts from something other than nothing in every thread"
                     + (f": {bad}" if bad else "")
                 )
         total = Total(fresh, type_, update.operator, start, update.combine)
-        self.totals[fresh] = total
+        self.memory.totals[fresh] = total
 
         def after(thread: int) -> Value:
-            mask = 1 << thread if shared_by_team else self.team_masks[self.team(thread)]
-            own = self.settled(Part(update.operator, ((fresh, mask),)), thread)
+            mask = 1 << thread if shared_by_team else self.memory.team_masks[self.memory.team(thread)]
+            own = self.memory.settled(PartialTotal(update.operator, ((fresh, mask),)), thread)
             if begin is None:
                 return own
             before = old.at(thread)
-            if isinstance(own, Part) or isinstance(before, Part):
-                return self.join(update.operator, before, own, thread)
-            return self.binary(update.operator, before, own, thread)
+            if isinstance(own, PartialTotal) or isinstance(before, PartialTotal):
+                return self.arithmetic.join(update.operator, before, own, thread)
+            return self.arithmetic.binary(update.operator, before, own, thread)
 
-        self.write(name, self.vector(active, after), active)
+        self.memory.write(name, self.memory.vector(active, after), active)
         return total

@@ -2,102 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
-from tunesmith.csource.nodes import (
-    Binary,
-    Call,
-    Declare,
-    Expr,
-    Name,
-    Type,
-)
+from tunesmith.csource.nodes import Binary, Call, Expr, Index, Name, Number
 from tunesmith.csource.types import is_integer
-from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.scenario import Scenario
+from tunesmith.csource.walk import names_in
+from tunesmith.expert.model.geometry import Layout
+from tunesmith.expert.model.kernel import ElementArray, OutOfReach, Total
+from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_values import (
     ZERO,
     Int,
-    Part,
+    PartialTotal,
     Poison,
     Share,
     Sym,
+    Threads,
     Value,
+    Vec,
     Which,
     expr_of,
 )
 
-Threads = tuple[int, ...]
+_UNSET = Poison("it is not set in every thread")
 MOST_WORK = 150_000  # evaluations for one scenario
+Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
+Key = tuple[str, int | None, int]  # a variable (None) or a cell of shared memory, as one thread sees it
 
 
 @dataclass
-class Vec:
-    """A value for every thread: one for all, or a list by thread number."""
-
-    one: Value | None = None
-    many: list[Value] = field(default_factory=list)
-
-    def at(self, thread: int) -> Value:
-        return self.many[thread] if self.one is None else self.one
-
-
-@dataclass
-class Cell:
+class SharedCell:
     value: Value
     writer: int
     epoch: int
 
 
+Cells = dict[str, dict[int, SharedCell]]
+
+
 @dataclass(frozen=True)
-class Effect:
-    """A store and the tasks whose bound was known to hold there."""
+class KeptArray:
+    """`bounds`: first and last place of every team, in the shared array's own elements."""
 
-    line: int
-    bounded: frozenset[str]
+    kept: ElementArray
+    array: str
+    bounds: tuple[tuple[int, int], ...]
+    span: Span
 
 
-class Memory:
-    """The variables of every thread and the cells of shared memory."""
+@dataclass
+class KeptArrays:
+    """By array, type and first places."""
+
+    found: dict[tuple[str, str, tuple[int, ...]], KeptArray] = field(default_factory=dict)
+
+    def covers(self, array: str, place: int) -> bool:
+        return any(
+            kept.array == array and any(low <= place < high for low, high in kept.bounds)
+            for kept in self.found.values()
+        )
+
+
+def copied_cells(held: Cells) -> Cells:
+    return {name: {at: replace(cell) for at, cell in cells.items()} for name, cells in held.items()}
+
+
+class BlockMemory:
+    """The variables of every thread and the cells of shared memory.
+
+    `own_index` is the name of a thread's place in its team where that is the index of its one element, and
+    empty where threads go through elements in loops.
+    """
 
     def __init__(
         self,
-        scenario: Scenario,
-        lanes: int,
+        normal: Normal,
+        layout: Layout,
         warp: int,
-        types: Mapping[str, Type],
-        arrays: Mapping[str, Type],
-        shared: Mapping[str, Declare],
         fixed: Mapping[str, Vec],
+        aliases: Mapping[str, str],
+        own_index: str,
     ) -> None:
-        self.scenario = scenario
-        self.threads = scenario.threads
+        self.scenario = layout.scenario
+        self.threads = self.scenario.threads
         self.warp = warp
-        self.lanes = lanes
-        self.team_masks = tuple(((1 << lanes) - 1) << (team * lanes) for team in range(self.threads // lanes))
-        self.types = types
-        self.arrays = arrays
-        self.shared = shared
+        self.lanes = layout.lanes
+        teams = self.threads // self.lanes
+        self.team_masks = tuple(((1 << self.lanes) - 1) << (team * self.lanes) for team in range(teams))
+        self.types = normal.types
+        self.arrays = normal.arrays
+        self.shared = normal.shared
+        self.aliases = aliases
         self.fixed = fixed  # built-in indices and the variables made of them
+        self.own_index = own_index
         self.variables: dict[str, Vec] = {}
-        self.cells: dict[str, dict[int, Cell]] = {name: {} for name in shared}
+        self.cells: Cells = {name: {} for name in self.shared}
+        self.kept_arrays = KeptArrays()
         self.totals: dict[str, Total] = {}
+        self.fillers: dict[Expr, Expr] = {}  # what threads beyond the last element hold instead
         self.epoch = 0
         self.line = 0
         self.work = 0
         self.log: list[tuple[str, int | None, int, Value | None]] | None = None
 
-    def beyond(self, reason: str) -> OutOfReach:
+    def refusal(self, reason: str) -> OutOfReach:
         return OutOfReach(f"line {self.line}: {reason}", self.line)
 
     def team(self, thread: int) -> int:
         return thread // self.lanes
 
     def settled(self, value: Value, thread: int) -> Value:
-        """A part that has everyone's share is the total itself."""
-        if isinstance(value, Part):
+        """A part that has everyone's share is the total itself; a thread's own share is its element."""
+        if isinstance(value, Share):
+            return Sym(value.expr) if value.mask == 1 << thread else value
+        if isinstance(value, PartialTotal):
             whole = self.team_masks[self.team(thread)]
             if all(mask == whole for _, mask in value.parts):
                 return Sym(self.whole(value))
@@ -105,7 +124,7 @@ class Memory:
                 return Poison("mixes the shares of different tasks", self.line)
         return value
 
-    def whole(self, part: Part) -> Expr:
+    def whole(self, part: PartialTotal) -> Expr:
         names = [Name(name) for name, _ in part.parts]
         result: Expr = names[0]
         for name in names[1:]:
@@ -144,6 +163,8 @@ class Memory:
         self.variables[name] = Vec(None, many)
 
     def read_cells(self, name: str, index: Vec, active: Threads) -> Vec:
+        if self.cell_index_clashes(name, index, active):
+            raise self.refusal(f"shared memory '{name}' holds a row's elements and is read singly too")
         cells = self.cells[name]
 
         def read(thread: int) -> Value:
@@ -167,7 +188,7 @@ class Memory:
         for thread in active:
             at = index.at(thread)
             if not isinstance(at, Int):
-                raise self.beyond(f"shared memory '{name}' is written at places that only the data tell")
+                raise self.refusal(f"shared memory '{name}' is written at places that only the data tell")
             value = self.sent(values.at(thread), thread)
             old = cells.get(at.value)
             if self.log is not None:
@@ -175,12 +196,12 @@ class Memory:
             clash = old is not None and old.epoch == self.epoch and old.writer not in (thread, -1)
             if clash and old is not None and old.value != value:
                 value = Poison(f"several threads write '{name}[{at.value}]'", self.line)
-            cells[at.value] = Cell(value, thread, self.epoch)
+            cells[at.value] = SharedCell(value, thread, self.epoch)
 
     def vector(self, active: Threads, fn: Callable[[int], Value]) -> Vec:
         self.work += len(active)
         if self.work > MOST_WORK:
-            raise self.beyond("playing through its threads takes too long")
+            raise self.refusal("playing through its threads takes too long")
         many: list[Value] = [_UNSET] * self.threads
         first: Value | None = None
         same = True
@@ -191,7 +212,7 @@ class Memory:
                 first = value
             elif same and value is not first and value != first:
                 same = False
-        if same and first is not None and not isinstance(first, Part | Share | Which):
+        if same and first is not None and not isinstance(first, PartialTotal | Share | Which):
             return Vec(first)
         return Vec(None, many)
 
@@ -201,37 +222,59 @@ class Memory:
         return self.vector(active, lambda t: fn(left.at(t), right.at(t), t))
 
     def sent(self, value: Value, thread: int) -> Value:
-        """What other threads get of a thread's value; overridden where it depends on the element."""
-        return value
+        """What other threads get of a thread's value."""
+        expr = expr_of(value)
+        return Share(expr, 1 << thread) if expr is not None and self.is_of_element(expr) else value
 
+    def without_changed(self, before: Cells, why: str) -> None:
+        """Cells that differ from before hold nothing that may be used."""
+        for name, cells in self.cells.items():
+            for at, cell in cells.items():
+                old = before[name].get(at)
+                if old is None or old.value != cell.value or old.epoch != cell.epoch:
+                    cell.value = Poison(why, self.line)
 
-_UNSET = Poison("it is not set in every thread")
+    @property
+    def kept_names(self) -> frozenset[str]:
+        return frozenset(found.kept.name for found in self.kept_arrays.found.values())
 
+    def forget(self, name: str, why: Poison) -> None:
+        self.variables[name] = Vec(why)
 
-def one_value(vec: Vec, active: Iterable[int]) -> Value | None:
-    """The value that all these threads share; None where they differ."""
-    if vec.one is not None:
-        return vec.one
-    found = [vec.many[thread] for thread in active]
-    if not found:
-        return None
-    first = found[0]
-    said = expr_of(first)
-    for value in found[1:]:
-        # Numbers may differ where what they stand for is the same: the index of a task, in different teams.
-        if value is not first and value != first and (said is None or expr_of(value) != said):
-            return None
-    return first
+    def cell_index_clashes(self, name: str, index: Vec, active: Threads) -> bool:
+        places = [index.at(thread) for thread in active]
+        return any(isinstance(p, Int) and self.kept_arrays.covers(name, p.value) for p in places)
 
+    def shared_name(self, target: Expr) -> str | None:
+        while isinstance(target, Index):
+            target = target.base
+        return target.name if isinstance(target, Name) and target.name in self.shared else None
 
-def blame(vec: Vec, active: Iterable[int]) -> str:
-    """Why the threads do not share a value, in words."""
-    found = [vec.at(thread) for thread in active]
-    for value in found:
-        if isinstance(value, Poison):
-            return value.reason
-    for value in found:
-        if isinstance(value, Part):
-            names = ", ".join(f"'{name}'" for name, _ in value.parts)
-            return f"not every thread's share of {names} is in it"
-    return "it differs from thread to thread"
+    def now(self, key: Key) -> Value:
+        name, cell, thread = key
+        return self.variables[name].at(thread) if cell is None else self.cells[name][cell].value
+
+    def restore(self, key: Key, old: Value | None) -> None:
+        name, cell, thread = key
+        log, self.log = self.log, None
+        if cell is None:
+            self.write(name, Vec(old or Poison(f"'{name}' is read before it is set", self.line)), (thread,))
+        elif old is None:
+            self.cells[name].pop(cell, None)
+        else:
+            self.cells[name][cell] = SharedCell(old, thread, self.epoch)
+        self.log = log
+
+    def is_of_element(self, expr: Expr | None) -> bool:
+        return bool(self.own_index) and expr is not None and self.own_index in names_in(expr)
+
+    def is_settled(self, value: Int) -> bool:
+        """Whether a condition is decided by who and how many the threads are, not by sizes or data."""
+        expr = value.expr
+        of_threads = expr is None or value.launch or isinstance(expr, Number)
+        return not value.sized and (of_threads or self.is_of_element(expr))
+
+    def fill(self, inside: Expr | None, outside: Expr | None) -> None:
+        """What threads beyond the last element hold instead."""
+        if inside is not None and outside is not None and self.is_of_element(inside):
+            self.fillers[inside] = outside

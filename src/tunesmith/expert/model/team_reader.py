@@ -1,43 +1,43 @@
-"""From playing through a kernel's blocks to its tasks and steps."""
+"""Kernels whose tasks are each worked on by a team of threads, read by playing through their blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Type
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.model.affine import number
+from tunesmith.expert.model.affine import BUILTINS, number
 from tunesmith.expert.model.geometry import (
     BLOCK,
     LAUNCH,
     THREAD,
     Axis,
     Layout,
+    Scenario,
     Strided,
+    Unknown,
     axis_of,
     form_of,
+    number_of,
+    team_lanes,
 )
-from tunesmith.expert.model.kernel import Step, Task
+from tunesmith.expert.model.kernel import KernelReading, OutOfReach, Reach, Step, Task
 from tunesmith.expert.model.kernel import Team as TeamKind
-from tunesmith.expert.model.launch_terms import LaunchTerms, axis_name, launch_name, product
 from tunesmith.expert.model.normal import Id, Normal
-from tunesmith.expert.model.one_each import OneEach
-from tunesmith.expert.model.reach import OutOfReach, Reach
-from tunesmith.expert.model.reading import Reading
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of
 from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
-from tunesmith.expert.model.team_memory import Vec
-from tunesmith.expert.model.team_steps import Team
-from tunesmith.expert.model.team_values import Int
-from tunesmith.expert.model.value_types import BUILTINS
+from tunesmith.expert.model.team_expressions import TeamState
+from tunesmith.expert.model.team_memory import BlockMemory
+from tunesmith.expert.model.team_statements import BlockInterpreter
+from tunesmith.expert.model.team_values import Int, Vec
+from tunesmith.expert.model.translate import LaunchTerms, axis_name, launch_name, product
 
 
 @dataclass(frozen=True)
 class _Played:
-    team: Team
+    team: TeamState
     steps: tuple[Step, ...]
 
 
@@ -53,9 +53,10 @@ class TeamReader:
         aliases: Mapping[str, str],
         warp: int,
         real: Sequence[Scenario] = (),
-        one_each: bool = False,
+        element_per_thread: bool = False,
     ) -> None:
-        self._one_each_thread = one_each
+        self._element_per_thread = element_per_thread
+        self._element = ""
         self._reach: list[Reach] = []
         self._normal = normal
         self._launch = launch
@@ -79,39 +80,41 @@ class TeamReader:
             return None
         return Axis(first.grid, any(axis is not None and axis.teams for axis in found))
 
-    def read(self) -> Reading:
+    def read(self) -> KernelReading:
         played = [self._play(layout) for layout in reversed(self._layouts)]
         first = played[0]
         for other in played[1:]:
             if other.steps != first.steps:
-                block = other.team.scenario.block
+                block = other.team.memory.scenario.block
                 raise OutOfReach(
                     "what the threads of a block do together differs with the launch: blocks of "
-                    f"{first.team.scenario.block} and of {block} threads come to different steps"
+                    f"{first.team.memory.scenario.block} and of {block} threads come to different steps"
                 )
         self._check_effects(first.team)
         tasks, steps = self._tasks(first)
-        kept = tuple(found.kept for found in first.team.kept_arrays.found.values())
-        if self._element in first.team.bounds:
+        kept = tuple(found.kept for found in first.team.memory.kept_arrays.found.values())
+        if self._element in first.team.bounds.limits:
             lanes = self._threads() if self._lanes() is None else self._lanes() or number(0)
-            self._reach.append(Reach(self._element, first.team.bounds[self._element], lanes))
-        barriers, reach = first.team.barriers, tuple(self._reach)
-        return Reading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
+            self._reach.append(Reach(self._element, first.team.bounds.limits[self._element], lanes))
+        barriers, reach = first.team.record.barriers, tuple(self._reach)
+        return KernelReading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
 
     # -- playing ------------------------------------------------------------------------------------
 
     def _play(self, layout: Layout) -> _Played:
         fixed = self._fixed(layout)
-        tasks = frozenset(self._axes)
-        if self._one_each_thread:
-            team: Team = self._elements(layout, fixed, tasks)
-        else:
-            team = Team(self._normal, layout, self._warp, self._loops, fixed, tasks, self._aliases)
-        team.run()
-        return _Played(team, renamed_lets(without_unused(team.steps), team.better_names))
+        element: tuple[Expr, str] = (number(0), "int")
+        if self._element_per_thread:
+            self._element = self._own_index(layout, fixed)
+            element = (self._lanes() or number(layout.lanes), self._type(self._element))
+        memory = BlockMemory(self._normal, layout, self._warp, fixed, self._aliases, self._element)
+        tasks = frozenset(self._axes) | ({self._element} if self._element else set())
+        team = TeamState(self._normal, layout, self._loops, memory, tasks, element)
+        BlockInterpreter(team).run()
+        return _Played(team, renamed_lets(without_unused(team.record.steps), team.record.better_names))
 
-    def _elements(self, layout: Layout, fixed: dict[str, Vec], tasks: frozenset[str]) -> OneEach:
-        """A team whose threads' own numbers are the index of an element."""
+    def _own_index(self, layout: Layout, fixed: dict[str, Vec]) -> str:
+        """The index that says which element of its team a thread has; every such index is called by it."""
         names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
         names |= {name: Name(name) for name in sorted(THREAD)}
         ranks = [name for name, expr in names.items() if self._is_rank(expr)]
@@ -124,12 +127,7 @@ class TeamReader:
             )
         if layout.lanes == 1:
             fixed |= {name: Vec(Int(0, Name(element))) for name in ranks}
-        team = OneEach(self._normal, layout, self._warp, self._loops, fixed, tasks, self._aliases)
-        self._element = element
-        team.start(element, self._lanes() or number(layout.lanes), self._type(element))
-        return team
-
-    _element: str = ""
+        return element
 
     def _is_rank(self, expr: Expr) -> bool:
         for layout in self._layouts:
@@ -144,7 +142,7 @@ class TeamReader:
         """What built-in indices and the variables made of them are, in every thread of block 0."""
         scenario = layout.scenario
         found: dict[str, Vec] = {}
-        numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+        numbers = scenario.numbers
         for name in BUILTINS:
             expr: Expr | None = Name(name) if name in self._axes else None
             if name in LAUNCH:
@@ -194,10 +192,10 @@ class TeamReader:
 
     # -- tasks --------------------------------------------------------------------------------------
 
-    def _check_effects(self, team: Team) -> None:
+    def _check_effects(self, team: TeamState) -> None:
         """What is stored outside a task's bound would be left out."""
-        for name in team.bounds:
-            for effect in team.effects:
+        for name in team.bounds.limits:
+            for effect in team.record.effects:
                 if name not in effect.bounded:
                     raise OutOfReach(
                         f"line {effect.line}: this is stored whether or not '{name}' is within its bound, "
@@ -208,7 +206,7 @@ class TeamReader:
     def _tasks(self, played: _Played) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
         team, steps = played.team, played.steps
         axes = dict(self._axes)
-        for index in team.tasks - set(self._axes) - {self._element}:
+        for index in team.bounds.tasks - set(self._axes) - {self._element}:
             start = substitute(
                 self._loops[index].head.start, {n: i.expr for n, i in self._normal.ids.items()}
             )
@@ -221,9 +219,9 @@ class TeamReader:
             self._check_step(index, axis)
             axes[index] = axis
         used = {name: axes[name] for name in sorted(names_in_steps(steps) & set(axes))}
-        for index in team.tasks - set(self._axes) - {self._element}:
+        for index in team.bounds.tasks - set(self._axes) - {self._element}:
             used[index] = axes[index]
-        used, aliases = self._one_each(used, team)
+        used, aliases = self._one_name_each(used, team)
         self._check_cover(used)
         names = dict(aliases)
         tasks: list[tuple[tuple[bool, int], Task]] = []
@@ -241,8 +239,8 @@ class TeamReader:
         tasks.sort(key=lambda pair: pair[0])
         steps = replaced(steps, names) if names else steps
         # How far a task's index goes may be asked for: it is given a name (see `wrap_up`).
-        told = {task.extent.name for _, task in tasks if isinstance(task.extent, Name)}
-        left = names_in_steps(steps) & set(BUILTINS) - told
+        named = {task.extent.name for _, task in tasks if isinstance(task.extent, Name)}
+        left = names_in_steps(steps) & set(BUILTINS) - named
         if left:
             raise OutOfReach(f"what the team does depends on {', '.join(sorted(left))}")
         return tuple(task for _, task in tasks), steps
@@ -252,11 +250,13 @@ class TeamReader:
             return self._normal.ids[name].type.base
         return self._loops[name].head.type if name in self._loops else self._normal.types[name].base
 
-    def _one_each(self, used: dict[str, Axis], team: Team) -> tuple[dict[str, Axis], dict[str, Expr]]:
+    def _one_name_each(
+        self, used: dict[str, Axis], team: TeamState
+    ) -> tuple[dict[str, Axis], dict[str, Expr]]:
         """One name for every axis; other names for the same are replaced by it."""
         chosen: dict[str, Axis] = {}
         aliases: dict[str, Expr] = {}
-        ranked = sorted(used, key=lambda n: (n not in team.bounds, n in BUILTINS, n))
+        ranked = sorted(used, key=lambda n: (n not in team.bounds.limits, n in BUILTINS, n))
         for name in ranked:
             axis = used[name]
             other = next((n for n, a in chosen.items() if a == axis), None)
@@ -282,7 +282,7 @@ class TeamReader:
         step = substitute(loop.head.step, {n: i.expr for n, i in self._normal.ids.items()})
         for layout in self._layouts:
             scenario = layout.scenario
-            numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+            numbers = scenario.numbers
             together = (1 if axis.grid is None else scenario.grid[axis.grid]) * (
                 layout.teams if axis.teams else 1
             )
@@ -296,8 +296,8 @@ class TeamReader:
                     loop.line,
                 )
 
-    def _extent(self, name: str, axis: Axis, team: Team) -> Expr:
-        bound = team.bounds.get(name)
+    def _extent(self, name: str, axis: Axis, team: TeamState) -> Expr:
+        bound = team.bounds.limits.get(name)
         if bound is not None:
             goes_on = name in self._loops
             if not goes_on or not axis.teams or self._has_team_count():
@@ -362,3 +362,68 @@ def _vector(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Ve
     if len(set(values)) == 1:
         return Vec(Int(values[0], expr, sized=sized))
     return Vec(None, [Int(value, expr, sized=sized) for value in values])
+
+
+def read_teams(
+    normal: Normal,
+    launch: LaunchTerms,
+    tried: Sequence[Scenario],
+    loops: Mapping[str, Strided],
+    aliases: Mapping[str, str],
+    language: str,
+) -> KernelReading:
+    if not any(loop.role == "element" for loop in loops.values()):
+        return _read_element_per_thread(
+            normal, launch, tried, loops, aliases, 64 if language == "hip" else 32
+        )
+    layouts = [Layout(scenario, team_lanes(loops, normal, scenario)) for scenario in tried]
+    try:
+        return TeamReader(normal, launch, layouts, loops, aliases, 64 if language == "hip" else 32).read()
+    except OutOfReach:
+        if language != "hip":
+            raise
+        # Some devices that HIP serves have warps of 32.
+        return TeamReader(normal, launch, layouts, loops, aliases, 32).read()
+
+
+def _read_element_per_thread(
+    normal: Normal,
+    launch: LaunchTerms,
+    tried: Sequence[Scenario],
+    loops: Mapping[str, Strided],
+    aliases: Mapping[str, str],
+    warp: int,
+) -> KernelReading:
+    """Kernels with an element to each thread: by blocks, or by rows of a block with several."""
+    tried = [scenario for scenario in tried if scenario.threads > 1]
+    tried = [tried[0], tried[-1]] if len(tried) > 2 else tried
+    shapes = [[Layout(scenario, scenario.threads) for scenario in tried]] if tried else []
+    if any(scenario.block[1] * scenario.block[2] > 1 for scenario in tried):
+        shapes.append([Layout(scenario, scenario.block[0]) for scenario in tried])
+    if all(scenario.threads % warp == 0 for scenario in tried):
+        shapes.append([Layout(scenario, warp) for scenario in tried])
+    reasons: list[OutOfReach] = []
+    distinct = {tuple(layout.lanes for layout in layouts): layouts for layouts in reversed(shapes)}
+    for layouts in reversed(distinct.values()):
+        try:
+            return TeamReader(normal, launch, layouts, loops, aliases, warp, element_per_thread=True).read()
+        except OutOfReach as stop:
+            reasons.append(stop)
+    if not reasons:
+        raise OutOfReach("a single thread to a block")
+    furthest = max(reasons, key=lambda stop: stop.line)
+    raise OutOfReach(
+        f"threads cooperate other than by totals over a row's elements: {furthest.reason}", furthest.line
+    )
+
+
+def read_rows(
+    normal: Normal,
+    launch: LaunchTerms,
+    tried: Sequence[Scenario],
+    loops: Mapping[str, Strided],
+    aliases: Mapping[str, str],
+) -> KernelReading:
+    """Kernels with a thread to each row: the loops of one thread become loops over elements."""
+    layouts = [Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in tried[-2:]]
+    return TeamReader(normal, launch, layouts, loops, aliases, 32, real=tried).read()

@@ -3,7 +3,7 @@
 `Int`     a number, known in every thread; `expr` says it in terms of parameters and tasks, None where it
           depends on the thread
 `Sym`     an expression that is the same for the whole team
-`Part`    what some threads have of one or more totals; bits of `mask` are threads
+`PartialTotal`    what some threads have of one or more totals; bits of `mask` are threads
 `Share`   what one thread has of an expression over elements, before it is joined with others
 `Which`   the comparison of two values of which one is a part: good for choosing the larger one, no more
 `Poison`  nothing that may be used: why, and from which line
@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Unary
 from tunesmith.expert.model.affine import number
@@ -32,7 +33,7 @@ class Sym:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartialTotal:
     operator: Operator
     parts: tuple[tuple[str, int], ...]  # total -> threads whose share is in it
 
@@ -58,7 +59,22 @@ class Share:
     mask: int
 
 
-Value = Int | Sym | Part | Share | Which | Poison
+Value = Int | Sym | PartialTotal | Share | Which | Poison
+
+
+Threads = tuple[int, ...]
+
+
+@dataclass
+class Vec:
+    """A value for every thread: one for all, or a list by thread number."""
+
+    one: Value | None = None
+    many: list[Value] = field(default_factory=list)
+
+    def at(self, thread: int) -> Value:
+        return self.many[thread] if self.one is None else self.one
+
 
 _IDENTITY: dict[Operator, tuple[float, ...]] = {
     "+": (0,),
@@ -70,7 +86,7 @@ _IDENTITY: dict[Operator, tuple[float, ...]] = {
 INFINITIES = ("INFINITY", "CUDART_INF_F", "CUDART_INF", "HUGE_VALF", "HUGE_VAL")
 
 
-def expr_of(value: Value) -> Expr | None:
+def expr_of(value: Value | None) -> Expr | None:
     """The value as an expression that holds for the whole team."""
     match value:
         case Int(expr=expr):
@@ -122,7 +138,7 @@ def _infinity(expr: Expr) -> int:
     return 0
 
 
-def joined(operator: Operator, left: Part, right: Part) -> Part | Poison:
+def joined(operator: Operator, left: PartialTotal, right: PartialTotal) -> PartialTotal | Poison:
     """Two parts as one; for sums no thread's share may be in both."""
     found = dict(left.parts)
     for name, mask in right.parts:
@@ -130,8 +146,37 @@ def joined(operator: Operator, left: Part, right: Part) -> Part | Poison:
         if mine & mask and operator not in ("max", "min", "&", "|"):
             return Poison("counts the share of some threads twice")
         found[name] = mine | mask
-    return Part(operator, tuple(found.items()))
+    return PartialTotal(operator, tuple(found.items()))
 
 
 ZERO = Int(0, number(0))
 ONE = Int(1, number(1))
+
+
+def one_value(vec: Vec, active: Iterable[int]) -> Value | None:
+    """The value that all these threads share; None where they differ."""
+    if vec.one is not None:
+        return vec.one
+    found = [vec.many[thread] for thread in active]
+    if not found:
+        return None
+    first = found[0]
+    said = expr_of(first)
+    for value in found[1:]:
+        # Numbers may differ where what they stand for is the same: the index of a task, in different teams.
+        if value is not first and value != first and (said is None or expr_of(value) != said):
+            return None
+    return first
+
+
+def blame(vec: Vec, active: Iterable[int]) -> str:
+    """Why the threads do not share a value, in words."""
+    found = [vec.at(thread) for thread in active]
+    for value in found:
+        if isinstance(value, Poison):
+            return value.reason
+    for value in found:
+        if isinstance(value, PartialTotal):
+            names = ", ".join(f"'{name}'" for name, _ in value.parts)
+            return f"not every thread's share of {names} is in it"
+    return "it differs from thread to thread"

@@ -1,31 +1,274 @@
-"""Statements before they are read: every variable its own name, `while` as `for`, structures taken apart."""
+"""Statements before they are read: exits as branches, structures taken apart, every variable its own name.
+
+Variables of a structure as one variable for each field: `float2 sum` becomes `sum_x` and `sum_y`.
+
+Done where all that happens to a variable can be said field by field: fields are used, and the whole is set to
+another such variable, to an element of such an array, to `make_float2(a, b)` or `{a, b}`. Arrays in shared
+memory are taken apart in the same way. What is loaded from memory as a whole stays whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tunesmith.csource.nodes import (
-    Assign,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Jump,
-    Name,
-    Scope,
-    Source,
-    Stmt,
-    While,
-)
+from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import assigned_in, names_in, nodes_in
-from tunesmith.expert.model.reach import OutOfReach
-from tunesmith.expert.model.structures import structures, without_structures
+from tunesmith.csource.walk import assigned_in, children, map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.model.kernel import OutOfReach
+
+Fields = tuple[tuple[str, str], ...]  # (field, type) in order
+
+_VECTORS = {
+    f"{base}{count}": tuple("xyzw"[:count])
+    for base in ("float", "double", "int", "uint")
+    for count in (2, 3, 4)
+}
+_ELEMENTS = {"float": "float", "double": "double", "int": "int", "uint": "unsigned int"}
+_STRUCT = re.compile(r"\bstruct\s+(?:__\w+__\s*(?:\([^)]*\))?\s*)*(\w+)\s*\{([^{}()]*)\}")
+_FIELD = re.compile(r"^\s*((?:[A-Za-z_]\w*\s+)+)([\w\s,]+)$")
 
 
-def tidy(body: tuple[Stmt, ...], source: Source, parameters: Iterable[str]) -> tuple[Stmt, ...]:
+def structures(source: c.Source) -> dict[str, Fields]:
+    """Plain structures of the file and the language's small vectors."""
+    found: dict[str, Fields] = {
+        name: tuple((field, _ELEMENTS[name[:-1]]) for field in fields) for name, fields in _VECTORS.items()
+    }
+    for text in source.preamble:
+        for name, inside in _STRUCT.findall(text):
+            fields: list[tuple[str, str]] = []
+            for line in inside.split(";"):
+                match = _FIELD.match(line.strip()) if line.strip() else None
+                if match is None:
+                    continue
+                fields += [(field.strip(), match[1].strip()) for field in match[2].split(",")]
+            found[name] = tuple(fields)
+    return found
+
+
+def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tuple[c.Stmt, ...]:
+    declared = {node.name: node for node in nodes_in(body) if isinstance(node, c.Declare)}
+    heads = {part.name for node in nodes_in(body) if isinstance(node, c.For) for part in node.init
+             if isinstance(part, c.Declare)}  # fmt: skip
+    split = {
+        name: known[declare.type.base]
+        for name, declare in declared.items()
+        if declare.type.base in known
+        and not declare.type.is_pointer
+        and not declare.type.reference
+        and len(declare.dims) <= 1
+        and declare.storage in ("", "shared")
+        and bool(declare.dims) == (declare.storage == "shared")
+        and name not in heads
+    }
+    while split:
+        bad = set(_used_whole(body, split))
+        if not bad:
+            break
+        split = {name: fields for name, fields in split.items() if name not in bad}
+    return _Splitting(split).done(body) if split else body
+
+
+def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[str]:
+    """Variables with a use that cannot be said field by field."""
+    said: set[int] = set()  # nodes that are said field by field: parents come before children
+    for node in nodes_in(body):
+        pairs: list[tuple[str, c.Expr]] = []
+        inside: list[c.Expr | c.Stmt] = []
+        match node:
+            case c.Declare(name=name, init=init) if name in split and init is not None:
+                pairs.append((name, init))
+            case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if _variable(target, split):
+                pairs.append((_variable(target, split), value))
+                said.add(id(node.expr))
+            case _ if id(node) in said:
+                pass
+            case c.Member(base=base, arrow=False) if _variable(base, split):
+                inside += [base.index] if isinstance(base, c.Index) else []
+            case c.Index(base=c.Name(name=name), index=index) if name in split:
+                inside.append(index)
+            case c.Opaque() | c.Verbatim():
+                yield from (name for name in node.names if name in split)
+            case c.Name():
+                pass
+            case _:
+                inside += children(node)
+        for part in inside:
+            whole = _variable(part, split) if isinstance(part, c.Expr) else ""
+            if whole:
+                yield whole
+        for name, value in pairs:
+            if _parts(value, split[name], split) is None:
+                yield name
+                yield from (other for other in names_in(value) if other in split)
+            said |= {id(part) for part in _choices(value)}
+
+
+def _choices(value: c.Expr) -> Iterator[c.Expr]:
+    if isinstance(value, c.Ternary):
+        yield value
+        yield from _choices(value.yes)
+        yield from _choices(value.no)
+
+
+def _variable(expr: c.Expr, split: dict[str, Fields]) -> str:
+    """The variable that an expression is, or an element of; "" for any other."""
+    match expr:
+        case c.Name(name=name) if name in split:
+            return name
+        case c.Index(base=c.Name(name=name)) if name in split:
+            return name
+    return ""
+
+
+def _parts(value: c.Expr, fields: Fields, split: dict[str, Fields]) -> tuple[c.Expr, ...] | None:
+    """The value field by field; None where it is a whole."""
+    name = _variable(value, split)
+    if name:
+        return tuple(_field(value, field) for field, _ in fields) if split[name] == fields else None
+    match value:
+        case c.Braces(items=items) if len(items) <= len(fields):
+            return (*items, *[c.Number("0", 0)] * (len(fields) - len(items)))
+        case c.Call(function=function, args=args) if function.startswith("make_") and len(args) == len(
+            fields
+        ):
+            return args
+        case c.Ternary(condition=condition, yes=yes, no=no):
+            first, second = _parts(yes, fields, split), _parts(no, fields, split)
+            if first is None or second is None:
+                return None
+            return tuple(c.Ternary(condition, a, b) for a, b in zip(first, second, strict=True))
+    return None
+
+
+def _field(whole: c.Expr, field: str) -> c.Expr:
+    match whole:
+        case c.Name(name=name):
+            return c.Name(f"{name}_{field}")
+        case c.Index(base=c.Name(name=name), index=index):
+            return c.Index(c.Name(f"{name}_{field}"), index)
+    raise AssertionError(whole)
+
+
+class _Splitting:
+    def __init__(self, split: dict[str, Fields]) -> None:
+        self._split = split
+        self._count = 0
+
+    def done(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+        apart = map_statements(body, None, self._statement)
+        return map_statements(apart, lambda e: map_expr(e, self._member))
+
+    def _member(self, node: c.Expr) -> c.Expr:
+        if isinstance(node, c.Member) and not node.arrow and _variable(node.base, self._split):
+            return _field(node.base, node.field)
+        return node
+
+    def _statement(self, stmt: c.Stmt) -> c.Stmt | Iterable[c.Stmt]:
+        if isinstance(stmt, c.Declare) and stmt.name in self._split:
+            fields = self._split[stmt.name]
+            parts: tuple[c.Expr | None, ...] = (None,) * len(fields)
+            if stmt.init is not None:
+                parts = _parts(stmt.init, fields, self._split) or parts
+            return [
+                replace(
+                    stmt, type=c.Type(type_, const=stmt.type.const), name=f"{stmt.name}_{field}", init=part
+                )
+                for (field, type_), part in zip(fields, parts, strict=True)
+            ]
+        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
+            return self._assigned(stmt, stmt.expr)
+        return stmt
+
+    def _assigned(self, stmt: c.Evaluate, assign: c.Assign) -> Iterable[c.Stmt]:
+        name = _variable(assign.target, self._split)
+        if not name:
+            return (stmt,)
+        fields = self._split[name]
+        parts = _parts(assign.value, fields, self._split) or ()
+        before: list[c.Stmt] = []
+        if len(parts) > 1 and name in names_in(assign.value) and assign.target != assign.value:
+            # A later part may read a field that an earlier one sets.
+            self._count += 1
+            for (field, type_), part in zip(fields, parts, strict=True):
+                own = f"{name}_{field}_new_{self._count}"
+                before.append(c.Declare(c.Type(type_), own, part, line=stmt.line))
+            parts = tuple(c.Name(declare.name) for declare in before if isinstance(declare, c.Declare))
+        return [
+            *before,
+            *(
+                c.Evaluate(c.Assign("=", _field(assign.target, field), part), stmt.line)
+                for (field, _), part in zip(fields, parts, strict=True)
+            ),
+        ]
+
+
+_MOST = 4000  # statements after rewriting; a branch that leaves only sometimes has its rest copied
+
+
+def structured(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+    """The statements with no `return` and no `continue` of their own left; loops inside keep theirs."""
+    return _Exits().block(tuple(stmts), 0)
+
+
+class _Exits:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def block(self, stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
+        if depth > 100:
+            raise OutOfReach("its branches are nested more than 100 deep")
+        done: list[c.Stmt] = []
+        for at, stmt in enumerate(stmts):
+            self._count += 1
+            if self._count > _MOST:
+                raise OutOfReach("too many branches leave the kernel early")
+            match stmt:
+                case c.Return() | c.Jump(word="continue"):
+                    return tuple(done)
+                case c.Jump():
+                    raise OutOfReach(f"line {stmt.line}: a loop over elements stops early", stmt.line)
+                case c.For() | c.While():
+                    for node in nodes_in(stmt):
+                        if isinstance(node, c.Return):
+                            raise OutOfReach(f"line {node.line}: returns from inside a loop", node.line)
+                case c.If() if _leaves(stmt):
+                    rest = stmts[at + 1 :]
+                    then = self.block((*stmt.then, *rest), depth + 1)
+                    otherwise = self.block((*stmt.otherwise, *rest), depth + 1)
+                    if then:
+                        done.append(replace(stmt, then=then, otherwise=otherwise))
+                    elif otherwise:
+                        done.append(
+                            replace(stmt, condition=negated(stmt.condition), then=otherwise, otherwise=())
+                        )
+                    return tuple(done)
+            done.append(stmt)
+        return tuple(done)
+
+
+def _leaves(stmt: c.If) -> bool:
+    """Whether some path through the branch leaves; loops inside answer for themselves."""
+    pending: list[c.Stmt] = [*stmt.then, *stmt.otherwise]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, c.Return | c.Jump):
+            return True
+        if isinstance(node, c.If):
+            pending += [*node.then, *node.otherwise]
+    return False
+
+
+def negated(condition: c.Expr) -> c.Expr:
+    if isinstance(condition, c.Unary) and condition.op == "!":
+        return condition.operand
+    if isinstance(condition, c.Binary) and condition.op in ("==", "!="):
+        return c.Binary("!=" if condition.op == "==" else "==", condition.left, condition.right)
+    return c.Unary("!", condition)
+
+
+def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:
     renamed = _Unique(set(parameters)).block(body, {}, 0)
     shaped = _with_loops(_joined(renamed), 0)
     return without_structures(shaped, structures(source))
@@ -37,17 +280,17 @@ class _Unique:
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
 
-    def block(self, stmts: Sequence[Stmt], names: dict[str, Expr], depth: int) -> tuple[Stmt, ...]:
+    def block(self, stmts: Sequence[c.Stmt], names: dict[str, c.Expr], depth: int) -> tuple[c.Stmt, ...]:
         if depth > 100:
             raise OutOfReach("its statements are nested more than 100 deep")
-        done: list[Stmt] = []
+        done: list[c.Stmt] = []
         for stmt in stmts:
             match stmt:
-                case Scope(body=body):
+                case c.Scope(body=body):
                     done += self.block(body, dict(names), depth + 1)
-                case Declare():
+                case c.Declare():
                     done.append(self.declare(stmt, names))
-                case If():
+                case c.If():
                     done.append(
                         replace(
                             stmt,
@@ -56,11 +299,11 @@ class _Unique:
                             otherwise=self.block(stmt.otherwise, dict(names), depth + 1),
                         )
                     )
-                case For():
+                case c.For():
                     inner = dict(names)
                     init = tuple(
                         self.declare(part, inner)
-                        if isinstance(part, Declare)
+                        if isinstance(part, c.Declare)
                         else replace(part, expr=substitute(part.expr, inner))
                         for part in stmt.init
                     )
@@ -73,14 +316,14 @@ class _Unique:
                             body=self.block(stmt.body, inner, depth + 1),
                         )
                     )
-                case While():
+                case c.While():
                     body = self.block(stmt.body, dict(names), depth + 1)
                     done.append(replace(stmt, condition=substitute(stmt.condition, names), body=body))
                 case _:
                     done += substitute((stmt,), names)
         return tuple(done)
 
-    def declare(self, stmt: Declare, names: dict[str, Expr]) -> Declare:
+    def declare(self, stmt: c.Declare, names: dict[str, c.Expr]) -> c.Declare:
         fresh, count = stmt.name, 2
         while fresh in self._taken:
             fresh, count = f"{stmt.name}_{count}", count + 1
@@ -89,25 +332,25 @@ class _Unique:
         init = None if stmt.init is None else substitute(stmt.init, names)
         names.pop(stmt.name, None)
         if fresh != stmt.name:
-            names[stmt.name] = Name(fresh)
+            names[stmt.name] = c.Name(fresh)
         return replace(stmt, name=fresh, dims=dims, init=init)
 
 
-def _joined(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """`int i; i = f();` becomes one declaration where that is the only assignment."""
     writes: dict[str, int] = {}
     for node in nodes_in(body):
-        for name in assigned_in(node) if isinstance(node, Assign) else ():
-            writes[name] = writes.get(name, 0) + (isinstance(node, Assign) and _target(node) == name)
-    open_: dict[str, Declare] = {}
-    done: list[Stmt] = []
+        for name in assigned_in(node) if isinstance(node, c.Assign) else ():
+            writes[name] = writes.get(name, 0) + (isinstance(node, c.Assign) and _target(node) == name)
+    open_: dict[str, c.Declare] = {}
+    done: list[c.Stmt] = []
     for stmt in body:
-        plain = isinstance(stmt, Declare) and stmt.init is None and not stmt.is_array and not stmt.storage
-        if plain and isinstance(stmt, Declare) and writes.get(stmt.name) == 1:
+        plain = isinstance(stmt, c.Declare) and stmt.init is None and not stmt.is_array and not stmt.storage
+        if plain and isinstance(stmt, c.Declare) and writes.get(stmt.name) == 1:
             open_[stmt.name] = stmt
-        if isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign) and stmt.expr.op == "=":
+        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign) and stmt.expr.op == "=":
             target = stmt.expr.target
-            if isinstance(target, Name) and target.name in open_:
+            if isinstance(target, c.Name) and target.name in open_:
                 declare = open_.pop(target.name)
                 done.remove(declare)
                 done.append(replace(declare, init=stmt.expr.value, line=stmt.line))
@@ -118,81 +361,85 @@ def _joined(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return tuple(done)
 
 
-def _target(assign: Assign) -> str | None:
-    return assign.target.name if isinstance(assign.target, Name) else None
+def _target(assign: c.Assign) -> str | None:
+    return assign.target.name if isinstance(assign.target, c.Name) else None
 
 
-def _with_loops(stmts: Sequence[Stmt], depth: int) -> tuple[Stmt, ...]:
+def _with_loops(stmts: Sequence[c.Stmt], depth: int) -> tuple[c.Stmt, ...]:
     """Loops that declare their own index, where they are written with `while` or an index from before."""
-    done: list[Stmt] = []
+    done: list[c.Stmt] = []
     for at, stmt in enumerate(stmts):
         match stmt:
-            case If():
+            case c.If():
                 stmt = replace(
                     stmt,
                     then=_with_loops(stmt.then, depth + 1),
                     otherwise=_with_loops(stmt.otherwise, depth + 1),
                 )
-            case For():
+            case c.For():
                 stmt = replace(stmt, body=_with_loops(stmt.body, depth + 1))
-            case While():
+            case c.While():
                 stmt = replace(stmt, body=_with_loops(stmt.body, depth + 1))
         later = stmts[at + 1 :]
-        if isinstance(stmt, While) and not stmt.after:
+        if isinstance(stmt, c.While) and not stmt.after:
             stmt = _as_for(stmt)
-        if isinstance(stmt, For) and (not stmt.init or isinstance(stmt.init[0], Evaluate)):
+        if isinstance(stmt, c.For) and (not stmt.init or isinstance(stmt.init[0], c.Evaluate)):
             stmt = _with_own_index(stmt, done, later)
         done.append(stmt)
     return tuple(done)
 
 
-def _as_for(loop: While) -> Stmt:
-    if not loop.body or not isinstance(loop.body[-1], Evaluate):
+def _as_for(loop: c.While) -> c.Stmt:
+    if not loop.body or not isinstance(loop.body[-1], c.Evaluate):
         return loop
-    if any(isinstance(node, Jump) and node.word == "continue" for node in nodes_in(loop.body)):
+    if any(isinstance(node, c.Jump) and node.word == "continue" for node in nodes_in(loop.body)):
         return loop
     step = loop.body[-1].expr
     changed = assigned_in(step)
     if len(changed) != 1 or changed & assigned_in(loop.body[:-1]) or not changed <= names_in(loop.condition):
         return loop
-    return For((), loop.condition, (step,), loop.body[:-1], line=loop.line)
+    return c.For((), loop.condition, (step,), loop.body[:-1], line=loop.line)
 
 
-def _with_own_index(loop: For, before: list[Stmt], later: Sequence[Stmt]) -> For:
+def _with_own_index(loop: c.For, before: list[c.Stmt], later: Sequence[c.Stmt]) -> c.For:
     """Takes the index's start from before the loop, where nothing else needs it."""
     if loop.init:
         part = loop.init[0]
-        if len(loop.init) != 1 or not isinstance(part, Evaluate) or not isinstance(part.expr, Assign):
+        if len(loop.init) != 1 or not isinstance(part, c.Evaluate) or not isinstance(part.expr, c.Assign):
             return loop
         target = part.expr.target
-        if not isinstance(target, Name) or part.expr.op != "=" or not _is_reset(target.name, later):
+        if not isinstance(target, c.Name) or part.expr.op != "=" or not _is_reset(target.name, later):
             return loop
-        declared = [s for s in before if isinstance(s, Declare) and s.name == target.name]
+        declared = [s for s in before if isinstance(s, c.Declare) and s.name == target.name]
         if len(declared) != 1 or target.name in names_in(part.expr.value):
             return loop
         fresh = f"{target.name}_in_{loop.line}"
-        named = substitute((replace(loop, init=()),), {target.name: Name(fresh)})[0]
-        assert isinstance(named, For)
-        return replace(named, init=(Declare(declared[0].type, fresh, part.expr.value, line=loop.line),))
+        named = substitute((replace(loop, init=()),), {target.name: c.Name(fresh)})[0]
+        assert isinstance(named, c.For)
+        return replace(named, init=(c.Declare(declared[0].type, fresh, part.expr.value, line=loop.line),))
     counted = [name for step in loop.step for name in assigned_in(step)]
     if len(counted) != 1 or any(counted[0] in names_in(stmt) for stmt in later):
         return loop
     for at in range(len(before) - 1, -1, -1):
         stmt = before[at]
-        if isinstance(stmt, Declare) and stmt.name == counted[0] and stmt.init is not None:
+        if isinstance(stmt, c.Declare) and stmt.name == counted[0] and stmt.init is not None:
             del before[at]
             return replace(loop, init=(replace(stmt, type=replace(stmt.type, const=False)),))
-        if counted[0] in names_in(stmt) or isinstance(stmt, If | For | While):
+        if counted[0] in names_in(stmt) or isinstance(stmt, c.If | c.For | c.While):
             return loop
     return loop
 
 
-def _is_reset(name: str, later: Sequence[Stmt]) -> bool:
+def _is_reset(name: str, later: Sequence[c.Stmt]) -> bool:
     """Whether what follows sets the variable anew before it reads it."""
     for stmt in later:
-        if isinstance(stmt, For) and stmt.init and isinstance(stmt.init[0], Evaluate):
+        if isinstance(stmt, c.For) and stmt.init and isinstance(stmt.init[0], c.Evaluate):
             start = stmt.init[0].expr
-            if isinstance(start, Assign) and start.target == Name(name) and name not in names_in(start.value):
+            if (
+                isinstance(start, c.Assign)
+                and start.target == c.Name(name)
+                and name not in names_in(start.value)
+            ):
                 return True
         if name in names_in(stmt):
             return False

@@ -8,8 +8,19 @@ from tunesmith.csource.nodes import Assign, Binary, Call, Declare, Evaluate, Exp
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import nodes_in
-from tunesmith.expert.model.kernel import Access, Again, Beyond, Each, Kernel, Let, Once, Step, Total, When
-from tunesmith.expert.model.loops import head_of, trips
+from tunesmith.expert.model.affine import head_of, trips
+from tunesmith.expert.model.kernel import (
+    ArrayAccess,
+    Each,
+    KernelModel,
+    Let,
+    NotReadable,
+    Once,
+    Repeat,
+    Step,
+    Total,
+    When,
+)
 from tunesmith.expert.model.step_tree import all_steps, parts_of
 
 _TEAMS = {
@@ -26,8 +37,8 @@ _TOTALS = {
 _LONGEST = 100
 
 
-def explain_lines(reading: Kernel | Beyond) -> list[str]:
-    if isinstance(reading, Beyond):
+def explain_lines(reading: KernelModel | NotReadable) -> list[str]:
+    if isinstance(reading, NotReadable):
         name = f"The kernel {reading.function.name}" if reading.function is not None else "The kernel"
         return [
             f"{name} is beyond the built-in expert: {reading.reason}.",
@@ -45,7 +56,7 @@ def explain_lines(reading: Kernel | Beyond) -> list[str]:
     return lines + [f"Note: {note}." for note in reading.notes]
 
 
-def _tasks(kernel: Kernel) -> str:
+def _tasks(kernel: KernelModel) -> str:
     lanes = "some" if kernel.lanes is None else _short(kernel.lanes)
     team = _TEAMS[kernel.team].format(lanes=lanes)
     if not kernel.tasks:
@@ -54,7 +65,7 @@ def _tasks(kernel: Kernel) -> str:
     return f"{kernel.function.name}: independent tasks, one for each {of}. {team}"
 
 
-def _steps(steps: Sequence[Step], kernel: Kernel, depth: int) -> list[str]:
+def _steps(steps: Sequence[Step], kernel: KernelModel, depth: int) -> list[str]:
     pad = "  " * depth
     lines: list[str] = []
     for step in steps:
@@ -72,14 +83,14 @@ def _steps(steps: Sequence[Step], kernel: Kernel, depth: int) -> list[str]:
                 if step.otherwise:
                     lines.append(f"{pad}otherwise:")
                     lines += _steps(step.otherwise, kernel, depth + 1)
-            case Again():
+            case Repeat():
                 span = f"{_short(step.start)} to {_short(step.stop)}"
                 lines.append(f"{pad}line {step.line}: in turn, for {step.index} from {span}:")
                 lines += _steps(step.body, kernel, depth + 1)
     return lines
 
 
-def _each(step: Each, kernel: Kernel) -> str:
+def _each(step: Each, kernel: KernelModel) -> str:
     shared = {"grid": "over all threads", "thread": "by one thread, though no turn needs another"}.get(
         kernel.team, "shared by the team"
     )
@@ -122,7 +133,7 @@ def _target(stmt: Stmt) -> str:
     return "a value"
 
 
-def _kept(kernel: Kernel) -> list[str]:
+def _kept(kernel: KernelModel) -> list[str]:
     return [
         f"Shared memory '{kept.name}' keeps {kept.width if kept.width > 1 else 'one'} {kept.type.base} "
         "of every element for a later loop."
@@ -130,7 +141,7 @@ def _kept(kernel: Kernel) -> list[str]:
     ]
 
 
-def _arrays(kernel: Kernel) -> list[str]:
+def _arrays(kernel: KernelModel) -> list[str]:
     lines: list[str] = []
     for parameter in kernel.function.parameters:
         found = [access for access in kernel.accesses if access.array == parameter.name]
@@ -140,7 +151,7 @@ def _arrays(kernel: Kernel) -> list[str]:
     return lines
 
 
-def _access(access: Access) -> str:
+def _access(access: ArrayAccess) -> str:
     verb = {"load": "read", "store": "written", "update": "updated", "atomic": "updated by atomics"}[
         access.kind
     ]
@@ -158,7 +169,7 @@ def _access(access: Access) -> str:
     return f"{verb} {wide} at [{where}], {near}"
 
 
-def _again_read(kernel: Kernel) -> list[str]:
+def _again_read(kernel: KernelModel) -> list[str]:
     """Loops that read what an earlier one has read, at the same places."""
     lines: list[str] = []
     before: list[tuple[Each, frozenset[tuple[str, Expr, Expr | None]]]] = []
@@ -180,7 +191,7 @@ def _again_read(kernel: Kernel) -> list[str]:
     return lines
 
 
-def _calls(kernel: Kernel) -> list[str]:
+def _calls(kernel: KernelModel) -> list[str]:
     parts = [part for step in all_steps(kernel.steps) for part in parts_of(step)]
     return sorted({node.function for node in _nodes(parts) if isinstance(node, Call)})
 

@@ -5,37 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.moves.bake import Bake
-from tunesmith.expert.moves.beside import Beside
-from tunesmith.expert.moves.bounds import Bounds
+from tunesmith.expert.model.kernel import TemplateDraft
+from tunesmith.expert.moves.arithmetic import Bake, Divide, Fast, Reciprocal
 from tunesmith.expert.moves.convert import Convert
-from tunesmith.expert.moves.divide import Divide
-from tunesmith.expert.moves.fast import Fast
-from tunesmith.expert.moves.flags import Flags
-from tunesmith.expert.moves.hints import Hints
-from tunesmith.expert.moves.items import Items
-from tunesmith.expert.moves.keep import Keep
-from tunesmith.expert.moves.lanes import Lanes
 from tunesmith.expert.moves.local import LOCAL_MOVES
-from tunesmith.expert.moves.persistent import Persistent
-from tunesmith.expert.moves.port import Context, Move, Refused
-from tunesmith.expert.moves.reciprocal import Reciprocal
-from tunesmith.expert.moves.redundant import Redundant
-from tunesmith.expert.moves.registers import Registers
-from tunesmith.expert.moves.rows import Rows
-from tunesmith.expert.moves.split import Split
-from tunesmith.expert.moves.tasks import Tasks
-from tunesmith.expert.moves.unroll import Unroll
-from tunesmith.expert.moves.vector import Vector
+from tunesmith.expert.moves.port import Context, Move, NotApplicable
+from tunesmith.expert.moves.rows import Redundant, Rows
+from tunesmith.expert.moves.settings import Bounds, FlagsMove, Registers, Unroll
+from tunesmith.expert.moves.sharing import Beside, LanesMove, Persistent, Split, Tasks
+from tunesmith.expert.moves.vectors import Hints, Items, Keep, Vector
 
-__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "Refused"]
+__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "NotApplicable"]
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
-MOVES: tuple[Move, ...] = (
+MOVES: tuple[Move[TemplateDraft], ...] = (
     Redundant(),
     Rows(),
     Beside(),
-    Lanes(),
+    LanesMove(),
     Tasks(),
     Vector(),
     Items(),
@@ -51,7 +38,7 @@ MOVES: tuple[Move, ...] = (
     Unroll(),
     Bounds(),
     Registers(),
-    Flags(),
+    FlagsMove(),
 )
 
 

@@ -1,5 +1,11 @@
 """Hardware conversions in place of a source's own: a parameter, judged by the oracle.
 
+Runs a small helper function on numbers: straight code on 32-bit integers and floats, nothing else.
+
+What it does not know ends the run with None: no guess is made about a function that was not run to its end.
+
+Hardware conversions in place of a source's own: a parameter, judged by the oracle.
+
 A helper from float to 8 or 16 bits is run on codes of a format, the ties between them and numbers beside.
 One that always gives the nearest code is that conversion, however it is written, and the hardware has it.
 """
@@ -7,15 +13,190 @@ One that always gives the nearest code is that conversion, however it is written
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.csource.nodes import Function
-from tunesmith.expert.model.kernel import Choice, Draft
-from tunesmith.expert.moves.finishing import with_wide
-from tunesmith.expert.moves.port import Context, Refused, extend
-from tunesmith.expert.moves.running import run
-from tunesmith.expert.writing.source_parts import used_functions
+from tunesmith.csource import nodes as c
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.moves.packing import with_wide
+from tunesmith.expert.moves.port import Context, NotApplicable, extend
+from tunesmith.expert.writing.fast_math import used_functions
+
+_BITS = {
+    "unsigned char": 8,
+    "uint8_t": 8,
+    "unsigned short": 16,
+    "uint16_t": 16,
+    "unsigned int": 32,
+    "uint32_t": 32,
+}
+_SIGNED = ("int", "int32_t")
+_DEEPEST = 100
+
+
+@dataclass(frozen=True)
+class RunValue:
+    """`kind` is float, int or unsigned, all of 32 bits."""
+
+    kind: str
+    number: float
+
+
+class _UnknownError(Exception):
+    pass
+
+
+def run(function: c.Function, argument: float) -> int | None:
+    """What the function returns as an integer for one float; None where it cannot be run."""
+    names: dict[str, RunValue] = {function.parameters[0].name: RunValue("float", _single(argument))}
+    try:
+        result = _block(function.body, names, 0)
+        if result is None:
+            return None
+        return int(_converted(result, function.result.base).number)
+    except (_UnknownError, OverflowError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _block(stmts: Iterable[c.Stmt], names: dict[str, RunValue], depth: int) -> RunValue | None:
+    if depth > _DEEPEST:
+        raise _UnknownError
+    for stmt in stmts:
+        match stmt:
+            case c.Declare(type=type_, name=name, init=init) if not stmt.is_array and not type_.is_pointer:
+                start = RunValue("int", 0) if init is None else _value(init, names, 0)
+                names[name] = _converted(start, type_.base)
+            case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if name in names:
+                given = _value(value, names, 0)
+                if op != "=":
+                    given = _binary(op[:-1], names[name], given)
+                names[name] = _as_kind(given, names[name].kind)
+            case c.If(condition=condition, then=then, otherwise=otherwise):
+                taken = then if _value(condition, names, 0).number else otherwise
+                result = _block(taken, names, depth + 1)
+                if result is not None:
+                    return result
+            case c.Scope(body=body):
+                result = _block(body, names, depth + 1)
+                if result is not None:
+                    return result
+            case c.Return(value=value) if value is not None:
+                return _value(value, names, 0)
+            case _:
+                raise _UnknownError
+    return None
+
+
+def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
+    if depth > _DEEPEST:
+        raise _UnknownError
+    d = depth + 1
+    match expr:
+        case c.Number(text=text, value=int(value)):
+            return RunValue(
+                "unsigned" if "u" in text.lower().removeprefix("0x") or value >= 2**31 else "int", value
+            )
+        case c.Number(text=text, value=value) if text[-1:] in "fF":
+            return RunValue("float", _single(value))
+        case c.Name(name=name) if name in names:
+            return names[name]
+        case c.Cast(type=type_, value=value) if not type_.is_pointer:
+            return _converted(_value(value, names, d), type_.base)
+        case c.Ternary(condition=condition, yes=yes, no=no):
+            return _value(yes if _value(condition, names, d).number else no, names, d)
+        case c.Unary(op="-", operand=operand):
+            inner = _value(operand, names, d)
+            return _wrapped(inner.kind, -inner.number)
+        case c.Unary(op="~", operand=operand):
+            inner = _value(operand, names, d)
+            if inner.kind != "float":
+                return _wrapped(inner.kind, ~int(inner.number))
+        case c.Unary(op="!", operand=operand):
+            return RunValue("int", int(not _value(operand, names, d).number))
+        case c.Binary(op="&&" | "||" as op, left=left, right=right):
+            first = bool(_value(left, names, d).number)
+            if first == (op == "||"):
+                return RunValue("int", int(first))
+            return RunValue("int", int(bool(_value(right, names, d).number)))
+        case c.Binary(op=op, left=left, right=right):
+            return _binary(op, _value(left, names, d), _value(right, names, d))
+        case c.Call(function=function, args=args):
+            return _call(function, [_value(arg, names, d) for arg in args])
+    raise _UnknownError
+
+
+def _binary(op: str, left: RunValue, right: RunValue) -> RunValue:
+    a, b = left.number, right.number
+    kinds = {left.kind, right.kind}
+    kind = "float" if "float" in kinds else "unsigned" if "unsigned" in kinds else "int"
+    if op in ("<<", ">>"):
+        if "float" in kinds or not 0 <= b < 32:
+            raise _UnknownError
+        return _wrapped(left.kind, int(a) << int(b) if op == "<<" else int(a) >> int(b))
+    if kind == "unsigned":
+        a, b = int(a) % 2**32, int(b) % 2**32
+    compared = {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b, "==": a == b, "!=": a != b}
+    if op in compared:
+        return RunValue("int", int(compared[op]))
+    if op in ("+", "-", "*"):
+        return _wrapped(kind, a + b if op == "+" else a - b if op == "-" else a * b)
+    if kind == "float":
+        if op == "/":
+            return _wrapped(kind, a / b)
+        raise _UnknownError
+    x, y = int(a), int(b)
+    if op in ("&", "|", "^"):
+        return _wrapped(kind, x & y if op == "&" else x | y if op == "|" else x ^ y)
+    if op in ("/", "%") and x >= 0 and y > 0:
+        return _wrapped(kind, x // y if op == "/" else x % y)
+    raise _UnknownError
+
+
+def _call(function: str, args: list[RunValue]) -> RunValue:
+    numbers = [arg.number for arg in args]
+    match function, args:
+        case (("__float_as_uint" | "__float_as_int" | "as_uint" | "as_int"), [RunValue("float", number)]):
+            kind = "unsigned" if function.endswith("uint") else "int"
+            return _wrapped(kind, struct.unpack("<I", struct.pack("<f", number))[0])
+        case (("__uint_as_float" | "__int_as_float" | "as_float"), [RunValue("int" | "unsigned", number)]):
+            return RunValue("float", struct.unpack("<f", struct.pack("<I", int(number) % 2**32))[0])
+        case (("fabsf" | "fabs"), [RunValue("float", number)]):
+            return RunValue("float", abs(number))
+        case (("fminf" | "fmin" | "min"), [_, _]) if {a.kind for a in args} == {"float"}:
+            return RunValue("float", min(numbers))
+        case (("fmaxf" | "fmax" | "max"), [_, _]) if {a.kind for a in args} == {"float"}:
+            return RunValue("float", max(numbers))
+    raise _UnknownError
+
+
+def _converted(value: RunValue, base: str) -> RunValue:
+    if base == "float":
+        return RunValue("float", _single(value.number))
+    if base in _SIGNED:
+        return _wrapped("int", int(value.number))
+    if base in _BITS:
+        return RunValue("unsigned" if _BITS[base] == 32 else "int", int(value.number) % 2 ** _BITS[base])
+    if base == "bool":
+        return RunValue("int", int(bool(value.number)))
+    raise _UnknownError
+
+
+def _as_kind(value: RunValue, kind: str) -> RunValue:
+    return RunValue(kind, _single(value.number)) if kind == "float" else _wrapped(kind, int(value.number))
+
+
+def _wrapped(kind: str, number: float) -> RunValue:
+    if kind == "float":
+        return RunValue(kind, _single(number))
+    whole = int(number) % 2**32
+    return RunValue(kind, whole - 2**32 if kind == "int" and whole >= 2**31 else whole)
+
+
+def _single(number: float) -> float:
+    """Rounded to single precision, as every float operation is."""
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 @dataclass(frozen=True)
@@ -63,13 +244,15 @@ _CODES = 256  # that are looked at, spread over the format
 
 
 class Convert:
+    """Hardware conversions in place of a source's own: a parameter, judged by the oracle."""
+
     name = "convert"
     remedies = (Remedy.HARDWARE_CONVERSIONS,)
     parameters = ("CONVERT",)
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         if context.language != "cuda":
-            return Refused(f"hardware conversions are known for cuda alone, not for {context.language}")
+            return NotApplicable(f"hardware conversions are known for cuda alone, not for {context.language}")
         found: list[tuple[str, str]] = []
         pairs: list[tuple[str, str]] = []
         names: list[str] = []
@@ -80,18 +263,22 @@ class Convert:
                 names.append(f"{function.name} to {meant.name}")
                 pairs += [(function.name, meant.pair)] if meant.pair else []
         if not found:
-            return Refused("no helper of the source computes a conversion that the hardware has")
+            return NotApplicable("no helper of the source computes a conversion that the hardware has")
         name = context.macro("CONVERT")
         return extend(
             replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs)),
             self,
-            {"convert": Choice(name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}")},
+            {
+                "convert": ParameterChoice(
+                    name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}"
+                )
+            },
             prefer=with_wide(draft, context, name),
             answers=[(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")],
         )
 
 
-def recognised(function: Function) -> Format | None:
+def recognised(function: c.Function) -> Format | None:
     """The format that a helper rounds a float to, by what it gives."""
     if function.template or len(function.parameters) != 1:
         return None

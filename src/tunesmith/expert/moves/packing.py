@@ -9,13 +9,12 @@ from dataclasses import replace
 from tunesmith.core.expr import parse
 from tunesmith.core.problem import Argument
 from tunesmith.csource.types import byte_size
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.port import Context
-from tunesmith.expert.writing.make_plan import make_plan
+from tunesmith.expert.writing.naming import Unwritable
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import Plan
+from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import structural_rules
-from tunesmith.expert.writing.unwritable import Unwritable
 
 WIDEST = 16  # bytes of one access
 ON_CPU = 64  # of a register of the widest kind
@@ -23,7 +22,9 @@ MOST_ACCESSES = 2  # that one pack may take
 POWERS = (16, 8, 4, 2)  # elements; the most that are tried first
 
 
-def planned(draft: Draft, context: Context, choices: Mapping[str, Choice] | None = None) -> Plan | str:
+def planned(
+    draft: TemplateDraft, context: Context, choices: Mapping[str, ParameterChoice] | None = None
+) -> WritingPlan | str:
     """The writer's plan with these choices as well, or why it has none."""
     try:
         return make_plan(replace(draft, schedule=replace(draft.schedule, **(choices or {}))), context.problem)
@@ -31,18 +32,18 @@ def planned(draft: Draft, context: Context, choices: Mapping[str, Choice] | None
         return error.reason
 
 
-def packs_in(found: Plan) -> tuple[Pack, ...]:
+def packs_in(found: WritingPlan) -> tuple[Pack, ...]:
     """Of neighbours in global memory."""
     return tuple(p for loop in found.all_loops for p in loop.packs if p.width and p.array in found.arrays)
 
 
-def argument_of(array: str, found: Plan) -> Argument:
+def argument_of(array: str, found: WritingPlan) -> Argument:
     """The problem's argument behind a parameter: by its place in the launch, whatever it is called."""
     names = [parameter.name for parameter in found.kernel.function.parameters]
     return found.problem.argument(found.problem.launches[0].args[names.index(array)])
 
 
-def element_bytes(pack: Pack, found: Plan) -> int | None:
+def element_bytes(pack: Pack, found: WritingPlan) -> int | None:
     """Of one element: the array's own type, or what its pointer is cast to."""
     if pack.element is not None:
         return byte_size(pack.element.base)
@@ -53,14 +54,14 @@ def element_bytes(pack: Pack, found: Plan) -> int | None:
     return size if size is not None else argument_of(pack.array, found).element.bytes
 
 
-def index_bytes(pack: Pack, found: Plan) -> int:
+def index_bytes(pack: Pack, found: WritingPlan) -> int:
     """Of one index of the loop: the elements it has of this array."""
     return (element_bytes(pack, found) or 4) * max(1, pack.width)
 
 
-def loaded_bytes(draft: Draft, context: Context) -> int:
+def loaded_bytes(draft: TemplateDraft, context: Context) -> int:
     """Bytes that one index of the busiest loop loads in packs; 0 where it loads none so."""
-    found = planned(draft, context, {"items": Choice("ITEMS", (1, 2), 1)})
+    found = planned(draft, context, {"items": ParameterChoice("ITEMS", (1, 2), 1)})
     if isinstance(found, str):
         return 0
     each = [
@@ -70,7 +71,7 @@ def loaded_bytes(draft: Draft, context: Context) -> int:
     return max(each, default=0)
 
 
-def widest_vector(draft: Draft, context: Context, name: str) -> tuple[int, Plan] | str:
+def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[int, WritingPlan] | str:
     """The largest VEC that is of use and the plan for it, or why there is none.
 
     An access has 16 bytes at most and as many as its array is aligned to; a pack of more takes several. One
@@ -78,7 +79,7 @@ def widest_vector(draft: Draft, context: Context, name: str) -> tuple[int, Plan]
     """
     why = ""
     for most in POWERS:
-        found = planned(draft, context, {"vector": Choice(name, (1, most), 1)})
+        found = planned(draft, context, {"vector": ParameterChoice(name, (1, most), 1)})
         if isinstance(found, str):
             why = why or found
             continue
@@ -88,7 +89,7 @@ def widest_vector(draft: Draft, context: Context, name: str) -> tuple[int, Plan]
     return why or _loose(draft)
 
 
-def legal_vectors(draft: Draft, context: Context, choice: Choice) -> list[tuple[int, ...]]:
+def legal_vectors(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> list[tuple[int, ...]]:
     """For each workload: the values at which the written kernel may run there."""
     given = replace(draft, schedule=replace(draft.schedule, vector=choice))
     texts = [text for kind, _, text in structural_rules(given, context.problem) if kind == "require"]
@@ -100,7 +101,7 @@ def legal_vectors(draft: Draft, context: Context, choice: Choice) -> list[tuple[
     ]
 
 
-def is_widest(draft: Draft, context: Context) -> str:
+def is_widest(draft: TemplateDraft, context: Context) -> str:
     """A condition that holds where one access at least is as wide as can be, or no wider vector is legal.
 
     "" where there are no vectors to choose from.
@@ -122,7 +123,7 @@ def is_widest(draft: Draft, context: Context) -> str:
     return f"{widest} or not ({' and '.join(wider)})"
 
 
-def _full(draft: Draft, context: Context, vector: Choice) -> int:
+def _full(draft: TemplateDraft, context: Context, vector: ParameterChoice) -> int:
     """The smallest of its values with which the widest elements are moved in accesses of full width."""
     found = planned(draft, context)
     if isinstance(found, str):
@@ -132,7 +133,7 @@ def _full(draft: Draft, context: Context, vector: Choice) -> int:
     return min((v for v in vector.values if v * widest >= reach), default=max(vector.values))
 
 
-def _fault(most: int, packs: tuple[Pack, ...], found: Plan, widest: int) -> str:
+def _fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest: int) -> str:
     """Why packs of that many indices are too wide; "" where they are not."""
     gains, why = False, ""
     for pack in packs:
@@ -156,7 +157,7 @@ def _fault(most: int, packs: tuple[Pack, ...], found: Plan, widest: int) -> str:
     return "" if gains else why
 
 
-def _loose(draft: Draft) -> str:
+def _loose(draft: TemplateDraft) -> str:
     """Nothing is a pack: which accesses stand in the way, as the reading has them."""
     loose = [a for a in draft.kernel.accesses if a.loop and a.stride != 0]
     far = next((a for a in loose if a.stride is None or a.stride > 1), None)
@@ -164,3 +165,25 @@ def _loose(draft: Draft) -> str:
         apart = f"{far.stride} elements" if far.stride is not None else "no fixed number of elements"
         return f"{far.array} moves by {apart} from one index to the next (line {far.line})"
     return "no access to neighbours happens in every turn of its loop"
+
+
+# -- when finishing touches are worth a try: with the widest vectors there are, and settings one at a time
+
+
+def with_wide(draft: TemplateDraft, context: Context, name: str, default: int = 0) -> list[tuple[str, str]]:
+    """On narrow vectors other things cost more."""
+    widest = is_widest(draft, context)
+    return [(f"{name.lower()}_if_wide", f"{name} == {default} or {widest}")] if widest else []
+
+
+def one_at_a_time(draft: TemplateDraft, context: Context, name: str, default: int) -> list[tuple[str, str]]:
+    """What only steers the compiler is tried one by one: together such settings work against each other."""
+    schedule = draft.schedule
+    others = [
+        c for c in (schedule.unroll, schedule.bounds, schedule.registers, schedule.flags) if c is not None
+    ]
+    alone = [
+        (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")
+        for c in others
+    ]
+    return with_wide(draft, context, name, default) + alone

@@ -12,20 +12,21 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tunesmith.core.device import Device
 from tunesmith.core.problem import Problem
 from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Choice, Draft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 
 Pairs = Iterable[tuple[str, str]]
 
+AnyDraft = TypeVar("AnyDraft")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
-class Refused:
+class NotApplicable:
     """Why a move does not apply, in words."""
 
     reason: str
@@ -62,8 +63,8 @@ class Context:
         return name
 
 
-class Move(Protocol):
-    """One file each."""
+class Move(Protocol[AnyDraft]):
+    """On the model of a kernel (`TemplateDraft`), or on its text (`LocalDraft`)."""
 
     @property
     def name(self) -> str: ...
@@ -77,17 +78,17 @@ class Move(Protocol):
         """The names of its choices, before `Context.macro` makes them unlike the source's own words."""
         ...
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused: ...
+    def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | NotApplicable: ...
 
 
 def extend(
-    draft: Draft,
-    move: Move,
-    choices: Mapping[str, Choice],
+    draft: TemplateDraft,
+    move: Move[TemplateDraft],
+    choices: Mapping[str, ParameterChoice],
     require: Pairs = (),
     prefer: Pairs = (),
     answers: Pairs = (),
-) -> Draft:
+) -> TemplateDraft:
     """The draft with a move's choices, by field of the schedule, and its conditions."""
     return replace(
         draft,
@@ -99,7 +100,7 @@ def extend(
     )
 
 
-def product(*choices: Choice | None) -> str:
+def product(*choices: ParameterChoice | None) -> str:
     """Of parameters, as text; what is no parameter counts as 1."""
     return " * ".join(choice.name for choice in choices if choice is not None) or "1"
 

@@ -1,12 +1,8 @@
-"""A flat loop as rows: `i / d` and `i % d` become a task, the row, and the place in it; nothing is divided.
-
-Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. There is
-no parameter: with tasks the work is shared otherwise altogether.
-"""
+"""Moves that change the loops themselves: a flat loop as rows, loops that store again left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.core.profile.remedies import Remedy
@@ -14,37 +10,84 @@ from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import as_division, from_terms, number, same_value, terms
-from tunesmith.expert.model.kernel import Draft, Each, Task
-from tunesmith.expert.moves.port import Context, Refused, extend
-from tunesmith.expert.moves.shape import shape_of
+from tunesmith.expert.model.kernel import Each, Repeat, Step, Task, TemplateDraft, When
+from tunesmith.expert.moves.port import Context, NotApplicable, extend
+from tunesmith.expert.moves.shape import loops, shape_of
+
+
+class Redundant:
+    """Loops left out that only store again what an earlier loop of the task has stored.
+
+    That every element they store has been stored before is proved on the model; that the values are the same
+    is not, so the whole template stands or falls with the oracle. There is no parameter: without the loop
+    the rest of the kernel may be shared otherwise, and nobody wants it back.
+    """
+
+    name = "redundant"
+    remedies = (Remedy.ROW_IN_REGISTERS,)
+    parameters = ()
+
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
+        found = [loop for loop in loops(draft.kernel) if loop.again]
+        if not found or any(loop.totals for loop in found):
+            return NotApplicable("no loop only stores again what an earlier one has stored")
+        if context.problem.accuracy.reference is None and not context.problem.accuracy.deterministic:
+            return NotApplicable(
+                "without a reference and with results that vary nobody could tell whether it was needed"
+            )
+        steps = _without(draft.kernel.steps)
+        return extend(replace(draft, kernel=replace(draft.kernel, steps=steps)), self, {})
+
+
+def _without(steps: Sequence[Step]) -> tuple[Step, ...]:
+    kept: list[Step] = []
+    for step in steps:
+        match step:
+            case Each(again=True):
+                continue
+            case When(then=then, otherwise=otherwise):
+                kept.append(replace(step, then=_without(then), otherwise=_without(otherwise)))
+            case Repeat(body=body):
+                kept.append(replace(step, body=_without(body)))
+            case _:
+                kept.append(step)
+    return tuple(kept)
+
 
 SHORTEST = 8  # elements of a row: fewer do not keep a team busy
 
 
 class Rows:
+    """A flat loop as rows: `i / d` and `i % d` become a task, the row, and the place in it; nothing is
+    divided.
+
+    Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. There
+    is no parameter: with tasks the work is shared otherwise altogether.
+    """
+
     name = "rows"
     remedies = (Remedy.CHEAP_DIVISION, Remedy.HOIST_INVARIANTS)
     parameters = ()
 
-    def apply(self, draft: Draft, context: Context) -> Draft | Refused:
+    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
         kernel = draft.kernel
         if kernel.tasks:
-            return Refused("the work is in rows already")
+            return NotApplicable("the work is in rows already")
         if len(kernel.steps) != 1 or not isinstance(kernel.steps[0], Each) or kernel.steps[0].totals:
-            return Refused("the kernel is more than one flat loop over independent elements")
+            return NotApplicable("the kernel is more than one flat loop over independent elements")
         loop = kernel.steps[0]
         if not (isinstance(loop.start, Number) and loop.start.value == 0):
-            return Refused("the loop does not start at 0")
+            return NotApplicable("the loop does not start at 0")
         found = next(_lengths(loop), None)
         if found is None:
-            return Refused("the index is not taken apart by a length that divides the whole")
+            return NotApplicable("the index is not taken apart by a length that divides the whole")
         rows, length = found
         by_rows = replace(kernel, tasks=(), steps=(), team="block", lanes=None, accesses=())
         row, place = _fresh(draft, "row"), _fresh(draft, f"{loop.index}_in_row")
         inside = _taken_apart(loop, length, row, place)
         by_rows = replace(by_rows, tasks=(Task(row, rows, loop.type),), steps=(inside,))
-        if min(shape_of(Draft(by_rows), context).extents, default=0) < SHORTEST:
-            return Refused(
+        if min(shape_of(TemplateDraft(by_rows), context).extents, default=0) < SHORTEST:
+            return NotApplicable(
                 f"rows of fewer than {SHORTEST} elements do not keep a team busy, or their length is unknown"
             )
         return extend(replace(draft, kernel=by_rows), self, {})
@@ -99,7 +142,7 @@ def _bare(expr: Expr) -> Expr:
     return expr
 
 
-def _fresh(draft: Draft, want: str) -> str:
+def _fresh(draft: TemplateDraft, want: str) -> str:
     kernel = draft.kernel
     taken = {p.name for p in kernel.function.parameters} | {name for name, _ in kernel.source.constants}
     taken |= {f.name for f in kernel.source.functions}

@@ -1,4 +1,4 @@
-"""A kernel's loops and launch in numbers: how long rows are and how wide blocks, at the workloads."""
+"""A kernel's loops and launch in numbers, and what its steps compute with."""
 
 from __future__ import annotations
 
@@ -8,42 +8,33 @@ from math import prod
 
 from tunesmith.core.expr import Expr as SizeExpr
 from tunesmith.core.expr import Node, Undefined, parse, unparse
-from tunesmith.csource.nodes import Binary, Expr, Number
+from tunesmith.csource.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
 from tunesmith.csource.types import is_integer
-from tunesmith.expert.model.kernel import Again, Draft, Each, Kernel, Once, Step, When
+from tunesmith.csource.walk import declared_in, names_in, nodes_in
+from tunesmith.expert.model.affine import type_of
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, TemplateDraft
+from tunesmith.expert.model.step_tree import all_steps
 from tunesmith.expert.moves.port import Context
-from tunesmith.expert.writing.beside import Independence, Run, gathered, length_of_all
-from tunesmith.expert.writing.beside import runs as find_runs
+from tunesmith.expert.writing.fast_math import FastMath, declared_types, used_functions
+from tunesmith.expert.writing.naming import Names
+from tunesmith.expert.writing.sites import Independence, Run, gathered, length_of_all
+from tunesmith.expert.writing.sites import runs as find_runs
 from tunesmith.expert.writing.sizes import Sizes
 
 
-def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
-    """Also those inside branches and loops of the whole team; the model's nesting is the reader's own."""
-    for step in steps:
-        yield step
-        if isinstance(step, When):
-            yield from all_steps((*step.then, *step.otherwise))
-        elif isinstance(step, Again):
-            yield from all_steps(step.body)
-
-
-def loops(kernel: Kernel) -> tuple[Each, ...]:
+def loops(kernel: KernelModel) -> tuple[Each, ...]:
     return tuple(step for step in all_steps(kernel.steps) if isinstance(step, Each))
 
 
-def is_map(kernel: Kernel) -> bool:
+def is_map(kernel: KernelModel) -> bool:
     """Whether every element stands alone: nothing is totalled or handed from loop to loop."""
     return not kernel.kept and not any(loop.totals for loop in loops(kernel))
 
 
-def has_sums(kernel: Kernel) -> bool:
+def has_sums(kernel: KernelModel) -> bool:
     """Whether floats are added up: in another order they give another sum."""
     totals = [total for loop in loops(kernel) for total in loop.totals]
     return any(total.operator == "+" and not is_integer(total.type) for total in totals)
-
-
-def has_once(kernel: Kernel) -> bool:
-    return any(isinstance(step, Once) for step in all_steps(kernel.steps))
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,6 @@ class Shape:
     extent: str  # of the longest loop, as text of the template file; "" where unknown
     extents: tuple[int, ...]
     tasks: str  # how many there are
-    task_counts: tuple[int, ...]
     threads: tuple[int, ...]  # of a block today
     lanes: int  # threads to a task today, at the workload where there are most
 
@@ -67,7 +57,7 @@ class Shape:
         return max(1, max(self.threads, default=self.lanes) // max(1, self.lanes))
 
 
-def shape_of(draft: Draft, context: Context) -> Shape:
+def shape_of(draft: TemplateDraft, context: Context) -> Shape:
     kernel, problem = draft.kernel, context.problem
     sizes = Sizes.of(kernel, problem)
     nodes = [length_of(loop, sizes) for loop in loops(kernel)]
@@ -90,7 +80,6 @@ def shape_of(draft: Draft, context: Context) -> Shape:
         tasks=" * ".join(f"({unparse(n)})" if not unparse(n).isidentifier() else unparse(n) for n in counts)
         if whole and counts
         else "",
-        task_counts=_at_workloads(tuple(counts), context, prod) if whole else (),
         threads=threads,
         lanes=_lanes(kernel, sizes, context, threads),
     )
@@ -101,7 +90,7 @@ def _longest(nodes: Sequence[Node]) -> str:
     return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})" if texts else ""
 
 
-def runs_of(kernel: Kernel, context: Context) -> tuple[Run, ...]:
+def runs_of(kernel: KernelModel, context: Context) -> tuple[Run, ...]:
     """Loops that may run side by side."""
     rules = Independence.of(kernel, context.problem)
     return find_runs(gathered(kernel.steps, rules), rules)
@@ -115,7 +104,7 @@ def length_of(loop: Each, sizes: Sizes) -> Node | None:
     return sizes.node(stop)
 
 
-def _lanes(kernel: Kernel, sizes: Sizes, context: Context, threads: tuple[int, ...]) -> int:
+def _lanes(kernel: KernelModel, sizes: Sizes, context: Context, threads: tuple[int, ...]) -> int:
     if kernel.team == "thread":
         return 1
     if kernel.team == "warp":
@@ -138,3 +127,78 @@ def _at_workloads(
         except Undefined:
             return ()
     return tuple(found)
+
+
+# -- what a kernel's steps compute with: what has a fast form, index divisions, inner loops ---------
+
+
+def statements(kernel: KernelModel) -> Iterator[Stmt]:
+    """Of every step, in order."""
+    for step in all_steps(kernel.steps):
+        if isinstance(step, Each | Let | Once):
+            yield from step.body
+
+
+def inner_loops(kernel: KernelModel) -> tuple[For, ...]:
+    return tuple(node for node in nodes_in(tuple(statements(kernel))) if isinstance(node, For))
+
+
+def types_of(kernel: KernelModel) -> dict[str, Type | None]:
+    """Of every name that steps may use; None where two of one name differ."""
+    found: dict[str, Type | None] = {p.name: p.type for p in kernel.function.parameters}
+    found |= {task.name: Type(task.type) for task in kernel.tasks}
+    found |= {task.count: Type("unsigned int") for task in kernel.tasks if task.count}
+    found |= {kept.name: Type(kept.type.base, 1) for kept in kernel.kept}
+    found |= {loop.index: Type(loop.type) for loop in loops(kernel)}
+    found |= {total.name: total.type for loop in loops(kernel) for total in loop.totals}
+    return found | declared_types(statements(kernel))
+
+
+@dataclass(frozen=True)
+class FastForms:
+    """What the writer would put behind macros: nothing where it would change nothing."""
+
+    functions: tuple[str, ...]  # called, that have a fast form; quotients count as one
+    by_invariants: int  # quotients by what is the same for a whole loop
+
+
+def fast_forms(kernel: KernelModel, language: str) -> FastForms:
+    """As the writer finds them: in the steps, and in helper functions that they may call."""
+    results = {f.name: f.result for f in kernel.source.functions if not f.template}
+    fast = FastMath(language, Names(()), "FAST", "", results)
+    reciprocal = FastMath(language, Names(()), "", "RECIP", results)
+    types, count = types_of(kernel), 0
+    for step in all_steps(kernel.steps):
+        if isinstance(step, Each | Let | Once):
+            varying = frozenset((step.index,)) if isinstance(step, Each) else None
+            fast.statements(step.body, types, varying)
+            count += len(reciprocal.statements(step.body, types, varying)[1])
+    for function in used_functions(kernel):
+        fast.statements(function.body, {p.name: p.type for p in function.parameters})
+    used = sorted(name.lower() for name in fast.all_names if name)
+    return FastForms(tuple(used), count)
+
+
+def index_divisions(kernel: KernelModel) -> int:
+    """Divisions and remainders of integers in loops, by something that is no constant and does not vary."""
+    types = {name: type_ for name, type_ in types_of(kernel).items() if type_ is not None}
+    found: set[Binary] = set()
+    for loop in loops(kernel):
+        varying = {loop.index, *declared_in(loop.body)}
+        for node in nodes_in(loop.body):
+            division = _division(node)
+            if division is None or isinstance(division.right, Number):
+                continue
+            if names_in(division.right) & varying or not names_in(division.left) & varying:
+                continue
+            if type_of(division, types) is not None:
+                found.add(division)
+    return len(found)
+
+
+def _division(node: Expr | Stmt) -> Binary | None:
+    if isinstance(node, Binary) and node.op in ("/", "%"):
+        return node
+    if isinstance(node, Assign) and node.op in ("/=", "%="):
+        return Binary(node.op[0], node.target, node.value)
+    return None

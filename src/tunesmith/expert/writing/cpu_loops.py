@@ -8,15 +8,13 @@ from tunesmith.csource.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
 from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.writing.bodies import known_types, unrolled
-from tunesmith.expert.writing.cpu_folds import Folds
+from tunesmith.expert.writing.bodies import IndexDivision, known_types, unrolled
 from tunesmith.expert.writing.cpu_vectors import Lift, NoVector
 from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.index_division import IndexDivision
-from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.naming import CodeLines
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan, Plan
-from tunesmith.expert.writing.team_totals import joined
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.team_totals import Folds, joined
 
 LANGUAGE = "opencl"
 
@@ -24,7 +22,7 @@ LANGUAGE = "opencl"
 class CpuTotals:
     """Totals over the work-items of a task, through local memory."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritingPlan) -> None:
         fresh = plan.names.fresh
         self._plan = plan
         totals = [total for loop in plan.all_loops for total in loop.each.totals]
@@ -34,7 +32,7 @@ class CpuTotals:
     def defines(self) -> list[str]:
         return []
 
-    def declare(self, out: Lines) -> None:
+    def declare(self, out: CodeLines) -> None:
         if self._arrays and self._plan.knobs.lanes.most > 1:
             lanes, tasks = self._plan.knobs.lanes.name, self._plan.knobs.tasks.name
             out.add(f"#if {lanes} > 1")
@@ -43,7 +41,7 @@ class CpuTotals:
             out.add(f"int {self._turn} = 0;  // while totals are read, the next ones are written elsewhere")
             out.add("#endif")
 
-    def reduce(self, loop: LoopPlan, lane: str, out: Lines) -> None:
+    def reduce(self, loop: LoopPlan, lane: str, out: CodeLines) -> None:
         lanes = self._plan.knobs.lanes
         if not loop.each.totals or lanes.most == 1:
             return
@@ -70,7 +68,7 @@ class CpuTotals:
 
 
 class CpuLoops:
-    def __init__(self, plan: Plan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
+    def __init__(self, plan: WritingPlan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
         fresh = plan.names.fresh
         self._plan, self._fast, self._totals, self._inside, self._lift = plan, fast, totals, inside, lift
         self.lane = fresh("lane")
@@ -86,7 +84,7 @@ class CpuLoops:
         chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
         return [f"#define {self.chunk} ({chunk})  // elements of a task that a group takes at once"]
 
-    def write(self, loop: LoopPlan, out: Lines, scope: set[str]) -> None:
+    def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
         each = loop.each
         end = self._end(loop, out)
         body, inverses = self._fast.statements(
@@ -108,7 +106,7 @@ class CpuLoops:
             self._vector_loop(loop, each.body, vectors, end, out)
         self._totals.reduce(loop, self.lane, out)
 
-    def _end(self, loop: LoopPlan, out: Lines) -> str:
+    def _end(self, loop: LoopPlan, out: CodeLines) -> str:
         stop = print_expr(loop.each.stop, LANGUAGE)
         name = self._plan.names.fresh("end")
         if self._inside:
@@ -136,7 +134,7 @@ class CpuLoops:
 
     # -- one element at a time ----------------------------------------------------------------------
 
-    def _scalar(self, loop: LoopPlan, body: Sequence[Stmt], first: str, end: str, out: Lines) -> None:
+    def _scalar(self, loop: LoopPlan, body: Sequence[Stmt], first: str, end: str, out: CodeLines) -> None:
         each, type_ = loop.each, self._type(loop)
         step = self._step(loop, self._plan.knobs.lanes.name)
         with out.block(f"for ({type_} {self._base} = {first}; {self._base} < {end}; {self._base} += {step})"):
@@ -179,7 +177,7 @@ class CpuLoops:
         return substitute(pack.index, {loop.each.index: here})
 
     def _vector_loop(
-        self, loop: LoopPlan, body: Sequence[Stmt], vectors: tuple[Stmt, ...], end: str, out: Lines
+        self, loop: LoopPlan, body: Sequence[Stmt], vectors: tuple[Stmt, ...], end: str, out: CodeLines
     ) -> None:
         knobs, each, type_ = self._plan.knobs, loop.each, self._type(loop)
         vec, items, lanes = knobs.vector.name, knobs.items.name, knobs.lanes.name
@@ -215,7 +213,7 @@ class CpuLoops:
         for total in each.totals:
             self._join(total, parts[total.name], out)
 
-    def _join(self, total: Total, parts: str, out: Lines) -> None:
+    def _join(self, total: Total, parts: str, out: CodeLines) -> None:
         """Vectors to one value, in pairs: a chain of additions would add up their roundings."""
         items, item, apart = self._plan.knobs.items.name, self._item, self._apart
         out.add("#pragma unroll")
@@ -233,7 +231,7 @@ class CpuLoops:
             return self.lane
         return f"({type_}){self.piece} * {self._plan.knobs.lanes.name} + {self.lane}"
 
-    def _load(self, pack: Pack, loop: LoopPlan, out: Lines) -> None:
+    def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
         name, vec = loop.names[pack.key], self._lift.vec
         if pack.loads:
             const = "" if pack.stores else "const "
@@ -244,6 +242,6 @@ class CpuLoops:
     def _address(self, pack: Pack, loop: LoopPlan) -> str:
         return f"&{print_expr(Index(Name(pack.array), self._index(pack, loop)), LANGUAGE)}"
 
-    def _statements(self, stmts: Sequence[Stmt], out: Lines) -> None:
+    def _statements(self, stmts: Sequence[Stmt], out: CodeLines) -> None:
         for line in print_statements(unrolled(stmts, self._plan), 0, LANGUAGE).splitlines():
             out.add(line.strip() if line.lstrip().startswith("#") else line)

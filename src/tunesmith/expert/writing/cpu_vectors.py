@@ -10,27 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.csource.nodes import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    Function,
-    If,
-    Index,
-    Name,
-    Number,
-    Parameter,
-    Return,
-    Scope,
-    Stmt,
-    Ternary,
-    Type,
-    Unary,
-)
+from tunesmith.csource import nodes as c
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.writing.fast_math import FastMath
@@ -54,8 +34,8 @@ class NoVector(Exception):
 
 
 @dataclass(frozen=True)
-class _Value:
-    expr: Expr
+class _LaneValue:
+    expr: c.Expr
     kind: str  # "one": the same for all lanes; "vector"; "mask": the truth of a comparison of vectors
 
 
@@ -65,14 +45,14 @@ class Lift:
 
     vec: str
     names: Names
-    functions: Mapping[str, Function]
+    functions: Mapping[str, c.Function]
     fast: FastMath  # its macros take vectors as well
     helpers: dict[str, str] = field(default_factory=dict)  # the source's function -> its vector form
-    written: list[Function] = field(default_factory=list)
+    written: list[c.Function] = field(default_factory=list)
 
     def body(
-        self, stmts: Sequence[Stmt], index: str, places: Mapping[Expr, Expr], vectors: frozenset[str]
-    ) -> tuple[Stmt, ...]:
+        self, stmts: Sequence[c.Stmt], index: str, places: Mapping[c.Expr, c.Expr], vectors: frozenset[str]
+    ) -> tuple[c.Stmt, ...]:
         """`places`: accesses -> vector variables, or scalars of the first lane; `vectors`: the totals."""
         return _Body(self, index, places, set(vectors)).block(stmts)
 
@@ -85,32 +65,32 @@ class Lift:
         if not floats or function.result.base != "float" or len(self.helpers) >= _MOST_HELPERS:
             raise NoVector(f"{name} is no function of floats")
         self.helpers[name] = fresh = self.names.fresh(f"{name}_of_vector")
-        vector = Type(self.vec)
-        parameters = tuple(Parameter(vector, p.name) for p in function.parameters)
+        vector = c.Type(self.vec)
+        parameters = tuple(c.Parameter(vector, p.name) for p in function.parameters)
         inner = _Body(self, "", {}, {p.name for p in parameters})
         stmts, _ = self.fast.statements(function.body, {p.name: p.type for p in function.parameters})
         body = inner.block(stmts)
-        if sum(isinstance(stmt, Return) for stmt in body) != 1 or not isinstance(body[-1], Return):
+        if sum(isinstance(stmt, c.Return) for stmt in body) != 1 or not isinstance(body[-1], c.Return):
             raise NoVector(f"{name} returns in several places")
-        self.written.append(Function(fresh, parameters, body, vector))
+        self.written.append(c.Function(fresh, parameters, body, vector))
         return fresh
 
 
 class _Body:
-    def __init__(self, lift: Lift, index: str, places: Mapping[Expr, Expr], vectors: set[str]) -> None:
+    def __init__(self, lift: Lift, index: str, places: Mapping[c.Expr, c.Expr], vectors: set[str]) -> None:
         self._lift, self._index, self._places = lift, index, places
         self._vectors = vectors
         self._of_index: set[str] = {index}  # integers that differ from lane to lane: for indices alone
 
-    def block(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        done: list[Stmt] = []
+    def block(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+        done: list[c.Stmt] = []
         for stmt in stmts:
             done += self._statement(stmt)
         return tuple(done)
 
-    def _statement(self, stmt: Stmt) -> list[Stmt]:
+    def _statement(self, stmt: c.Stmt) -> list[c.Stmt]:
         match stmt:
-            case Declare(type=type_, init=init) if (
+            case c.Declare(type=type_, init=init) if (
                 not stmt.is_array and not type_.is_pointer and not stmt.storage
             ):
                 if is_integer(type_):
@@ -122,117 +102,117 @@ class _Body:
                     raise NoVector(f"{stmt.name} is a {type_.base}")
                 value = None if init is None else self._vector(init)
                 self._vectors.add(stmt.name)
-                return [replace(stmt, type=Type(self._lift.vec, const=type_.const), init=value)]
-            case Evaluate(expr=Assign() as assign):
+                return [replace(stmt, type=c.Type(self._lift.vec, const=type_.const), init=value)]
+            case c.Evaluate(expr=c.Assign() as assign):
                 return [replace(stmt, expr=self._assign(assign))]
-            case Scope(body=body):
+            case c.Scope(body=body):
                 return [replace(stmt, body=self.block(body))]
-            case Return(value=value) if value is not None and not self._index:
+            case c.Return(value=value) if value is not None and not self._index:
                 return [replace(stmt, value=self._vector(value))]
-            case If(condition=condition, then=(Evaluate(expr=Assign(op="=") as only),), otherwise=()):
-                chosen = Ternary(condition, only.value, only.target)
-                return [Evaluate(self._assign(Assign("=", only.target, chosen)), stmt.line)]
+            case c.If(condition=condition, then=(c.Evaluate(expr=c.Assign(op="=") as only),), otherwise=()):
+                chosen = c.Ternary(condition, only.value, only.target)
+                return [c.Evaluate(self._assign(c.Assign("=", only.target, chosen)), stmt.line)]
             case _:
                 raise NoVector("it has a statement that is no declaration and no assignment")
 
-    def _assign(self, assign: Assign) -> Expr:
+    def _assign(self, assign: c.Assign) -> c.Expr:
         target = assign.target
         if target in self._places:
-            place: Expr = self._places[target]
-        elif isinstance(target, Name) and target.name in self._vectors:
+            place: c.Expr = self._places[target]
+        elif isinstance(target, c.Name) and target.name in self._vectors:
             place = target
         else:
             raise NoVector("it assigns to something that is no vector")
-        return Assign(assign.op, place, self._vector(assign.value))
+        return c.Assign(assign.op, place, self._vector(assign.value))
 
     # -- expressions --------------------------------------------------------------------------------
 
-    def _vector(self, expr: Expr) -> Expr:
+    def _vector(self, expr: c.Expr) -> c.Expr:
         return self._widened(self._value(expr))
 
-    def _widened(self, value: _Value) -> Expr:
+    def _widened(self, value: _LaneValue) -> c.Expr:
         if value.kind == "mask":
             raise NoVector("it uses a comparison as a number")
-        return value.expr if value.kind == "vector" else Cast(Type(self._lift.vec), value.expr)
+        return value.expr if value.kind == "vector" else c.Cast(c.Type(self._lift.vec), value.expr)
 
-    def _one(self, expr: Expr) -> Expr:
+    def _one(self, expr: c.Expr) -> c.Expr:
         value = self._value(expr)
         if value.kind != "one":
             raise NoVector("it makes an integer of a float")
         return value.expr
 
-    def _value(self, expr: Expr) -> _Value:
+    def _value(self, expr: c.Expr) -> _LaneValue:
         if expr in self._places:
             place = self._places[expr]
-            return _Value(place, "vector" if isinstance(place, Name) else "one")
+            return _LaneValue(place, "vector" if isinstance(place, c.Name) else "one")
         match expr:
-            case Number(value=float(), text=text) if text[-1:] not in "fF":
+            case c.Number(value=float(), text=text) if text[-1:] not in "fF":
                 raise NoVector(f"{text} is a double")
-            case Number():
-                return _Value(expr, "one")
-            case Name(name=name):
+            case c.Number():
+                return _LaneValue(expr, "one")
+            case c.Name(name=name):
                 if name in self._of_index:
                     raise NoVector("it computes with the index")
-                return _Value(expr, "vector" if name in self._vectors else "one")
-            case Unary(op="-" | "+", operand=operand):
+                return _LaneValue(expr, "vector" if name in self._vectors else "one")
+            case c.Unary(op="-" | "+", operand=operand):
                 value = self._value(operand)
-                return _Value(replace(expr, operand=value.expr), self._no_mask(value))
-            case Binary(op=op, left=left, right=right):
+                return _LaneValue(replace(expr, operand=value.expr), self._no_mask(value))
+            case c.Binary(op=op, left=left, right=right):
                 return self._binary(op, self._value(left), self._value(right))
-            case Ternary(condition=condition, yes=yes, no=no):
+            case c.Ternary(condition=condition, yes=yes, no=no):
                 return self._ternary(self._value(condition), self._value(yes), self._value(no))
-            case Call():
+            case c.Call():
                 return self._call(expr)
-            case Cast(type=type_, value=inner):
+            case c.Cast(type=type_, value=inner):
                 value = self._value(inner)
                 if value.kind == "one":
-                    return _Value(Cast(type_, value.expr), "one")
+                    return _LaneValue(c.Cast(type_, value.expr), "one")
                 if type_.base != "float" or type_.is_pointer:
                     raise NoVector(f"it converts to {type_.base}")
                 return value
-            case Index() if self._of_index.isdisjoint(names_in(expr)) and self._vectors.isdisjoint(
+            case c.Index() if self._of_index.isdisjoint(names_in(expr)) and self._vectors.isdisjoint(
                 names_in(expr)
             ):
-                return _Value(expr, "one")
+                return _LaneValue(expr, "one")
             case _:
                 raise NoVector("it has an expression without a vector form")
 
-    def _no_mask(self, value: _Value) -> str:
+    def _no_mask(self, value: _LaneValue) -> str:
         if value.kind == "mask":
             raise NoVector("it uses a comparison as a number")
         return value.kind
 
-    def _binary(self, op: str, left: _Value, right: _Value) -> _Value:
+    def _binary(self, op: str, left: _LaneValue, right: _LaneValue) -> _LaneValue:
         kinds = {left.kind, right.kind}
         if kinds == {"one"}:
-            return _Value(Binary(op, left.expr, right.expr), "one")
+            return _LaneValue(c.Binary(op, left.expr, right.expr), "one")
         if op in ("&&", "||"):
             if kinds != {"mask"}:
                 raise NoVector("it joins conditions of different kinds")
-            return _Value(Binary(op[0], left.expr, right.expr), "mask")
+            return _LaneValue(c.Binary(op[0], left.expr, right.expr), "mask")
         if "mask" in kinds or op not in _COMPARE | {"+", "-", "*", "/"}:
             raise NoVector(f"it has no vector form of {op}")
-        return _Value(Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else "vector")
+        return _LaneValue(c.Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else "vector")
 
-    def _ternary(self, condition: _Value, yes: _Value, no: _Value) -> _Value:
+    def _ternary(self, condition: _LaneValue, yes: _LaneValue, no: _LaneValue) -> _LaneValue:
         kinds = {yes.kind, no.kind}
         if condition.kind == "vector":
             raise NoVector("it uses a float as a condition")
         if condition.kind == "one" and kinds == {"one"}:
-            return _Value(Ternary(condition.expr, yes.expr, no.expr), "one")
-        return _Value(Ternary(condition.expr, self._widened(yes), self._widened(no)), "vector")
+            return _LaneValue(c.Ternary(condition.expr, yes.expr, no.expr), "one")
+        return _LaneValue(c.Ternary(condition.expr, self._widened(yes), self._widened(no)), "vector")
 
-    def _call(self, call: Call) -> _Value:
+    def _call(self, call: c.Call) -> _LaneValue:
         values = [self._value(arg) for arg in call.args]
         if all(value.kind == "one" for value in values):
-            return _Value(Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
+            return _LaneValue(c.Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
         if call.function in _TESTS and call.function not in self._lift.functions:
-            return _Value(Call(call.function, (values[0].expr,)), "mask")
+            return _LaneValue(c.Call(call.function, (values[0].expr,)), "mask")
         function = call.function
         if function in self._lift.functions:
             function = self._lift.helper(function)
         elif function in self._lift.fast.all_names:
-            return _Value(Call(function, tuple(self._widened(v) for v in values)), "vector")
+            return _LaneValue(c.Call(function, tuple(self._widened(v) for v in values)), "vector")
         elif function not in _SAME_FOR_VECTORS:
             raise NoVector(f"{function} has no vector form")
-        return _Value(Call(function, tuple(self._widened(v) for v in values)), "vector")
+        return _LaneValue(c.Call(function, tuple(self._widened(v) for v in values)), "vector")

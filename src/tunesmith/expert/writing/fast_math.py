@@ -1,4 +1,6 @@
-"""Exact operations behind macros: what a switch of the template may replace by something faster.
+"""Exact operations behind macros, and what else of the user's file the template needs.
+
+Exact operations behind macros: what a switch of the template may replace by something faster.
 
 Under `fast` functions and quotients of floats come from the special-function unit; under `reciprocal` a
 quotient by what is the same for a whole loop becomes a product. Which is right enough is the oracle's to say.
@@ -10,10 +12,106 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tunesmith.csource.nodes import Assign, Binary, Call, Expr, Name, Number, Stmt, Type, Unary
-from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.writing.float_types import FLOAT, INTEGER, base_of, declared_types
+from tunesmith.csource import nodes as c
+from tunesmith.csource.nodes import MAX_DEPTH
+from tunesmith.csource.printing import print_function
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.model.kernel import Each, KernelModel, Repeat, Step, When
 from tunesmith.expert.writing.naming import Names
+
+FLOAT, INTEGER = "float", "int"
+_FLOAT_CALLS = frozenset(
+    """
+    expf exp2f exp10f logf log2f log10f log1pf expm1f sqrtf rsqrtf sinf cosf tanf tanhf sinhf coshf erff erfcf
+    powf fabsf fmaxf fminf fmaf fmodf floorf ceilf roundf rintf truncf cbrtf rcbrtf copysignf
+    __expf __logf __log2f __fdividef __powf __sinf __cosf __fsqrt_rn __frcp_rn __fmaf_rn __fmul_rn __fadd_rn
+    __half2float __bfloat162float __low2float __high2float __uint_as_float __int_as_float __int2float_rn
+    __frsqrt_rn __saturatef
+    """.split()  # noqa: SIM905 - as a text it can be read
+)
+# Overloaded in C++ and OpenCL: of a float they give a float.
+_OF_ARGUMENT = frozenset(
+    """
+    exp exp2 log log2 sqrt rsqrt sin cos tan tanh erf pow fabs fmax fmin fma mad floor ceil round rint
+    native_exp native_log native_sqrt native_rsqrt native_divide native_recip half_exp clamp min max abs
+    __shfl_xor_sync __shfl_down_sync __ldg mix
+    """.split()  # noqa: SIM905 - as above
+)
+
+
+def declared_types(part: Iterable[c.Stmt]) -> dict[str, c.Type | None]:
+    """Of every variable declared; None where two of one name differ."""
+    found: dict[str, c.Type | None] = {}
+    for node in nodes_in(tuple(part)):
+        declares = [node] if isinstance(node, c.Declare) else []
+        if isinstance(node, c.For):
+            declares = [part for part in node.init if isinstance(part, c.Declare)]
+        for declare in declares:
+            pointers = declare.type.pointers + len(declare.dims)
+            type_ = c.Type(declare.type.base, pointers)
+            found[declare.name] = type_ if found.get(declare.name, type_) == type_ else None
+    return found
+
+
+def base_of(
+    expr: c.Expr, types: Mapping[str, c.Type | None], results: Mapping[str, c.Type], depth: int = 0
+) -> str | None:
+    """ "float", "int" for any integer, another type's name; None where it is not known."""
+    if depth > MAX_DEPTH:
+        return None
+    d = depth + 1
+    match expr:
+        case c.Number(value=int()):
+            return INTEGER
+        case c.Number(text=text):
+            return FLOAT if text[-1:] in "fF" else "double"
+        case c.Name(name=name):
+            return _named(types.get(name))
+        case c.Index(base=base):
+            inner = base
+            while isinstance(inner, c.Index):
+                inner = inner.base
+            if isinstance(inner, c.Cast):
+                return _named(c.Type(inner.type.base)) if inner.type.pointers == 1 else None
+            type_ = types.get(inner.name) if isinstance(inner, c.Name) else None
+            return None if type_ is None or not type_.is_pointer else _named(c.Type(type_.base))
+        case c.Member(base=base, field=field):
+            whole = base_of(base, types, results, d)
+            is_vector = whole in ("float2", "float3", "float4") and field in ("x", "y", "z", "w")
+            return FLOAT if is_vector else None
+        case c.Call(function=function, args=args):
+            if function in _FLOAT_CALLS:
+                return FLOAT
+            if function in results:
+                return _named(results[function])
+            if function in _OF_ARGUMENT and args:
+                return _wider([base_of(arg, types, results, d) for arg in args])
+            return None
+        case c.Cast(type=type_):
+            return _named(type_)
+        case c.Unary(op="-" | "+", operand=operand):
+            return base_of(operand, types, results, d)
+        case c.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
+            return _wider([base_of(left, types, results, d), base_of(right, types, results, d)])
+        case c.Ternary(yes=yes, no=no):
+            return _wider([base_of(yes, types, results, d), base_of(no, types, results, d)])
+        case _:
+            return None
+
+
+def _named(type_: c.Type | None) -> str | None:
+    if type_ is None or type_.is_pointer:
+        return None
+    return INTEGER if is_integer(type_) else type_.base
+
+
+def _wider(bases: list[str | None]) -> str | None:
+    """By the usual conversions between integers, float and double."""
+    if any(base not in (INTEGER, FLOAT, "double") for base in bases):
+        return None
+    return "double" if "double" in bases else FLOAT if FLOAT in bases else INTEGER
+
 
 # The function -> its macro, and how the macro reads when fast. `{0}` are the arguments.
 _GPU = {
@@ -44,15 +142,18 @@ class FastMath:
     names: Names
     fast: str = ""  # the macros that decide; "" where there is none
     reciprocal: str = ""
-    results: Mapping[str, Type] = field(default_factory=dict)  # of the source's own functions
+    results: Mapping[str, c.Type] = field(default_factory=dict)  # of the source's own functions
     aliases: Mapping[str, str] = field(default_factory=dict)  # the source's own names for types
     _macros: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # what -> name, plain, fast
     _over: str = ""
     _near: str = ""
 
     def statements(
-        self, body: Iterable[Stmt], types: Mapping[str, Type | None], varying: frozenset[str] | None = None
-    ) -> tuple[tuple[Stmt, ...], tuple[tuple[str, Expr], ...]]:
+        self,
+        body: Iterable[c.Stmt],
+        types: Mapping[str, c.Type | None],
+        varying: frozenset[str] | None = None,
+    ) -> tuple[tuple[c.Stmt, ...], tuple[tuple[str, c.Expr], ...]]:
         """The statements, and the reciprocals they use: name and divisor, to be computed before the loop.
 
         `varying` are the names that change from turn to turn; None: there is no loop.
@@ -60,34 +161,34 @@ class FastMath:
         stmts = tuple(body)
         known = {name: self._plain(type_) for name, type_ in {**types, **declared_types(stmts)}.items()}
         changing = None if varying is None else varying | set(declared_in(stmts))
-        inverses: dict[Expr, str] = {}
+        inverses: dict[c.Expr, str] = {}
 
-        def rewrite(node: Expr) -> Expr:
+        def rewrite(node: c.Expr) -> c.Expr:
             match node:
-                case Call(function=function, args=args) if self.fast and function in self._table:
+                case c.Call(function=function, args=args) if self.fast and function in self._table:
                     if function not in self.results and base_of(node, known, self._results) == FLOAT:
-                        return Call(self._function(function), args)
-                case Binary(op="/", left=left, right=right):
+                        return c.Call(self._function(function), args)
+                case c.Binary(op="/", left=left, right=right):
                     return self._quotient(left, right, node, known, changing, inverses)
-                case Assign(op="/=", target=target, value=value):
-                    plain = Binary("/", target, value)
+                case c.Assign(op="/=", target=target, value=value):
+                    plain = c.Binary("/", target, value)
                     quotient = self._quotient(target, value, plain, known, changing, inverses)
-                    return node if quotient is plain else Assign("=", target, quotient)
+                    return node if quotient is plain else c.Assign("=", target, quotient)
             return node
 
         done = map_statements(stmts, lambda expr: map_expr(expr, rewrite))
         return done, tuple((name, divisor) for divisor, name in inverses.items())
 
-    def _plain(self, type_: Type | None) -> Type | None:
+    def _plain(self, type_: c.Type | None) -> c.Type | None:
         if type_ is None or type_.base not in self.aliases:
             return type_
         return replace(type_, base=self.aliases[type_.base])
 
     @property
-    def _results(self) -> dict[str, Type]:
+    def _results(self) -> dict[str, c.Type]:
         """Of calls: the source's functions, and our macros for floats."""
-        own = {name: Type("float") for name, _, _ in self._macros.values()}
-        return {**self.results, **own, self._over: Type("float")}
+        own = {name: c.Type("float") for name, _, _ in self._macros.values()}
+        return {**self.results, **own, self._over: c.Type("float")}
 
     @property
     def _table(self) -> Mapping[str, tuple[str, str]]:
@@ -106,13 +207,13 @@ class FastMath:
 
     def _quotient(
         self,
-        left: Expr,
-        right: Expr,
-        node: Expr,
-        known: Mapping[str, Type | None],
+        left: c.Expr,
+        right: c.Expr,
+        node: c.Expr,
+        known: Mapping[str, c.Type | None],
         changing: frozenset[str] | None,
-        inverses: dict[Expr, str],
-    ) -> Expr:
+        inverses: dict[c.Expr, str],
+    ) -> c.Expr:
         bases = [base_of(side, known, self._results) for side in (left, right)]
         if _has_effects(left) or _has_effects(right):
             return node
@@ -123,12 +224,12 @@ class FastMath:
                 inverses[right] = self.names.fresh("inverse")
             self._over = self._over or self.names.fresh("OVER")
             self._near = self._near or self.names.fresh("INVERSE")
-            return Call(self._over, (left, right, Name(inverses[right])))
+            return c.Call(self._over, (left, right, c.Name(inverses[right])))
         if not self.fast or self.language == "opencl":
             return node
         if "/" not in self._macros:
             self._macros["/"] = (self.names.fresh("QUOTIENT"), "((x) / (y))", "__fdividef(x, y)")
-        return Call(self._macros["/"][0], (left, right))
+        return c.Call(self._macros["/"][0], (left, right))
 
     def inverse(self, divisor: str) -> str:
         """What stands for 1 / divisor, where a loop divides by it; `divisor` may be named several times."""
@@ -186,15 +287,15 @@ def _parameters(what: str) -> str:
     return "x, y" if what in ("/", "powf") else "x"
 
 
-def _has_effects(expr: Expr) -> bool:
+def _has_effects(expr: c.Expr) -> bool:
     """A macro may evaluate its argument more than once."""
     return any(
-        isinstance(n, Assign) or (isinstance(n, Unary) and n.op in ("++", "--")) for n in nodes_in(expr)
+        isinstance(n, c.Assign) or (isinstance(n, c.Unary) and n.op in ("++", "--")) for n in nodes_in(expr)
     )
 
 
-def _is_power_of_two(expr: Expr) -> bool:
-    if not isinstance(expr, Number) or expr.value <= 0:
+def _is_power_of_two(expr: c.Expr) -> bool:
+    if not isinstance(expr, c.Number) or expr.value <= 0:
         return False
     mantissa = float(expr.value)
     while mantissa < 1:
@@ -202,3 +303,88 @@ def _is_power_of_two(expr: Expr) -> bool:
     while mantissa >= 2:
         mantissa /= 2
     return mantissa == 1
+
+
+# -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions
+
+
+_HEAD = re.compile(r"^[^{]*", re.DOTALL)
+
+
+def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
+    """Helpers that the steps call, and those that these call, in the order of the file."""
+    by_name: dict[str, list[c.Function]] = {}
+    for function in kernel.source.functions:
+        if not function.is_kernel:
+            by_name.setdefault(function.name, []).append(function)
+    wanted: set[str] = set()
+    pending = [word for part in _parts(kernel.steps) for word in _words(part)]
+    while pending:
+        name = pending.pop()
+        if name in by_name and name not in wanted:
+            wanted.add(name)
+            for function in by_name[name]:
+                pending += _words(function.body)
+                pending += re.findall(r"[A-Za-z_]\w*", function.text)
+    return tuple(f for f in kernel.source.functions if f.name in wanted and not f.is_kernel)
+
+
+def _words(part: Iterable[c.Stmt]) -> list[str]:
+    stmts = tuple(part)
+    found = [call.function for call in calls_in(stmts)]
+    for call in calls_in(stmts):
+        for text in call.template_args:
+            found += re.findall(r"[A-Za-z_]\w*", text)
+    return [*found, *names_in(stmts)]
+
+
+def _parts(steps: Iterable[Step]) -> Iterable[tuple[c.Stmt, ...]]:
+    for step in steps:
+        match step:
+            case When(condition=condition, then=then, otherwise=otherwise):
+                yield (c.Evaluate(condition),)
+                yield from _parts((*then, *otherwise))
+            case Repeat():
+                yield (c.Evaluate(step.start), c.Evaluate(step.stop), c.Evaluate(step.step))
+                yield from _parts(step.body)
+            case Each():
+                yield (c.Evaluate(step.start), c.Evaluate(step.stop))
+                yield from ((c.Evaluate(total.start),) for total in step.totals)
+                yield step.body
+            case _:
+                yield step.body
+
+
+def helper_text(
+    function: c.Function, fast: FastMath, language: str, hardware: str = "", switch: str = ""
+) -> str:
+    """The function as it stands, or with fast forms behind macros where its body has any.
+
+    `hardware`: the statement that does the same on the device's own unit, taken where `switch` is set.
+    """
+    types = {parameter.name: parameter.type for parameter in function.parameters}
+    body, _ = fast.statements(function.body, dict(types))
+    text = function.text.strip() or print_function(function, language).strip()
+    if body != function.body:
+        head = _HEAD.match(text)
+        head_text = head.group().rstrip() if head is not None and head.group().strip() else ""
+        changed = print_function(
+            c.Function(function.name, function.parameters, body, function.result), language
+        ).strip()
+        text = changed
+        if head_text:
+            text = f"{head_text}\n{changed[changed.index('{') :]}"
+    if hardware and switch:
+        opening = text.index("{") + 1
+        closing = text.rindex("}")
+        inner = text[opening:closing].strip("\n")
+        text = f"{text[:opening]}\n#if {switch}\n    {hardware}\n#else\n{inner}\n#endif\n}}"
+    return text + "\n"
+
+
+def preamble(source: c.Source) -> list[str]:
+    lines = [f"#include {include}" for include in source.includes]
+    if source.preamble:
+        lines.append("")
+        lines += [text.rstrip() for text in source.preamble]
+    return lines

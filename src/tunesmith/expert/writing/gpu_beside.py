@@ -14,16 +14,16 @@ from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Ter
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
-from tunesmith.expert.writing.beside import either, length_of_all
 from tunesmith.expert.writing.bodies import Body, known_types, prepare
 from tunesmith.expert.writing.gpu_loops import GpuLoops
-from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.writing.naming import CodeLines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan
+from tunesmith.expert.writing.sites import either, length_of_all
 
 
 @dataclass(frozen=True)
-class Part:
+class LoopPart:
     """One of the loops: its indices are those from `first` (nothing: 0) to `end` of them all."""
 
     loop: LoopPlan
@@ -43,7 +43,7 @@ class SideBySide(GpuLoops):
     def _own(self) -> str:
         return self._plan.names.fresh("own")
 
-    def write(self, loop: LoopPlan, out: Lines, scope: set[str]) -> None:
+    def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
         beside = self._plan.draft.schedule.beside
         run = next((run for run in self._plan.beside if any(loop is one for one in run)), None)
         if run is None or beside is None:
@@ -58,7 +58,7 @@ class SideBySide(GpuLoops):
         if loop is run[-1]:
             out.add("#endif")
 
-    def _write_all(self, run: Sequence[LoopPlan], out: Lines) -> None:
+    def _write_all(self, run: Sequence[LoopPlan], out: CodeLines) -> None:
         type_ = self._joint_type(run)
         if all(loop.packs for loop in run) and self._is_packed(run[0]):
             alike = self._alike(run)
@@ -71,8 +71,8 @@ class SideBySide(GpuLoops):
         reach = [length_of_all([loop.each for loop in run]), Number("2", 2)]
         return "int" if self._plan.sizes.fits_int(*reach) else "long long"
 
-    def _parts(self, run: Sequence[LoopPlan], type_: str, out: Lines) -> list[Part]:
-        parts: list[Part] = []
+    def _parts(self, run: Sequence[LoopPlan], type_: str, out: CodeLines) -> list[LoopPart]:
+        parts: list[LoopPart] = []
         before = ""
         for loop in run:
             stop = print_expr(loop.each.stop)
@@ -83,13 +83,13 @@ class SideBySide(GpuLoops):
             body = prepare(loop, self._plan, self._fast, self._of_pack, self._item, {}, self.chains)
             for name, divisor in body.inverses:
                 out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
-            parts.append(Part(loop, body, before, end))
+            parts.append(LoopPart(loop, body, before, end))
             before = end
         return parts
 
     # -- element by element ---------------------------------------------------------------------------
 
-    def _joint_plain(self, parts: Sequence[Part], type_: str, out: Lines) -> None:
+    def _joint_plain(self, parts: Sequence[LoopPart], type_: str, out: CodeLines) -> None:
         knobs, last = self._plan.knobs, parts[-1].end
         lanes, items = knobs.lanes.name, knobs.items.name
         per_block = lanes if knobs.items.most == 1 else f"{lanes} * {items}"
@@ -114,7 +114,7 @@ class SideBySide(GpuLoops):
 
     # -- pack by pack ---------------------------------------------------------------------------------
 
-    def _joint_packs(self, parts: Sequence[Part], alike: bool, type_: str, out: Lines) -> None:
+    def _joint_packs(self, parts: Sequence[LoopPart], alike: bool, type_: str, out: CodeLines) -> None:
         knobs = self._plan.knobs
         self._open(parts[0].loop, type_, parts[-1].end, out)
         for part in parts[:1] if alike else parts:
@@ -127,7 +127,7 @@ class SideBySide(GpuLoops):
         out.add("}")
 
     def _over(
-        self, parts: Sequence[Part], alike: bool, type_: str, loads: Sequence[Pack] | None, out: Lines
+        self, parts: Sequence[LoopPart], alike: bool, type_: str, loads: Sequence[Pack] | None, out: CodeLines
     ) -> None:
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
         self._over_items(type_, self._plan.knobs.items.name, out)
@@ -143,7 +143,7 @@ class SideBySide(GpuLoops):
         out.add("}")
 
     def _each_alone(
-        self, parts: Sequence[Part], type_: str, out: Lines, loads: Sequence[Pack] | None
+        self, parts: Sequence[LoopPart], type_: str, out: CodeLines, loads: Sequence[Pack] | None
     ) -> None:
         for number, part in enumerate(parts):
             with out.block(f"{'else ' if number else ''}if ({self._here} < {part.end})"):
@@ -152,14 +152,16 @@ class SideBySide(GpuLoops):
                     self._turns(part.loop.each, part.body, here, type_, out)
                 self._moves([part], type_, out, loads)
 
-    def _own_index(self, parts: Sequence[Part], type_: str, out: Lines) -> None:
+    def _own_index(self, parts: Sequence[LoopPart], type_: str, out: CodeLines) -> None:
         """In the loop it belongs to, whichever that is: what they have in common is computed once."""
         value = print_expr(parts[-1].index(self._here))
         for part in reversed(parts[:-1]):
             value = f"{self._here} < {part.end} ? {print_expr(part.index(self._here))} : {value}"
         out.add(f"const {type_} {self._own} = {value};")
 
-    def _moves(self, parts: Sequence[Part], type_: str, out: Lines, loads: Sequence[Pack] | None) -> None:
+    def _moves(
+        self, parts: Sequence[LoopPart], type_: str, out: CodeLines, loads: Sequence[Pack] | None
+    ) -> None:
         """Packs come or go, each from or to where it lies in the loop that the index belongs to."""
         own = parts[0].loop.packs
         for pack in own:
@@ -170,7 +172,7 @@ class SideBySide(GpuLoops):
             way = self._way_out(pack) if loads is None else self._way_in(pack)
             out.add(f"{parts[0].loop.names[pack.key]}[{self._item}].{way}({where});")
 
-    def _joint_address(self, packs: Sequence[tuple[Part, Pack]], type_: str) -> str:
+    def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> str:
         places: list[Expr] = []
         for part, pack in packs:
             at: Expr = Name(self._own) if len(packs) > 1 else part.index(self._here)

@@ -9,19 +9,17 @@ from tunesmith.csource.nodes import Assign, Evaluate, Expr, Index, Name, Number,
 from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.writing.bodies import Body, prepare
+from tunesmith.expert.writing.bodies import Body, IndexDivision, prepare
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_packs import GpuPacks
-from tunesmith.expert.writing.index_division import IndexDivision
-from tunesmith.expert.writing.lines import Lines
-from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.pairs import converted
-from tunesmith.expert.writing.plan import Group, LoopPlan, Plan
+from tunesmith.expert.writing.naming import CodeLines
+from tunesmith.expert.writing.packs import Pack, converted
+from tunesmith.expert.writing.plan import Group, LoopPlan, WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals, joined
 
 
 class GpuLoops(GpuPacks):
-    def __init__(self, plan: Plan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
+    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
         fresh = plan.names.fresh
         self._fast, self._totals = fast, totals
         self._inside = inside  # whether the task is one; "" where every thread that comes here has one
@@ -60,7 +58,7 @@ class GpuLoops(GpuPacks):
 
     # -- the loop -----------------------------------------------------------------------------------
 
-    def write(self, loop: LoopPlan, out: Lines, scope: set[str]) -> None:
+    def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
         each = loop.each
         if each.line:
             out.blank()
@@ -94,7 +92,7 @@ class GpuLoops(GpuPacks):
                 out.add(f"{total.name} = {self.chains} > 1 ? ({joined(total, first, second)}) : {first};")
         self._totals.reduce(each.totals, out)
 
-    def _end(self, loop: LoopPlan, out: Lines) -> str:
+    def _end(self, loop: LoopPlan, out: CodeLines) -> str:
         stop = print_expr(loop.each.stop)
         if not self._inside:
             if isinstance(loop.each.stop, Name | Number):
@@ -118,7 +116,7 @@ class GpuLoops(GpuPacks):
     def _step(self, per_block: str, type_: str) -> str:
         return f"({type_}){self.pieces} * {_factor(per_block)}" if self._is_spread else per_block
 
-    def _plain(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
+    def _plain(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         each, type_ = loop.each, self._type(loop)
         knobs = self._plan.knobs
         lanes, items = knobs.lanes.name, knobs.items.name
@@ -147,7 +145,7 @@ class GpuLoops(GpuPacks):
         base = self._base
         return f"for ({type_} {base} = {first}; {base} < {end}; {base} += {step})"
 
-    def _open(self, loop: LoopPlan, type_: str, end: str, out: Lines) -> None:
+    def _open(self, loop: LoopPlan, type_: str, end: str, out: CodeLines) -> None:
         """The head of a loop over chunks; of a split task every chunk has a block, and there is no loop."""
         knobs = self._plan.knobs
         first = self._first(loop, knobs.vector.name, self.chunk, type_)
@@ -163,7 +161,7 @@ class GpuLoops(GpuPacks):
             out.add("#endif")
         out.indent += 1
 
-    def _packed(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
+    def _packed(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         knobs, type_ = self._plan.knobs, self._type(loop)
         vec, items = knobs.vector.name, knobs.items.name
         group = loop.group if self._plan.keeps and loop.group in self._plan.keeps else None
@@ -201,7 +199,7 @@ class GpuLoops(GpuPacks):
         if loop.tail:
             self._tail(loop, body, end, out)
 
-    def _declare(self, packs: Sequence[Pack], count: str, loop: LoopPlan, out: Lines) -> None:
+    def _declare(self, packs: Sequence[Pack], count: str, loop: LoopPlan, out: CodeLines) -> None:
         group = loop.group
         for pack in packs:
             name = loop.names.get(pack.key)
@@ -216,7 +214,7 @@ class GpuLoops(GpuPacks):
     def _count_of(self, group: Group | None) -> str:
         return self._plan.knobs.items.name if group is None else self.count
 
-    def _over_items(self, type_: str, count: str, out: Lines) -> None:
+    def _over_items(self, type_: str, count: str, out: CodeLines) -> None:
         """The head of a loop over a thread's packs."""
         knobs, item, here = self._plan.knobs, self._item, self._here
         out.add("#pragma unroll")
@@ -232,7 +230,7 @@ class GpuLoops(GpuPacks):
         own: Sequence[Pack],
         end: str,
         group: Group | None,
-        out: Lines,
+        out: CodeLines,
     ) -> None:
         # A load that waits for another one's result would hold up those behind it.
         loads = sorted((pack for pack in (*shared, *own) if pack.loads), key=self._waits)
@@ -272,7 +270,7 @@ class GpuLoops(GpuPacks):
         if not fresh and not early and not ahead:
             out.add("#endif")
 
-    def _early(self, packs: Sequence[Pack], condition: str, loop: LoopPlan, out: Lines) -> None:
+    def _early(self, packs: Sequence[Pack], condition: str, loop: LoopPlan, out: CodeLines) -> None:
         """Loads that come with those of an earlier loop, or where they are needed."""
         choice = self._plan.draft.schedule.early
         if packs and choice is not None:
@@ -281,7 +279,7 @@ class GpuLoops(GpuPacks):
                 self._load(pack, loop, out)
             out.add("#endif")
 
-    def _lanes(self, loop: LoopPlan, body: Body, end: str, group: Group | None, out: Lines) -> None:
+    def _lanes(self, loop: LoopPlan, body: Body, end: str, group: Group | None, out: CodeLines) -> None:
         self._over_items(self._type(loop), self._count_of(group), out)
         with out.block(f"if ({self._guard(loop, end)})"):
             self._turns(loop.each, body, self._here, self._type(loop), out)
@@ -300,7 +298,7 @@ class GpuLoops(GpuPacks):
         out.indent -= 1
         out.add("}")
 
-    def _turns(self, each: Each, body: Body, here: str, type_: str, out: Lines) -> None:
+    def _turns(self, each: Each, body: Body, here: str, type_: str, out: CodeLines) -> None:
         """The body for every element of a pack; `here` is the index of the first."""
         found = None
         convert = self._plan.draft.schedule.convert
@@ -325,7 +323,7 @@ class GpuLoops(GpuPacks):
         self._turn(each, body.packed, here, type_, out)
         out.add("#endif")
 
-    def _turn(self, each: Each, body: tuple[Stmt, ...], here: str, type_: str, out: Lines) -> None:
+    def _turn(self, each: Each, body: tuple[Stmt, ...], here: str, type_: str, out: CodeLines) -> None:
         vec = self._plan.knobs.vector.name
         out.add("#pragma unroll")
         with out.block(f"for (int {self._of_pack} = 0; {self._of_pack} < {vec}; {self._of_pack}++)"):
@@ -343,7 +341,7 @@ class GpuLoops(GpuPacks):
     def settles(self) -> bool:
         return self._plan.language == "cuda" and bool(self._plan.keeps)
 
-    def _settle(self, loop: LoopPlan, group: Group, out: Lines) -> None:
+    def _settle(self, loop: LoopPlan, group: Group, out: CodeLines) -> None:
         """What a later loop reads again stays as it came."""
         later = group.loops[group.loops.index(loop) + 1 :]
         packs = [
@@ -360,7 +358,7 @@ class GpuLoops(GpuPacks):
                 out.add(f"{loop.names[pack.key]}[{item}].settle();")
         out.add("#endif")
 
-    def _tail(self, loop: LoopPlan, body: Body, end: str, out: Lines) -> None:
+    def _tail(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         each, type_ = loop.each, self._type(loop)
         knobs = self._plan.knobs
         vec, lanes = knobs.vector.name, knobs.lanes.name
@@ -375,7 +373,7 @@ class GpuLoops(GpuPacks):
             self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
         out.add("#endif")
 
-    def _statements(self, stmts: Sequence[object], out: Lines) -> None:
+    def _statements(self, stmts: Sequence[object], out: CodeLines) -> None:
         text = print_statements(stmts, 0, self._plan.language)  # type: ignore[arg-type]
         for line in text.splitlines():
             out.add(line.strip() if line.lstrip().startswith("#") else line)

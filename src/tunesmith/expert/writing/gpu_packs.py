@@ -1,18 +1,78 @@
-"""Packs of neighbours in CUDA and HIP: their types, where they lie, and in which order they are loaded."""
+"""Packs of neighbours in CUDA and HIP: their types, where they lie, loads and stores with hints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 
 from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Type
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.writing.index_division import IndexDivision
-from tunesmith.expert.writing.lines import Lines
+from tunesmith.expert.model.kernel import Schedule
+from tunesmith.expert.writing.bodies import IndexDivision
+from tunesmith.expert.writing.naming import CodeLines, Names
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan, Plan
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+
+_OWN = ("settle_word", "Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once")
+
+
+def own_names(names: Names) -> dict[str, str]:
+    """What `gpu_packs.cuh` defines -> what it is called, should the source use a word of ours."""
+    return {word: names.fresh(word) for word in _OWN}
+
+
+def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles: bool) -> str:
+    """The types for packs; hinted ways of moving them where the schedule has hints."""
+    hip, at = language == "hip", "reinterpret_cast<{}word *>({})[w]"
+    own, source, target = at.format("", "at"), at.format("const ", "from"), at.format("", "to")
+    value = at.format("const ", "at")
+    loads, stores = {"load": source}, {"store": f"{target} = {value}"}
+    before = ""
+    if schedule.load_hint is not None:
+        hint = schedule.load_hint.name
+        both = {"fetch_once": ".nc", "fetch_shared": ""}
+        if hip:
+            before += "".join(_part("hip load", HINT=hint, NAME=name) for name in both)
+        else:
+            special = "".join(_part("load past L1", NAME=name, PATH=path) for name, path in both.items())
+            before += _part("load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
+        loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
+    if schedule.store_hint is not None:
+        store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
+        before += _part("store hint", HINT=schedule.store_hint.name, STORE=store)
+        stores["store_once"] = f"put_once(&{target}, {value})"
+    methods = [_method(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
+    methods += [_method(name, "(T *to) const", text) for name, text in stores.items()]
+    if settles:
+        before += _part("settle")
+        methods.append(_method("settle", "()", f"settle_word({own})"))
+    two, four = ("two_words", "four_words") if hip else ("uint2", "uint4")
+    words = (_part("hip types") if hip else "") + _part("words", TWO=two, FOUR=four)
+    text = f"{words}\n{before}{_part('pack', METHODS=''.join(methods))}"
+    return re.sub(r"\b(" + "|".join(called) + r")\b", lambda found: called[found.group()], text)
+
+
+def _method(name: str, arguments: str, statement: str) -> str:
+    return _part("method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
+
+
+@cache
+def _parts() -> Mapping[str, str]:
+    text = resources.files("tunesmith.expert.writing").joinpath("gpu_packs.cuh").read_text(encoding="utf-8")
+    return dict(part.split("\n", 1) for part in text.split("//= ")[1:])
+
+
+def _part(name: str, **words: str) -> str:
+    """A part of `gpu_packs.cuh`, with words in their places."""
+    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], _parts()[name])
+
+
+# -- packs of neighbours in CUDA and HIP: their types, where they lie, and in which order they are loaded
 
 
 class GpuPacks:
@@ -20,7 +80,7 @@ class GpuPacks:
 
     division: IndexDivision
 
-    def __init__(self, plan: Plan, pack: str, here: str, item: str) -> None:
+    def __init__(self, plan: WritingPlan, pack: str, here: str, item: str) -> None:
         self._plan, self._pack, self._here, self._item = plan, pack, here, item
 
     def _type(self, loop: LoopPlan) -> str:
@@ -69,7 +129,7 @@ class GpuPacks:
             base = Cast(Type(pack.element.base, 1, const), base)
         return Index(base, index)
 
-    def _in_turn(self, loads: Sequence[Pack], out: Lines) -> Iterator[list[Pack]]:
+    def _in_turn(self, loads: Sequence[Pack], out: CodeLines) -> Iterator[list[Pack]]:
         """Loads that wait for nothing, then the others, with a branch in between where there is no loop."""
         plan = self._plan
         at_once = [pack for pack in loads if not self._waits(pack)]
@@ -87,12 +147,12 @@ class GpuPacks:
     def _waits(self, pack: Pack) -> bool:
         """Whether its place depends on more than parameters, the task and the index."""
         plan = self._plan
-        told = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
-        told |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
+        known = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
+        known |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
         names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
-        return not names <= told
+        return not names <= known
 
-    def _load(self, pack: Pack, loop: LoopPlan, out: Lines) -> None:
+    def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
         address = self._address(pack, loop)
         out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_in(pack)}({address});")
 

@@ -9,15 +9,12 @@ from typing import Protocol
 from tunesmith.csource.nodes import Number, Parameter
 from tunesmith.csource.printing import print_expr, print_parameter, print_statements
 from tunesmith.csource.types import byte_size
-from tunesmith.expert.model.kernel import Again, Each, Let, Once, Step, When
-from tunesmith.expert.writing.baking import Baked
-from tunesmith.expert.writing.bodies import known_types, unrolled
-from tunesmith.expert.writing.dialect import dialect
+from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
+from tunesmith.expert.writing.bodies import IndexDivision, known_types, unrolled
 from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.index_division import IndexDivision
-from tunesmith.expert.writing.lines import Lines
-from tunesmith.expert.writing.plan import LoopPlan, Plan
-from tunesmith.expert.writing.rules import kept_extent
+from tunesmith.expert.writing.naming import CodeLines, dialect
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.rules import Baked, kept_extent
 
 
 class Loops(Protocol):
@@ -30,15 +27,15 @@ class Loops(Protocol):
     @property
     def division(self) -> IndexDivision: ...
     def defines(self) -> list[str]: ...
-    def write(self, loop: LoopPlan, out: Lines, scope: set[str]) -> None: ...
+    def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None: ...
 
 
 class Totals(Protocol):
     def defines(self) -> list[str]: ...
-    def declare(self, out: Lines) -> None: ...
+    def declare(self, out: CodeLines) -> None: ...
 
 
-def guard(plan: Plan) -> str:
+def guard(plan: WritingPlan) -> str:
     """The name for whether a thread has a task; "" where those that have none may leave.
 
     Where a total is taken over several warps every thread of a block must come along.
@@ -49,7 +46,7 @@ def guard(plan: Plan) -> str:
 
 class KernelText:
     def __init__(
-        self, plan: Plan, fast: FastMath, baked: Baked, loops: Loops, totals: Totals, inside: str
+        self, plan: WritingPlan, fast: FastMath, baked: Baked, loops: Loops, totals: Totals, inside: str
     ) -> None:
         fresh = plan.names.fresh
         self._plan, self._fast, self._baked = plan, fast, baked
@@ -80,7 +77,7 @@ class KernelText:
         return [*lines, *self._totals.defines(), *loops.defines()]
 
     def text(self) -> str:
-        plan, out = self._plan, Lines()
+        plan, out = self._plan, CodeLines()
         function = plan.kernel.function
         out.add(f"{self._d.kernel} {self._bounds()}".rstrip())
         parameters = [print_parameter(self._baked.parameter(p), plan.language) for p in self._parameters()]
@@ -119,7 +116,7 @@ class KernelText:
 
     # -- tasks --------------------------------------------------------------------------------------
 
-    def _over_tasks(self, out: Lines, scope: set[str]) -> None:
+    def _over_tasks(self, out: CodeLines, scope: set[str]) -> None:
         plan, knobs = self._plan, self._plan.knobs
         extents = [task.extent for task in plan.tasks]
         fits = plan.sizes.fits_int(*extents, Number("2", 2)) if plan.counts_tasks else True
@@ -158,7 +155,7 @@ class KernelText:
         out.indent -= 1
         out.add("}")
 
-    def _task_names(self, out: Lines, type_: str) -> None:
+    def _task_names(self, out: CodeLines, type_: str) -> None:
         plan = self._plan
         place = f"{self._first} + ({type_}){self._d.thread_y}" if plan.knobs.tasks.most > 1 else self._first
         if self._inside:
@@ -189,7 +186,7 @@ class KernelText:
                 count = f"{self._tasks} / ({others})" if others else self._tasks
                 out.add(f"const unsigned int {task.count} = {count};")
 
-    def _kept_rows(self, out: Lines) -> None:
+    def _kept_rows(self, out: CodeLines) -> None:
         plan = self._plan
         if not plan.kernel.kept:
             return
@@ -210,7 +207,7 @@ class KernelText:
 
     # -- steps --------------------------------------------------------------------------------------
 
-    def _steps(self, steps: Sequence[Step], out: Lines, scope: set[str]) -> None:
+    def _steps(self, steps: Sequence[Step], out: CodeLines, scope: set[str]) -> None:
         for step in steps:
             match step:
                 case Each():
@@ -231,13 +228,13 @@ class KernelText:
                     if otherwise:
                         with out.block("else"):
                             self._steps(otherwise, out, set(scope))
-                case Again():
+                case Repeat():
                     stop, by = print_expr(step.stop), print_expr(step.step)
                     head = f"for ({step.type} {step.index} = {print_expr(step.start)}; "
                     with out.block(f"{head}{step.index} < {stop}; {step.index} += {by})"):
                         self._steps(step.body, out, scope | {step.index})
 
-    def _print(self, body: Sequence[object], out: Lines) -> None:
+    def _print(self, body: Sequence[object], out: CodeLines) -> None:
         stmts, _ = self._fast.statements(body, known_types(self._plan))  # type: ignore[arg-type]
         for line in print_statements(unrolled(stmts, self._plan), 0, self._plan.language).splitlines():
             out.add(line.strip() if line.lstrip().startswith("#") else line)

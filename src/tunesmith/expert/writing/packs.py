@@ -1,5 +1,7 @@
 """Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
 
+Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
+
 A pack is `width` elements for each of the VEC indices a thread takes at once; width 0 is one element that all
 of them share (`scale[i / 128]`). Only accesses that every turn makes are packed, and only where the array's
 other accesses in the same body cannot tell the difference.
@@ -8,20 +10,20 @@ other accesses in the same body cannot tell the difference.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
-from tunesmith.csource.nodes import Binary, Expr, Index, Member, Name, Number, Stmt, Type
+from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import map_expr, map_statements, names_in
+from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import Stride, conditions_for_multiple, from_terms, stride, terms
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.writing.sites import Site, Sites
+from tunesmith.expert.writing.sites import AccessSite, Sites
 from tunesmith.expert.writing.sizes import Sizes
 
 INDEX = "#"  # stands for a loop's index in keys, whatever it is called there
-Sum = frozenset[tuple[tuple[Expr, ...], int]]
+Sum = frozenset[tuple[tuple[c.Expr, ...], int]]
 Key = tuple[str, str, Sum, int, Sum]  # array, element, index without its constant, the constant, offset
 _MOST_WIDTH = 16
 
@@ -30,14 +32,14 @@ _MOST_WIDTH = 16
 class Pack:
     key: Key
     array: str
-    element: Type | None
+    element: c.Type | None
     width: int
-    offset: Expr | None  # of a cast pointer, as in the source
-    index: Expr  # of its first element, at the first index of the pack
-    sites: tuple[tuple[Expr, Expr], ...]  # the access as it stands in the body -> where in the pack it is
+    offset: c.Expr | None  # of a cast pointer, as in the source
+    index: c.Expr  # of its first element, at the first index of the pack
+    sites: tuple[tuple[c.Expr, c.Expr], ...]  # the access as it stands in the body -> where in the pack it is
     loads: bool
     stores: bool
-    needs: frozenset[Expr]  # must be multiples of VEC
+    needs: frozenset[c.Expr]  # must be multiples of VEC
     unit: int = 1  # and times this, so that a pack starts at a multiple of its size
 
 
@@ -51,12 +53,12 @@ class Packed:
 
 
 def pack_accesses(
-    each: Each, arrays: Mapping[str, Type], kept: Iterable[str], sizes: Sizes, most: int, aligned: bool
+    each: Each, arrays: Mapping[str, c.Type], kept: Iterable[str], sizes: Sizes, most: int, aligned: bool
 ) -> Packed:
     """`most`: the largest VEC there may be; `aligned`: packs must start at multiples of VEC."""
     own = frozenset(kept)
     sites = Sites.of(each.body, [*arrays, *own])
-    groups: dict[Key, list[tuple[Site, Stride, int]]] = {}
+    groups: dict[Key, list[tuple[AccessSite, Stride, int]]] = {}
     loose: set[str] = set(sites.escaped)
     for site in sites.found:
         found = _moved(site, each, arrays.get(site.array))
@@ -75,9 +77,9 @@ def pack_accesses(
     return Packed(tuple(p for p in packs if p.array not in refused), frozenset(loose | refused))
 
 
-def _moved(site: Site, each: Each, own: Type | None) -> tuple[Key, Stride, int] | None:
+def _moved(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:
     """Its key without the constant part, how it moves, and that constant."""
-    inner = {name: Number("0", 0) for name, _ in site.loops}
+    inner = {name: c.Number("0", 0) for name, _ in site.loops}
     index = substitute(site.index, inner) if inner else site.index
     moves = stride(index, each.index)
     used = names_in(index)
@@ -92,18 +94,20 @@ def _moved(site: Site, each: Each, own: Type | None) -> tuple[Key, Stride, int] 
         return None
     if moves.step == 0 and each.index not in used:
         return None  # the same for the whole loop: the compiler's to hoist
-    parts = dict(terms(substitute(index, {each.index: Name(INDEX)})))
+    parts = dict(terms(substitute(index, {each.index: c.Name(INDEX)})))
     constant = parts.pop((), 0)
     residue = constant % moves.step if moves.step > 1 else 0
     element = site.element.base if site.element is not None else ""
     return (site.array, element, frozenset(parts.items()), constant - residue, shift), moves, residue
 
 
-def _sum(expr: Expr, each: Each) -> Sum:
-    return frozenset(terms(substitute(expr, {each.index: Name(INDEX)})).items())
+def _sum(expr: c.Expr, each: Each) -> Sum:
+    return frozenset(terms(substitute(expr, {each.index: c.Name(INDEX)})).items())
 
 
-def _with_offset(index: Stride | None, offset: Stride | None, site: Site, own: Type | None) -> Stride | None:
+def _with_offset(
+    index: Stride | None, offset: Stride | None, site: AccessSite, own: c.Type | None
+) -> Stride | None:
     """An offset of `i * 8` halves in front of a cast to 16 bytes moves by one of these."""
     if index is None or offset is None or site.element is None or own is None:
         return None
@@ -115,7 +119,7 @@ def _with_offset(index: Stride | None, offset: Stride | None, site: Site, own: T
 
 def _pack(
     key: Key,
-    members: Sequence[tuple[Site, Stride, int]],
+    members: Sequence[tuple[AccessSite, Stride, int]],
     each: Each,
     sizes: Sizes,
     most: int,
@@ -155,14 +159,14 @@ def _pack(
     )  # fmt: skip
 
 
-def _first_index(members: Sequence[tuple[Site, Stride, int]]) -> Expr:
+def _first_index(members: Sequence[tuple[AccessSite, Stride, int]]) -> c.Expr:
     """Of the pack's first element, as the source writes it: its casts keep products wide enough."""
     site, _, residue = min(members, key=lambda member: member[2])
-    index = substitute(site.index, {name: Number("0", 0) for name, _ in site.loops})
-    return Binary("-", index, Number(str(residue), residue)) if residue else index
+    index = substitute(site.index, {name: c.Number("0", 0) for name, _ in site.loops})
+    return c.Binary("-", index, c.Number(str(residue), residue)) if residue else index
 
 
-def _reads_first(members: Sequence[tuple[Site, Stride, int]]) -> bool:
+def _reads_first(members: Sequence[tuple[AccessSite, Stride, int]]) -> bool:
     """Whether an element may be read before the body has surely written it."""
     written: set[int] = set()
     for site, _, residue in sorted(members, key=lambda m: m[0].order):
@@ -173,11 +177,11 @@ def _reads_first(members: Sequence[tuple[Site, Stride, int]]) -> bool:
     return False
 
 
-def _is_partial(stores: Sequence[tuple[Site, Stride, int]]) -> bool:
+def _is_partial(stores: Sequence[tuple[AccessSite, Stride, int]]) -> bool:
     return any(not site.whole for site, _, _ in stores)
 
 
-def _residues(members: Iterable[tuple[Site, int]], step: int) -> frozenset[int]:
+def _residues(members: Iterable[tuple[AccessSite, int]], step: int) -> frozenset[int]:
     """Which of `step` neighbours are touched, inner loops unrolled."""
     found: set[int] = set()
     for site, residue in members:
@@ -186,39 +190,39 @@ def _residues(members: Iterable[tuple[Site, int]], step: int) -> frozenset[int]:
             offset = _offset(site)
             if offset is None:
                 return frozenset()
-            at = residue + sum(c * v for c, v in zip(offset, values, strict=True))
+            at = residue + sum(by * v for by, v in zip(offset, values, strict=True))
             if not 0 <= at < step:
                 return frozenset()
             found.add(at)
     return frozenset(found)
 
 
-def _offset(site: Site) -> tuple[int, ...] | None:
+def _offset(site: AccessSite) -> tuple[int, ...] | None:
     """The coefficients of the inner loops' variables, where they are plain numbers."""
     found: list[int] = []
     parts = terms(site.index)
     for name, _ in site.loops:
         inside = {key: count for key, count in parts.items() if any(name in names_in(f) for f in key)}
-        if set(inside) != {(Name(name),)}:
+        if set(inside) != {(c.Name(name),)}:
             return None
-        found.append(inside[(Name(name),)])
+        found.append(inside[(c.Name(name),)])
     return tuple(found)
 
 
-def _place(site: Site, residue: int) -> Expr:
+def _place(site: AccessSite, residue: int) -> c.Expr:
     """Where in the pack the element is, beside `width` times the lane."""
     offset = _offset(site) or ()
-    parts: dict[tuple[Expr, ...], int] = {(): residue} if residue else {}
+    parts: dict[tuple[c.Expr, ...], int] = {(): residue} if residue else {}
     for (name, _), coefficient in zip(site.loops, offset, strict=False):
-        parts[(Name(name),)] = coefficient
+        parts[(c.Name(name),)] = coefficient
     return from_terms(parts)
 
 
 def _needs(
-    index: Expr, moves: Stride, each: Each, sizes: Sizes, aligned: bool, most: int
-) -> frozenset[Expr] | None:
+    index: c.Expr, moves: Stride, each: Each, sizes: Sizes, aligned: bool, most: int
+) -> frozenset[c.Expr] | None:
     """What must be multiples of VEC; None where that cannot be said, or holds for no VEC there is."""
-    needs: set[Expr] = set(moves.within)
+    needs: set[c.Expr] = set(moves.within)
     if aligned:
         for key, count in terms(index).items():
             inside = [factor for factor in key if each.index in names_in(factor)]
@@ -235,9 +239,9 @@ def _needs(
         if found is None:
             return None
         needs |= found
-    checked: set[Expr] = set()
+    checked: set[c.Expr] = set()
     for need in needs:
-        if isinstance(need, Number):
+        if isinstance(need, c.Number):
             if not isinstance(need.value, int) or need.value % most:
                 return None
         elif not sizes.is_plain(need):
@@ -247,8 +251,8 @@ def _needs(
     return frozenset(checked)
 
 
-def _multiples(expr: Expr, sizes: Sizes) -> set[Expr] | None:
-    fixed = {name for name in names_in(expr) if sizes.node(Name(name)) is not None}
+def _multiples(expr: c.Expr, sizes: Sizes) -> set[c.Expr] | None:
+    fixed = {name for name in names_in(expr) if sizes.node(c.Name(name)) is not None}
     found = conditions_for_multiple(expr, fixed)
     if found is None:
         known = {name: sizes.known[name] for name in names_in(expr) if name in sizes.known}
@@ -278,24 +282,46 @@ def _refused(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
     return refused
 
 
-def without_array(packed: Packed, array: str) -> Packed:
-    kept = tuple(pack for pack in packed.packs if pack.array != array)
-    return replace(packed, packs=kept, loose=packed.loose | {array})
-
-
-def replacements(packs: Iterable[Pack], names: Mapping[Key, Expr], lane: Expr) -> dict[Expr, Expr]:
+def replacements(packs: Iterable[Pack], names: Mapping[Key, c.Expr], lane: c.Expr) -> dict[c.Expr, c.Expr]:
     """Each access in the body -> its element of the pack; `names`: the pack a thread works on."""
-    found: dict[Expr, Expr] = {}
+    found: dict[c.Expr, c.Expr] = {}
     for pack in packs:
         for node, place in pack.sites:
-            at: Expr = Number("0", 0)
+            at: c.Expr = c.Number("0", 0)
             if pack.width:
-                at = lane if pack.width == 1 else Binary("*", lane, Number(str(pack.width), pack.width))
-                if place != Number("0", 0):
-                    at = Binary("+", at, place)
-            found[node] = Index(Member(names[pack.key], "at"), at)
+                at = lane if pack.width == 1 else c.Binary("*", lane, c.Number(str(pack.width), pack.width))
+                if place != c.Number("0", 0):
+                    at = c.Binary("+", at, place)
+            found[node] = c.Index(c.Member(names[pack.key], "at"), at)
     return found
 
 
-def rewrite(body: Iterable[Stmt], values: Mapping[Expr, Expr]) -> tuple[Stmt, ...]:
+def rewrite(body: Iterable[c.Stmt], values: Mapping[c.Expr, c.Expr]) -> tuple[c.Stmt, ...]:
     return map_statements(body, lambda expr: map_expr(expr, lambda node: values.get(node, node)))
+
+
+# -- results of a loop that the hardware converts two at a time: which statement makes them, and of what
+
+
+@dataclass(frozen=True)
+class Converted:
+    """The last statement of a body stores `value`, converted, as element `lane` of the array `into`."""
+
+    before: tuple[c.Stmt, ...]
+    into: c.Expr
+    value: c.Expr
+    form: str
+
+
+def converted(body: tuple[c.Stmt, ...], lane: str, in_pairs: Mapping[str, str]) -> Converted | None:
+    """None where a body does not end so, or may be left before its end."""
+    if not body or any(isinstance(node, c.Jump | c.Return) for node in nodes_in(body)):
+        return None
+    match body[-1]:
+        case c.Evaluate(expr=c.Assign(op="=", target=target, value=c.Call(function=helper, args=(value,)))):
+            if isinstance(target, c.Member) and target.field == "__x":  # the whole of a float8
+                target = target.base
+            form = in_pairs.get(helper)
+            if form is not None and isinstance(target, c.Index) and target.index == c.Name(lane):
+                return Converted(body[:-1], target.base, value, form)
+    return None

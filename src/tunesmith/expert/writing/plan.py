@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tunesmith.core.problem import Problem
-from tunesmith.csource.nodes import Binary, Expr, Number, Type
-from tunesmith.csource.walk import names_in
-from tunesmith.expert.model.kernel import Draft, Each, Kernel, Step, Task
-from tunesmith.expert.model.step_tree import all_steps
-from tunesmith.expert.model.value_types import BUILTINS
-from tunesmith.expert.writing.naming import Knobs, Names
-from tunesmith.expert.writing.packs import Key, Pack
+from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.expert.model.affine import BUILTINS, terms
+from tunesmith.expert.model.kernel import Each, KernelModel, Once, Repeat, Step, Task, TemplateDraft, When
+from tunesmith.expert.model.step_tree import all_steps, own_parts
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable
+from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
+from tunesmith.expert.writing.sites import Independence, Sites, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
-from tunesmith.expert.writing.unwritable import Unwritable
 
 
 @dataclass
@@ -48,10 +50,10 @@ class LoopPlan:
 
 
 @dataclass
-class Plan:
-    draft: Draft
+class WritingPlan:
+    draft: TemplateDraft
     problem: Problem
-    kernel: Kernel  # with every loop an object of its own
+    kernel: KernelModel  # with every loop an object of its own
     sizes: Sizes
     knobs: Knobs
     names: Names
@@ -77,13 +79,13 @@ class Plan:
         Axis y is free where no task is split over several blocks. What lies along x today stays
         there: only that axis may be long.
         """
-        untold = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
-        if len(untold) > (2 if self.knobs.split.most > 0 else 3):
+        unbounded = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
+        if len(unbounded) > (2 if self.knobs.split.most > 0 else 3):
             raise Unwritable(
                 "several indices of the tasks end where today's grid does, and nobody tells where"
             )
-        along_x = next((task for task in untold if "gridDim.x" in names_in(task.extent)), None)
-        return tuple(task for task in untold if task != (along_x or untold[0]))
+        along_x = next((task for task in unbounded if "gridDim.x" in names_in(task.extent)), None)
+        return tuple(task for task in unbounded if task != (along_x or unbounded[0]))
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -120,3 +122,257 @@ class Plan:
 
 def loops_in(steps: Sequence[Step]) -> Iterator[Each]:
     return (step for step in all_steps(steps) if isinstance(step, Each))
+
+
+# -- loops over one range between which a thread's elements can stay, and those that may run side by side
+
+
+def group_loops(steps: Sequence[Step], plan: WritingPlan) -> None:
+    """Groups among the loops of one list of steps; branches and loops have lists of their own."""
+    ranges: dict[tuple[object, object], Group] = {}
+    for step in steps:
+        match step:
+            case Each():
+                key = (_range_key(step.start), _range_key(step.stop))
+                group = ranges.setdefault(key, Group(step.start, step.stop))
+                group.loops.append(plan.loop(step))
+            case When(then=then, otherwise=otherwise):
+                group_loops(then, plan)
+                group_loops(otherwise, plan)
+            case Repeat(body=body):
+                group_loops(body, plan)
+    for group in ranges.values():
+        if len(group.loops) > 1 and plan.sizes.node(group.loops[0].extent) is not None:
+            _share(group, plan)
+
+
+def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
+    """Those that take their elements in one way, none of which could keep them, with no pack over an end."""
+    if plan.is_flat:
+        return []
+    found = []
+    for run in runs(plan.kernel.steps, Independence.of(plan.kernel, plan.problem)):
+        loops = tuple(plan.loop(each) for each in run)
+        packed = {any(pack.width for pack in loop.packs) for loop in loops}
+        whole = not any(loop.tail or loop.group is not None for loop in loops)
+        if whole and len(packed) == 1 and plan.sizes.node(length_of_all(run)) is not None:
+            found.append(loops)
+    return found
+
+
+def _share(group: Group, plan: WritingPlan) -> None:
+    kept = {kept.name for kept in plan.kernel.kept}
+    touched = _outside(group, plan)
+    uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
+    for loop in group.loops:
+        for pack in loop.packs:
+            uses.setdefault(pack.key, []).append((loop, pack))
+    names = {key: members[0][0].names[key] for key, members in uses.items()}
+    for key, members in uses.items():
+        array = key[0]
+        if len(members) < 2 or (array not in kept and (array in touched or _other_keys(group, key, plan))):
+            continue
+        useful = any(pack.loads for _, pack in members[1:]) or sum(pack.stores for _, pack in members) > 1
+        if not useful:
+            continue
+        group.shared.add(key)
+        for position, (loop, pack) in enumerate(members):
+            loop.names[key] = names[key]
+            if position and pack.loads:
+                loop.reused.add(key)
+            if pack.stores and any(p.stores for _, p in members[position + 1 :]):
+                loop.dead.add(key)
+    if group.shared:
+        for loop in group.loops:
+            loop.group = group
+        if plan.draft.schedule.early is not None:
+            _find_early(group, uses, plan)
+        plan.groups.append(group)
+
+
+def _find_early(group: Group, uses: dict[Key, list[tuple[LoopPlan, Pack]]], plan: WritingPlan) -> None:
+    """Of arrays nobody writes, at places that need nothing the steps in between compute."""
+    known = {p.name for p in plan.kernel.function.parameters} | {task.name for task in plan.kernel.tasks}
+    for key, members in uses.items():
+        (loop, pack), first = members[0], group.loops[0]
+        if key in group.shared or len(members) > 1 or loop is first or not pack.loads or not pack.width:
+            continue
+        names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
+        if key[0] not in plan.written and names - {loop.each.index} <= known:
+            index = {loop.each.index: Name(first.each.index)}
+            offset = None if pack.offset is None else substitute(pack.offset, index)
+            group.early[key] = replace(pack, index=substitute(pack.index, index), offset=offset)
+            first.names[key] = loop.names[key]
+
+
+def _outside(group: Group, plan: WritingPlan) -> set[str]:
+    """Arrays that the kernel writes and that steps other than the group's loops touch."""
+    own = {id(loop.each) for loop in group.loops}
+    found: set[str] = set()
+    for step in all_steps(plan.kernel.steps):
+        if id(step) in own:
+            continue
+        for part in own_parts(step):
+            found |= names_in(part) & plan.written
+    return found
+
+
+def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
+    """Whether the group touches a written array also in another way than by this key."""
+    array = key[0]
+    if array not in plan.written:
+        return False
+    for loop in group.loops:
+        packs = {node: pack.key for pack in loop.packs for node, _ in pack.sites}
+        sites = Sites.of(loop.each.body, plan.arrays)
+        if array in sites.escaped:
+            return True
+        if any(site.array == array and packs.get(site.node) != key for site in sites.found):
+            return True
+    return False
+
+
+def _range_key(expr: Expr) -> object:
+    return frozenset(terms(expr).items())
+
+
+# -- everything that is decided before a line is printed, for one draft -----------------------------
+
+
+def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
+    steps = _own_objects(_flat_kept(draft.kernel))
+    if draft.schedule.beside is not None and len(problem.launches) == 1:
+        steps = gathered(steps, Independence.of(draft.kernel, problem))
+    kernel = replace(draft.kernel, steps=steps)
+    if len(problem.launches) != 1:
+        raise Unwritable("the problem launches several kernels; the writer writes one")
+    texts = [problem.kernel.text, kernel.function.text, *(text for _, text in problem.kernel.headers)]
+    taken = [choice.name for choice in draft.schedule.choices]
+    names = Names(texts, [*taken, *problem.size_names, *_model_names(kernel)])
+    knobs = Knobs.of(kernel, draft.schedule, names)
+    sizes = Sizes.of(kernel, problem)
+    arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
+    found = WritingPlan(
+        draft, problem, kernel, sizes, knobs, names, {}, [], arrays, _written(kernel, arrays, problem),
+        _alignments(kernel, problem),
+    )  # fmt: skip
+    _refuse_launch_words(kernel)
+    if found.is_flat and (found.has_totals or kernel.kept):
+        raise Unwritable("a kernel without tasks has a total; nothing says which threads share it")
+    for each in loops_in(kernel.steps):
+        found.loops[id(each)] = _plan_loop(each, found)
+    if found.language != "opencl":  # a CPU's caches keep rows better than its few registers
+        group_loops(kernel.steps, found)
+        if draft.schedule.beside is not None:
+            found.beside = side_by_side(found)
+    return found
+
+
+def _refuse_launch_words(kernel: KernelModel) -> None:
+    """The launch is ours to choose: what a step says of today's would be wrong."""
+    for step in all_steps(kernel.steps):
+        for part in own_parts(step):
+            for node in nodes_in(part):
+                if isinstance(node, Name) and node.name in BUILTINS:
+                    raise Unwritable(f"a step asks for {node.name}, which another launch changes")
+
+
+def _model_names(kernel: KernelModel) -> Iterator[str]:
+    """Every name in the steps: the reader may have made some that the source does not have."""
+    yield from (name for task in kernel.tasks for name in (task.name, task.count) if name)
+    yield from (kept.name for kept in kernel.kept)
+    for step in all_steps(kernel.steps):
+        if isinstance(step, Each | Repeat):
+            yield step.index
+        if isinstance(step, Each):
+            yield from (total.name for total in step.totals)
+        for part in own_parts(step):
+            yield from names_in(part)
+            yield from declared_in(part)
+
+
+def _flat_kept(kernel: KernelModel) -> tuple[Step, ...]:
+    """`row[i][c]` as `row[i * width + c]`, like any other array."""
+    widths = {kept.name: kept.width for kept in kernel.kept if kept.width > 1}
+    if not widths:
+        return kernel.steps
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Index(base=Index(base=Name(name=name), index=index), index=place) if name in widths:
+                width = widths[name]
+                product = Binary("*", index, Number(str(width), width))
+                return Index(Name(name), Binary("+", product, place))
+        return node
+
+    def step(found: Step) -> Step:
+        match found:
+            case When(then=then, otherwise=otherwise):
+                return replace(found, then=tuple(map(step, then)), otherwise=tuple(map(step, otherwise)))
+            case Repeat(body=body):
+                return replace(found, body=tuple(map(step, body)))
+            case Each(body=body):
+                return replace(found, body=map_statements(body, lambda expr: map_expr(expr, visit)))
+            case _:
+                return found
+
+    return tuple(map(step, kernel.steps))
+
+
+def _own_objects(steps: Sequence[Step]) -> tuple[Step, ...]:
+    done: list[Step] = []
+    for step in steps:
+        match step:
+            case When(then=then, otherwise=otherwise):
+                done.append(replace(step, then=_own_objects(then), otherwise=_own_objects(otherwise)))
+            case Repeat(body=body):
+                done.append(replace(step, body=_own_objects(body)))
+            case _:
+                done.append(replace(step))
+    return tuple(done)
+
+
+def _written(kernel: KernelModel, arrays: dict[str, Type], problem: Problem) -> frozenset[str]:
+    by_name = dict(zip(problem.launches[0].args, (p.name for p in kernel.function.parameters), strict=False))
+    found: set[str] = set()
+    for argument in problem.arguments:
+        name = by_name.get(argument.name, argument.name)
+        if argument.is_written or argument.role == "workspace" or argument.alias is not None:
+            found.add(name)
+            if argument.alias is not None:
+                found.add(by_name.get(argument.alias, argument.alias))
+    # What the model stores to, whatever the problem says of it.
+    for step in all_steps(kernel.steps):
+        if not isinstance(step, Each | Once):
+            continue
+        sites = Sites.of(step.body, arrays)
+        found |= sites.escaped | {site.array for site in sites.found if site.kind == "store"}
+    return frozenset(found & arrays.keys())
+
+
+def _alignments(kernel: KernelModel, problem: Problem) -> dict[str, int]:
+    """Bytes at whose multiples callers promise each array to start."""
+    found: dict[str, int] = {}
+    for parameter, name in zip(kernel.function.parameters, problem.launches[0].args, strict=False):
+        argument = problem.argument(name)
+        if parameter.type.is_pointer:
+            own = byte_size(parameter.type.base) or 1  # what the source itself relies on
+            found[parameter.name] = max(argument.align or argument.element.bytes, own)
+    return found
+
+
+def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
+    vector = plan.knobs.vector
+    if vector.most == plan.knobs.items.most == 1 and plan.knobs.keep.most == 0:
+        return LoopPlan(each, ())
+    aligned = plan.language != "opencl"
+    kept = [kept.name for kept in plan.kernel.kept]
+    packed = pack_accesses(each, plan.arrays, kept, plan.sizes, vector.most, aligned)
+    packs = packed.packs
+    loop = LoopPlan(each, packs)
+    for pack in packs:
+        loop.names[pack.key] = plan.names.fresh(f"{pack.array}_pack")
+    loop.tail = plan.is_flat or not plan.sizes.is_plain(loop.extent) or plan.language == "opencl"
+    if loop.tail and any(pack.array in kept for pack in packs):
+        raise Unwritable("what a loop keeps for a later one has no length that the contract tells")
+    return loop

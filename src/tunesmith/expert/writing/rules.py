@@ -1,33 +1,33 @@
-"""What makes any configuration legal, and the launch: what of a template's head follows from its shape."""
+"""What makes any configuration legal, the launch, and sizes as constants of a build."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tunesmith.core.expr import Node, parse, unparse
 from tunesmith.core.problem import Problem
-from tunesmith.csource.nodes import Binary, Expr
-from tunesmith.csource.types import byte_size
+from tunesmith.csource.nodes import Binary, Expr, Parameter
+from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.model.kernel import Again, Draft, Step, When
-from tunesmith.expert.writing.beside import length_of_all
-from tunesmith.expert.writing.index_division import division_rules
-from tunesmith.expert.writing.make_plan import make_plan
-from tunesmith.expert.writing.plan import LoopPlan, Plan, loops_in
+from tunesmith.expert.model.kernel import Repeat, Step, TemplateDraft, When
+from tunesmith.expert.writing.bodies import division_rules
+from tunesmith.expert.writing.naming import Unwritable
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, loops_in, make_plan
+from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
-from tunesmith.expert.writing.unwritable import Unwritable
 
 Rule = tuple[Literal["require", "prefer"], str, str]
 _MOST_Y = 65535  # blocks in the grid's second dimension
 
 
-def structural_rules(draft: Draft, problem: Problem) -> list[Rule]:
+def structural_rules(draft: TemplateDraft, problem: Problem) -> list[Rule]:
     """(kind, name, expression) of everything the written kernel itself relies on."""
     return rules_of(make_plan(draft, problem))
 
 
-def rules_of(plan: Plan) -> list[Rule]:
+def rules_of(plan: WritingPlan) -> list[Rule]:
     knobs = plan.knobs
     lanes, tasks, vec = knobs.lanes.size_text, knobs.tasks.size_text, knobs.vector.size_text
     rules: list[Rule] = []
@@ -91,14 +91,14 @@ def rules_of(plan: Plan) -> list[Rule]:
 def has_nested_totals(steps: Iterable[Step]) -> bool:
     """Totals that some tasks of a block may reach and others not."""
     for step in steps:
-        if isinstance(step, When | Again):
+        if isinstance(step, When | Repeat):
             parts = (*step.then, *step.otherwise) if isinstance(step, When) else step.body
             if any(each.totals for each in loops_in(parts)):
                 return True
     return False
 
 
-def _multiples(plan: Plan) -> list[str]:
+def _multiples(plan: WritingPlan) -> list[str]:
     """Terms `d % VEC` that must be 0, each once: none that follows from another, or from the contract."""
     vec, most = plan.knobs.vector, plan.knobs.vector.most
     found: dict[tuple[Node, int], None] = {}
@@ -134,7 +134,7 @@ def _grouped(text: str) -> str:
 # -- launch -----------------------------------------------------------------------------------------
 
 
-def grid(plan: Plan) -> list[str]:
+def grid(plan: WritingPlan) -> list[str]:
     found = _grid(plan)
     axes: list[str] = []
     for task in plan.outer:
@@ -147,7 +147,7 @@ def grid(plan: Plan) -> list[str]:
     return [*found, *(axes[1:] or (["1"] if len(found) == 1 else [])), axes[0]]
 
 
-def _grid(plan: Plan) -> list[str]:
+def _grid(plan: WritingPlan) -> list[str]:
     knobs = plan.knobs
     lanes, vec, items = knobs.lanes.size_text, knobs.vector.size_text, knobs.items.size_text
     if not any(pack.width for loop in plan.all_loops for pack in loop.packs):
@@ -172,7 +172,7 @@ def _grid(plan: Plan) -> list[str]:
     return [f"{pieces} if {split} else {plain}", f"min({blocks}, {_MOST_Y}) if {split} else 1"]
 
 
-def _pieces(plan: Plan, chunk: str) -> str:
+def _pieces(plan: WritingPlan, chunk: str) -> str:
     length = _longest(plan, [loop.extent for loop in plan.all_loops])
     beside = plan.draft.schedule.beside
     if beside is not None and plan.beside:
@@ -183,7 +183,7 @@ def _pieces(plan: Plan, chunk: str) -> str:
     return f"max(1, ceildiv({length}, {chunk}))"
 
 
-def _longest(plan: Plan, lengths: Iterable[Expr]) -> str:
+def _longest(plan: WritingPlan, lengths: Iterable[Expr]) -> str:
     texts: dict[str, None] = {}
     for length in lengths:
         text = plan.sizes.text(length)
@@ -193,19 +193,19 @@ def _longest(plan: Plan, lengths: Iterable[Expr]) -> str:
     return next(iter(texts)) if len(texts) == 1 else f"max({', '.join(texts)})"
 
 
-def block(plan: Plan) -> list[str]:
+def block(plan: WritingPlan) -> list[str]:
     tasks = plan.knobs.tasks.size_text
     return [plan.knobs.lanes.size_text] if tasks == "1" else [plan.knobs.lanes.size_text, tasks]
 
 
-def tasks_text(plan: Plan) -> str:
+def tasks_text(plan: WritingPlan) -> str:
     texts = [task.size or plan.sizes.text(task.extent) for task in plan.tasks]
     if any(text is None for text in texts):
         raise Unwritable("how many tasks there are is not told by the contract, so no grid can cover them")
     return unparse(parse(" * ".join(f"({text})" for text in texts)).tree)
 
 
-def shared_bytes(plan: Plan) -> str | None:
+def shared_bytes(plan: WritingPlan) -> str | None:
     """Bytes of shared memory for what loops keep for later ones; None where nothing is kept."""
     if not plan.kernel.kept:
         return None
@@ -224,10 +224,70 @@ def shared_bytes(plan: Plan) -> str | None:
     return whole
 
 
-def kept_extent(plan: Plan, name: str) -> Expr:
+def kept_extent(plan: WritingPlan, name: str) -> Expr:
     """How many elements the array has for one task: as far as the loops that use it go."""
     for loop in plan.all_loops:
         if name in names_in(loop.each.body):
             stop: Expr = loop.each.stop
             return stop
     return Binary("-", plan.all_loops[0].each.stop, plan.all_loops[0].each.start)
+
+
+# -- sizes as constants of a build: which parameters of the kernel, and how they read in its code ---
+
+
+@dataclass(frozen=True)
+class Size:
+    parameter: Parameter
+    macro: str
+    value: str  # over sizes
+    given: str  # what the parameter is called now
+
+
+@dataclass(frozen=True)
+class Baked:
+    """Integer parameters that say how long rows are and where they start; how many there are stays open."""
+
+    switch: str = ""
+    sizes: tuple[Size, ...] = ()
+
+    @classmethod
+    def of(cls, plan: WritingPlan) -> Baked:
+        choice = plan.draft.schedule.bake
+        if choice is None:
+            return cls()
+        counts: set[str] = set()
+        for task in plan.kernel.tasks:
+            counts |= names_in(task.extent)
+        lengths: set[str] = set()
+        for loop in plan.all_loops:
+            lengths |= names_in(loop.each.stop) | names_in(loop.each.start) | names_in(loop.each.body)
+        found: list[Size] = []
+        for parameter in plan.kernel.function.parameters:
+            node = plan.sizes.arguments.get(parameter.name)
+            if node is None or not is_integer(parameter.type) or parameter.name not in lengths:
+                continue
+            if plan.is_flat or (parameter.name in counts and len(plan.kernel.tasks) == 1):
+                continue
+            macro = plan.names.fresh(f"{parameter.name.upper()}_CONST")
+            found.append(Size(parameter, macro, unparse(node), plan.names.fresh(f"{parameter.name}_given")))
+        return cls(choice.name, tuple(found))
+
+    def parameter(self, parameter: Parameter) -> Parameter:
+        for size in self.sizes:
+            if size.parameter.name == parameter.name:
+                return replace(parameter, name=size.given)
+        return parameter
+
+    def lines(self) -> list[str]:
+        return [
+            f"const {s.parameter.type.base} {s.parameter.name} = {s.macro} ? {s.macro} : {s.given};"
+            for s in self.sizes
+        ]
+
+    def defaults(self) -> list[str]:
+        return [line for s in self.sizes for line in (f"#ifndef {s.macro}", f"#define {s.macro} 0", "#endif")]
+
+    def declared(self) -> list[tuple[str, str]]:
+        """For the template's [defines]."""
+        return [(s.macro, f"{s.value} if {self.switch} else 0") for s in self.sizes]

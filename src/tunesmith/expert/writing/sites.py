@@ -1,52 +1,38 @@
-"""Where a loop's body touches arrays: each access in its order, and whether every turn makes it."""
+"""Where a loop's body touches arrays, and which loops may therefore run side by side.
+
+Loops of a task that do not depend on each other: which stand next to each other and may run side by side.
+
+Two such loops are over ranges of their own, total nothing and keep nothing, and neither touches an array that
+the other writes. So their turns may come in any order, also on different threads or blocks, and the two
+ranges may be one: first the indices of the one, then those of the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Assign,
-    Binary,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Index,
-    Jump,
-    Member,
-    Name,
-    Number,
-    Opaque,
-    Return,
-    Scope,
-    Stmt,
-    Ternary,
-    TooDeep,
-    Type,
-    Unary,
-    Verbatim,
-    While,
-)
+from tunesmith.core.problem import Problem
+from tunesmith.csource import nodes as c
+from tunesmith.csource.nodes import MAX_DEPTH, TooDeep
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
-from tunesmith.csource.walk import assigned_in, children, names_in, statements_in
+from tunesmith.csource.walk import assigned_in, children, declared_in, names_in, statements_in
+from tunesmith.expert.model.affine import type_of
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Step, When
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
 
 
 @dataclass(frozen=True)
-class Site:
-    node: Expr  # the Index as it stands in the body
+class AccessSite:
+    node: c.Expr  # the Index as it stands in the body
     array: str
-    element: Type | None  # what the pointer is cast to; None: the array's own type
-    offset: Expr | None  # of a cast pointer, in elements of the array's own type
-    index: Expr  # with the body's own integers replaced by what they are
+    element: c.Type | None  # what the pointer is cast to; None: the array's own type
+    offset: c.Expr | None  # of a cast pointer, in elements of the array's own type
+    index: c.Expr  # with the body's own integers replaced by what they are
     kind: Literal["load", "store"]
     sure: bool  # every turn comes here
     whole: bool = True  # of a store: the whole element
@@ -59,50 +45,50 @@ class Sites:
     """`escaped` are arrays that are used in a way that is not a plain access."""
 
     arrays: frozenset[str]
-    found: list[Site] = field(default_factory=list)
+    found: list[AccessSite] = field(default_factory=list)
     escaped: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, body: Iterable[Stmt], arrays: Iterable[str]) -> Sites:
+    def of(cls, body: Iterable[c.Stmt], arrays: Iterable[str]) -> Sites:
         sites = cls(frozenset(arrays))
         stmts = tuple(body)
         _Scan(sites, local_integers(stmts)).block(stmts, True, 0)
         return sites
 
-    def stores(self, array: str) -> list[Site]:
+    def stores(self, array: str) -> list[AccessSite]:
         return [site for site in self.found if site.array == array and site.kind == "store"]
 
-    def loads(self, array: str) -> list[Site]:
+    def loads(self, array: str) -> list[AccessSite]:
         return [site for site in self.found if site.array == array and site.kind == "load"]
 
 
-Target = tuple[str, Type | None, Expr | None, Expr]
+Target = tuple[str, c.Type | None, c.Expr | None, c.Expr]
 
 
-def target_of(expr: Expr, arrays: Iterable[str]) -> Target | None:
+def target_of(expr: c.Expr, arrays: Iterable[str]) -> Target | None:
     """`a[i]` and `((T *)(a + o))[i]` as array, T, o and i."""
-    if not isinstance(expr, Index):
+    if not isinstance(expr, c.Index):
         return None
-    base: Expr = expr.base
-    element: Type | None = None
-    offset: Expr | None = None
-    if isinstance(base, Cast) and base.type.is_pointer:
-        element = Type(base.type.base, base.type.pointers - 1)
+    base: c.Expr = expr.base
+    element: c.Type | None = None
+    offset: c.Expr | None = None
+    if isinstance(base, c.Cast) and base.type.is_pointer:
+        element = c.Type(base.type.base, base.type.pointers - 1)
         base = base.value
-        if isinstance(base, Binary) and base.op == "+":
+        if isinstance(base, c.Binary) and base.op == "+":
             offset, base = base.right, base.left
-    if isinstance(base, Name) and base.name in arrays:
+    if isinstance(base, c.Name) and base.name in arrays:
         return base.name, element, offset, expr.index
     return None
 
 
-def local_integers(body: tuple[Stmt, ...]) -> Mapping[str, Expr]:
+def local_integers(body: tuple[c.Stmt, ...]) -> Mapping[str, c.Expr]:
     """Integers that a body declares once and never changes, each as an expression over other names."""
-    declared: dict[str, Expr] = {}
+    declared: dict[str, c.Expr] = {}
     seen: set[str] = set()
     twice: set[str] = set()
     for stmt in statements_in(body):
-        if isinstance(stmt, Declare):
+        if isinstance(stmt, c.Declare):
             twice |= {stmt.name} & seen
             seen.add(stmt.name)
             if stmt.init is not None and is_integer(stmt.type) and not stmt.is_array:
@@ -111,17 +97,17 @@ def local_integers(body: tuple[Stmt, ...]) -> Mapping[str, Expr]:
     return {name: value for name, value in declared.items() if name not in twice | changed}
 
 
-def counted(loop: For) -> tuple[str, int] | None:
+def counted(loop: c.For) -> tuple[str, int] | None:
     """The variable of `for (int j = 0; j < 8; j++)` and how many turns it takes."""
     match loop:
-        case For(
-            init=(Declare(name=name, init=Number(value=0)),),
-            condition=Binary(op="<", left=Name(name=tested), right=Number(value=int(count))),
+        case c.For(
+            init=(c.Declare(name=name, init=c.Number(value=0)),),
+            condition=c.Binary(op="<", left=c.Name(name=tested), right=c.Number(value=int(count))),
             step=(step,),
         ) if name == tested and 0 < count <= 64:
             by_one = (
-                (isinstance(step, Unary) and step.op == "++" and step.operand == Name(name))
-                or step == Assign("+=", Name(name), Number("1", 1))
+                (isinstance(step, c.Unary) and step.op == "++" and step.operand == c.Name(name))
+                or step == c.Assign("+=", c.Name(name), c.Number("1", 1))
             )  # fmt: skip
             if by_one and name not in assigned_in(loop.body):
                 return name, count
@@ -129,12 +115,12 @@ def counted(loop: For) -> tuple[str, int] | None:
 
 
 class _Scan:
-    def __init__(self, sites: Sites, integers: Mapping[str, Expr]) -> None:
+    def __init__(self, sites: Sites, integers: Mapping[str, c.Expr]) -> None:
         self._sites = sites
         self._integers = integers
         self._loops: tuple[tuple[str, int], ...] = ()
 
-    def block(self, stmts: Iterable[Stmt], sure: bool, depth: int) -> bool:
+    def block(self, stmts: Iterable[c.Stmt], sure: bool, depth: int) -> bool:
         """Whether what follows is still reached in every turn."""
         if depth > MAX_DEPTH:
             raise TooDeep
@@ -142,34 +128,34 @@ class _Scan:
             sure = self._statement(stmt, sure, depth + 1)
         return sure
 
-    def _statement(self, stmt: Stmt, sure: bool, depth: int) -> bool:
+    def _statement(self, stmt: c.Stmt, sure: bool, depth: int) -> bool:
         match stmt:
-            case Declare(init=init):
+            case c.Declare(init=init):
                 if init is not None:
                     self._expr(init, sure, 0)
-            case Evaluate(expr=expr):
+            case c.Evaluate(expr=expr):
                 self._expr(expr, sure, 0)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case c.If(condition=condition, then=then, otherwise=otherwise):
                 self._expr(condition, sure, 0)
                 self.block(then, False, depth)
                 self.block(otherwise, False, depth)
                 return sure and not _jumps((*then, *otherwise))
-            case For():
+            case c.For():
                 self._for(stmt, sure, depth)
-                return sure and not any(isinstance(s, Return) for s in statements_in(stmt.body))
-            case While(condition=condition, body=body):
+                return sure and not any(isinstance(s, c.Return) for s in statements_in(stmt.body))
+            case c.While(condition=condition, body=body):
                 self._expr(condition, sure, 0)
                 self.block(body, False, depth)
-                return sure and not any(isinstance(s, Return) for s in statements_in(body))
-            case Scope(body=body):
+                return sure and not any(isinstance(s, c.Return) for s in statements_in(body))
+            case c.Scope(body=body):
                 return self.block(body, sure, depth)
-            case Jump() | Return():
+            case c.Jump() | c.Return():
                 return False
-            case Verbatim(names=names):
+            case c.Verbatim(names=names):
                 self._sites.escaped |= names & self._sites.arrays
         return sure
 
-    def _for(self, stmt: For, sure: bool, depth: int) -> None:
+    def _for(self, stmt: c.For, sure: bool, depth: int) -> None:
         for part in stmt.init:
             self._statement(part, sure, depth)
         count = counted(stmt)
@@ -182,26 +168,26 @@ class _Scan:
             self._expr(part, False, 0)
         self.block(stmt.body, False, depth)
 
-    def _expr(self, expr: Expr, sure: bool, depth: int) -> None:
+    def _expr(self, expr: c.Expr, sure: bool, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise TooDeep
         d = depth + 1
         match expr:
-            case Assign(op=op, target=target, value=value):
+            case c.Assign(op=op, target=target, value=value):
                 self._expr(value, sure, d)
                 self._target(target, op != "=", sure, d)
-            case Unary(op="++" | "--", operand=operand):
+            case c.Unary(op="++" | "--", operand=operand):
                 self._target(operand, True, sure, d)
-            case Unary(op="&", operand=operand) if target_of(operand, self._sites.arrays):
+            case c.Unary(op="&", operand=operand) if target_of(operand, self._sites.arrays):
                 self._escape(operand)
-            case Ternary(condition=condition, yes=yes, no=no):
+            case c.Ternary(condition=condition, yes=yes, no=no):
                 self._expr(condition, sure, d)
                 self._expr(yes, False, d)
                 self._expr(no, False, d)
-            case Binary(op="&&" | "||", left=left, right=right):
+            case c.Binary(op="&&" | "||", left=left, right=right):
                 self._expr(left, sure, d)
                 self._expr(right, False, d)
-            case Index():
+            case c.Index():
                 found = target_of(expr, self._sites.arrays)
                 if found is None:
                     self._expr(expr.base, sure, d)
@@ -209,19 +195,19 @@ class _Scan:
                 else:
                     self._inner(found, sure, d)
                     self._add(expr, "load", sure)
-            case Name(name=name):
+            case c.Name(name=name):
                 self._sites.escaped |= {name} & self._sites.arrays
-            case Opaque(names=names):
+            case c.Opaque(names=names):
                 self._sites.escaped |= names & self._sites.arrays
             case _:
                 for child in children(expr):
-                    if not isinstance(child, Stmt):
+                    if not isinstance(child, c.Stmt):
                         self._expr(child, sure, d)
 
-    def _target(self, target: Expr, reads: bool, sure: bool, depth: int) -> None:
+    def _target(self, target: c.Expr, reads: bool, sure: bool, depth: int) -> None:
         whole = True
         inner = target
-        while isinstance(inner, Member) and not inner.arrow:
+        while isinstance(inner, c.Member) and not inner.arrow:
             whole = whole and inner.field in _WHOLE
             inner = inner.base
         found = target_of(inner, self._sites.arrays)
@@ -233,7 +219,7 @@ class _Scan:
             self._add(inner, "load", sure)
         self._add(inner, "store", sure, whole)
 
-    def _add(self, node: Expr, kind: Literal["load", "store"], sure: bool, whole: bool = True) -> None:
+    def _add(self, node: c.Expr, kind: Literal["load", "store"], sure: bool, whole: bool = True) -> None:
         found = target_of(node, self._sites.arrays)
         assert found is not None, "asked before"
         array, element, offset, index = found
@@ -242,9 +228,11 @@ class _Scan:
         used = names_in(index) | (frozenset() if offset is None else names_in(offset))
         loops = tuple(loop for loop in self._loops if loop[0] in used)
         order = len(self._sites.found)
-        self._sites.found.append(Site(node, array, element, offset, index, kind, sure, whole, order, loops))
+        self._sites.found.append(
+            AccessSite(node, array, element, offset, index, kind, sure, whole, order, loops)
+        )
 
-    def _escape(self, operand: Expr) -> None:
+    def _escape(self, operand: c.Expr) -> None:
         found = target_of(operand, self._sites.arrays)
         assert found is not None, "asked before"
         self._sites.escaped.add(found[0])
@@ -253,9 +241,160 @@ class _Scan:
     def _inner(self, found: Target, sure: bool, depth: int) -> None:
         """Loads inside the index of another."""
         for part in found[2:]:
-            if isinstance(part, Expr):
+            if isinstance(part, c.Expr):
                 self._expr(part, sure, depth)
 
 
-def _jumps(stmts: Iterable[Stmt]) -> bool:
-    return any(isinstance(stmt, Jump | Return) for stmt in statements_in(tuple(stmts)))
+def _jumps(stmts: Iterable[c.Stmt]) -> bool:
+    return any(isinstance(stmt, c.Jump | c.Return) for stmt in statements_in(tuple(stmts)))
+
+
+Run = tuple[Each, ...]
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Arrays by the storage they stand for: those that may overlap have one name."""
+
+    all: frozenset[str]
+    written: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Independence:
+    """What decides whether two loops of a kernel depend on each other."""
+
+    storage: Mapping[str, str]  # an array -> the name of its storage
+    kept: frozenset[str]
+
+    @classmethod
+    def of(cls, kernel: KernelModel, problem: Problem) -> Independence:
+        names = [p.name for p in kernel.function.parameters]
+        by_argument = dict(zip(problem.launches[0].args, names, strict=False))
+        storage = {p.name: p.name for p in kernel.function.parameters if p.type.is_pointer}
+        for argument in problem.arguments:
+            name = by_argument.get(argument.name, argument.name)
+            if argument.alias is not None and name in storage:
+                storage[name] = by_argument.get(argument.alias, argument.alias)
+        for name in storage:  # of one that stands for another in turn
+            for _ in storage:
+                storage[name] = storage.get(storage[name], storage[name])
+        return cls(storage, frozenset(kept.name for kept in kernel.kept))
+
+    def touched(self, step: Each | Let) -> Touched:
+        sites = Sites.of(step.body, self.storage)
+        written = sites.escaped | {site.array for site in sites.found if site.kind == "store"}
+        every = names_in(step.body) & self.storage.keys()
+        return Touched(self._stored(every), self._stored(written))
+
+    def _stored(self, arrays: Iterable[str]) -> frozenset[str]:
+        return frozenset(self.storage[array] for array in arrays)
+
+    def stands_alone(self, loop: Each) -> bool:
+        from_zero = isinstance(loop.start, c.Number) and loop.start.value == 0
+        return from_zero and not loop.totals and not names_in(loop.body) & self.kept
+
+    def is_apart(self, one: Each, other: Each) -> bool:
+        a, b = self.touched(one), self.touched(other)
+        return not a.written & b.all and not b.written & a.all
+
+    def may_come_first(self, let: Let, loops: Sequence[Each]) -> bool:
+        """Whether what the whole team computes after these loops is the same before them."""
+        touched = self.touched(let).all
+        own = assigned_in(let.body) | frozenset(declared_in(let.body))
+        return not any(
+            own & (names_in(loop.body) | names_in(loop.stop)) or touched & self.touched(loop).written
+            for loop in loops
+        )
+
+
+def gathered(steps: Sequence[Step], rules: Independence) -> tuple[Step, ...]:
+    """The steps with loops that may run side by side next to each other: what stood between comes first."""
+    done: list[Step] = []
+    run: list[Each] = []
+    for step in steps:
+        match step:
+            case Each():
+                alone = rules.stands_alone(step)
+                if not alone or not all(rules.is_apart(step, other) for other in run):
+                    run = []
+                done.append(step)
+                run = [*run, step] if alone else []
+            case Let() if run and rules.may_come_first(step, run):
+                done.insert(len(done) - len(run), step)
+            case When(then=then, otherwise=otherwise):
+                run = []
+                done.append(replace(step, then=gathered(then, rules), otherwise=gathered(otherwise, rules)))
+            case Repeat(body=body):
+                run = []
+                done.append(replace(step, body=gathered(body, rules)))
+            case _:
+                run = []
+                done.append(step)
+    return tuple(done)
+
+
+def runs(steps: Sequence[Step], rules: Independence) -> tuple[Run, ...]:
+    """Two loops or more each, of gathered steps."""
+    found: list[Run] = []
+    run: Run = ()
+    for step in (*steps, Let(())):
+        if isinstance(step, Each) and rules.stands_alone(step):
+            if all(rules.is_apart(step, other) for other in run):
+                run = (*run, step)
+                continue
+            found.append(run)
+            run = (step,)
+            continue
+        found.append(run)
+        run = ()
+        if isinstance(step, When):
+            found += [*runs(step.then, rules), *runs(step.otherwise, rules)]
+        elif isinstance(step, Repeat):
+            found += runs(step.body, rules)
+    return tuple(one for one in found if len(one) > 1)
+
+
+def length_of_all(run: Iterable[Each]) -> c.Expr:
+    """Indices of all loops together: they start at 0."""
+    ends = [loop.stop for loop in run]
+    total = ends[0]
+    for end in ends[1:]:
+        total = c.Binary("+", total, end)
+    return total
+
+
+def either(first: c.Expr, one: c.Expr, other: c.Expr, types: Mapping[str, c.Type]) -> c.Expr | None:
+    """`one` where `first` holds and else `other`, chosen between as late as can be: what they share stays.
+
+    None where the two have not one type, so that a choice would convert one of them.
+    """
+    if one == other:
+        return one
+    match one, other:
+        case c.Index(), c.Index():
+            base, index = (
+                either(first, one.base, other.base, types),
+                either(first, one.index, other.index, types),
+            )
+            return None if base is None or index is None else c.Index(base, index)
+        case c.Binary(), c.Binary() if one.op == other.op:
+            left, right = (
+                either(first, one.left, other.left, types),
+                either(first, one.right, other.right, types),
+            )
+            if left is not None and right is not None:
+                return c.Binary(one.op, left, right)
+        case c.Cast(), c.Cast() if one.type == other.type:
+            value = either(first, one.value, other.value, types)
+            return None if value is None else replace(one, value=value)
+    kinds = [_kind(expr, types) for expr in (one, other)]
+    return c.Ternary(first, one, other) if kinds[0] is not None and kinds[0] == kinds[1] else None
+
+
+def _kind(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Type | None:
+    """Of an integer or a pointer."""
+    found = types.get(expr.name) if isinstance(expr, c.Name) else None
+    if found is None or not found.is_pointer:
+        found = type_of(expr, types)
+    return None if found is None else replace(found, restrict=False)

@@ -13,7 +13,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, names_in, statements_in
-from tunesmith.expert.model.kernel import Again, Kernel, Let, Once, Step, When
+from tunesmith.expert.model.kernel import KernelModel, Let, Once, Repeat, Step, When
 from tunesmith.expert.model.translate import parameter_values, to_sizes
 
 INT_MAX = 2**31 - 1
@@ -30,7 +30,7 @@ class Sizes:
     steps: Mapping[str, int]  # what divides each size
 
     @classmethod
-    def of(cls, kernel: Kernel, problem: Problem) -> Sizes:
+    def of(cls, kernel: KernelModel, problem: Problem) -> Sizes:
         arguments = parameter_values(problem, tuple(p.name for p in kernel.function.parameters))
         known = dict(kernel.source.constants)
         known.update(_definitions(kernel))
@@ -160,7 +160,7 @@ def _apply(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] |
     return (a[0] // b[1], a[1] // b[0]) if op == "//" else (0, min(a[1], b[1] - 1))
 
 
-def _definitions(kernel: Kernel) -> dict[str, c.Expr]:
+def _definitions(kernel: KernelModel) -> dict[str, c.Expr]:
     """Names that uniform steps define once, and never change."""
     found: dict[str, c.Expr] = {}
     twice: set[str] = set()
@@ -172,7 +172,7 @@ def _definitions(kernel: Kernel) -> dict[str, c.Expr]:
                 case When():
                     visit(step.then)
                     visit(step.otherwise)
-                case Again():
+                case Repeat():
                     visit(step.body)
                 case _:
                     changed.update(assigned_in(step.body))

@@ -1,12 +1,12 @@
-"""Totals over the threads of a task, printed: shuffles inside a warp, shared memory between warps."""
+"""Totals printed: over the threads of a task, and over the lanes of an OpenCL vector."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.writing.lines import Lines
-from tunesmith.expert.writing.plan import Plan
+from tunesmith.expert.writing.naming import CodeLines
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.rules import has_nested_totals
 
 _NEUTRAL = {"+": "0", "*": "1", "^": "0", "|": "0"}
@@ -23,7 +23,7 @@ def joined(total: Total, left: str, right: str) -> str:
 class TeamTotals:
     """`mates`: the mask of the threads of a warp that share a task."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritingPlan) -> None:
         fresh = plan.names.fresh
         self._plan = plan
         self._lanes, self._tasks = plan.knobs.lanes.name, plan.knobs.tasks.name
@@ -48,7 +48,7 @@ class TeamTotals:
             f"#define {self._ways} {ways}  // a power of two not below that",
         ]
 
-    def declare(self, out: Lines) -> None:
+    def declare(self, out: CodeLines) -> None:
         """At the top of the kernel."""
         if not self._slots or self._plan.knobs.lanes.most == 1:
             return
@@ -68,7 +68,7 @@ class TeamTotals:
             out.add(f"const unsigned {self._mates} = {whole} ? 0xffffffffu")
             out.add(f"    : ((1u << {lanes} % 32) - 1u) << threadIdx.y * {lanes} % 32;")
 
-    def reduce(self, totals: tuple[Total, ...], out: Lines) -> None:
+    def reduce(self, totals: tuple[Total, ...], out: CodeLines) -> None:
         """Every thread of the block comes here, also those that have no element."""
         if not totals or self._plan.knobs.lanes.most == 1:
             return
@@ -100,7 +100,7 @@ class TeamTotals:
             found.append((total, f"{self._arrays[base]}[{self._turn}][{slot}][threadIdx.y]"))
         return found
 
-    def _shuffle(self, totals: tuple[Total, ...], width: str, out: Lines) -> None:
+    def _shuffle(self, totals: tuple[Total, ...], width: str, out: CodeLines) -> None:
         step = self._step
         out.add("#pragma unroll")
         with out.block(f"for (int {step} = {width} / 2; {step} > 0; {step} /= 2)"):
@@ -123,3 +123,54 @@ def plan_shuffle(is_hip: bool, mask: str, value: str, step: str) -> str:
 
 def _word(base: str) -> str:
     return base.strip("_").replace(" ", "_")
+
+
+_WORDS = {"+": "sum", "*": "product"}
+
+
+class Folds:
+    """The lanes of an OpenCL vector joined to one value, as functions: half with half, down to one.
+
+    Halves are values. Lanes taken from memory (a union, or a pointer to the vector) would be shorter to
+    print, but PoCL 3.0 loses them: in a group with barriers it runs a loop over lanes in step for all
+    work-items, and an address of private memory that was computed before the loop is then the last
+    work-item's for all of them.
+    """
+
+    def __init__(self, plan: WritingPlan, vec: str) -> None:
+        self._plan, self._vec = plan, vec
+        self._made: dict[tuple[str, str], tuple[str, Total]] = {}
+
+    def name(self, total: Total) -> str:
+        """The function for totals of this kind."""
+        key = (total.operator, total.combine)
+        if key not in self._made:
+            word = _WORDS.get(total.operator, total.operator)
+            self._made[key] = (self._plan.names.fresh(f"{word}_of_lanes"), total)
+        return self._made[key][0]
+
+    def text(self) -> list[list[str]]:
+        return [self._function(name, total) for name, total in self._made.values()]
+
+    def _function(self, name: str, total: Total) -> list[str]:
+        knob = self._plan.knobs.vector
+        lines = [f"float {name}({self._vec} x)", "{"]
+        wider = "x"  # what the next halves are taken of
+        for width in (8, 4, 2):
+            if width >= knob.most:
+                continue
+            halves = joined(total, f"{wider}.lo", f"{wider}.hi")
+            lines += [f"#if {knob.name} > {width}", f"    const float{width} x{width} = {halves};"]
+            if width in knob.values:
+                lines += [f"#elif {knob.name} == {width}", f"    const float{width} x{width} = x;"]
+            lines.append("#endif")
+            wider = f"x{width}"
+        return [
+            *lines,
+            f"#if {knob.name} > 1",
+            f"    return {joined(total, f'{wider}.lo', f'{wider}.hi')};",
+            "#else",
+            "    return x;",
+            "#endif",
+            "}",
+        ]

@@ -3,27 +3,228 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tunesmith.core.expr import parse
 from tunesmith.core.problem import Problem
-from tunesmith.expert.model.kernel import Choice, Draft
-from tunesmith.expert.writing.baking import Baked
-from tunesmith.expert.writing.cpu_file import write_opencl
-from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.csource.printing import print_function
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
+from tunesmith.expert.writing.cpu_vectors import Lift
+from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
-from tunesmith.expert.writing.gpu_prelude import own_names, packs
-from tunesmith.expert.writing.header import header
+from tunesmith.expert.writing.gpu_packs import own_names, packs
 from tunesmith.expert.writing.kernel_text import KernelText, guard
-from tunesmith.expert.writing.make_plan import make_plan
-from tunesmith.expert.writing.naming import Knob
-from tunesmith.expert.writing.plan import Plan
-from tunesmith.expert.writing.source_parts import helper_text, preamble, used_functions
+from tunesmith.expert.writing.naming import Knob, Unwritable
+from tunesmith.expert.writing.plan import WritingPlan, make_plan
+from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
 from tunesmith.expert.writing.team_totals import TeamTotals
 
+_NOTES = {
+    "lanes": "threads that share a task",
+    "tasks": "tasks in a block",
+    "vector": "elements in one load or store",
+    "items": "vectors a thread has under way at once",
+    "split": "1: the elements of a task are spread over several blocks",
+    "beside": "1: loops that do not depend on each other run side by side",
+    "keep": "vectors of its task a thread keeps in registers; 0: they are read again",
+    "early": "1: what later loops load is sent for before totals are known",
+    "persistent": "blocks for every multiprocessor, which go on to further tasks; 0: blocks end",
+    "load_hint": "loads: 1: not kept in L1; 2: evicted first",
+    "store_hint": "1: results are evicted first",
+    "fast": "1: functions and quotients from the special-function unit",
+    "reciprocal": "quotients by what is the same for a row: 1: a product; 2: a product set right",
+    "convert": "1: conversions by the device's own instructions",
+    "divide": "index divisions: 1: by shifts, of powers of two; 2: by products",
+    "unroll": "turns of inner loops unrolled",
+    "bake": "1: sizes are constants of the build",
+    "bounds": "blocks that must fit on a multiprocessor at once",
+    "registers": "registers a thread may have, at most",
+    "flags": "compiler flags",
+}
 
-def write(draft: Draft, problem: Problem) -> str:
+
+def header(plan: WritingPlan, baked: Baked) -> list[str]:
+    lines = ["/// tunesmith", "[params]"]
+    schedule = plan.draft.schedule
+    named = [
+        (field, choice) for field, choice in vars(schedule).items() if isinstance(choice, ParameterChoice)
+    ]
+    width = max((len(choice.name) for _, choice in named), default=0)
+    for field, choice in named:
+        lines.append(_parameter(choice, width, choice.note or _NOTES[field]))
+    lines.append("[default]")
+    lines += [f"{choice.name:<{width}} = {choice.default}" for _, choice in named]
+    lines += _conditions(plan)
+    lines += _answers(plan)
+    if baked.sizes:
+        lines.append("[defines]")
+        lines += [f'{macro} = "{text}"' for macro, text in baked.declared()]
+    flags = _flags(plan)
+    if flags:
+        lines += ["[build]", f"flags = [{', '.join(_quoted(flag) for flag in flags)}]"]
+    lines += _launch(plan)
+    lines.append("///")
+    return [f"// {line}".rstrip() for line in lines]
+
+
+def _parameter(choice: ParameterChoice, width: int, note: str) -> str:
+    values = f"[{', '.join(map(str, choice.values))}]"
+    if choice.categorical:
+        values = f"{{ values = {values}, categorical = true }}"
+    return f"{choice.name:<{width}} = {values}" + (f"  # {note}" if note else "")
+
+
+def _conditions(plan: WritingPlan) -> list[str]:
+    found: dict[str, dict[str, str]] = {"require": {}, "prefer": {}}
+    given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
+    structural = rules_of(plan)
+    for kind, table in found.items():
+        own = [(name, text) for rule_kind, name, text in structural if rule_kind == kind]
+        for name, text in (*own, *given[kind]):
+            if text in table.values():
+                continue
+            free, number = name, 2
+            while free in table:
+                free, number = f"{name}_{number}", number + 1
+            table[free] = text
+    lines: list[str] = []
+    for kind, table in found.items():
+        if table:
+            width = max(map(len, table))
+            lines += [f"[{kind}]", *(f'{name:<{width}} = "{text}"' for name, text in table.items())]
+    return lines
+
+
+def _answers(plan: WritingPlan) -> list[str]:
+    """Which configurations answer a remedy."""
+    answers = plan.draft.answers
+    width = max((len(remedy) for remedy, _ in answers), default=0)
+    return ["[answers]", *(f'{remedy:<{width}} = "{text}"' for remedy, text in answers)] if answers else []
+
+
+def _flags(plan: WritingPlan) -> list[str]:
+    schedule = plan.draft.schedule
+    flags: list[str] = []
+    if schedule.registers is not None:
+        flags.append(f"--maxrregcount={{{schedule.registers.name}}}")
+    flags += plan.draft.build_flags
+    return flags
+
+
+def _launch(plan: WritingPlan) -> list[str]:
+    lines = ["[launch]"]
+    if plan.problem.launches[0].entry != plan.kernel.function.name:
+        lines.append(f'entry = "{plan.kernel.function.name}"')
+    lines += _listed("grid", grid(plan)) + _listed("block", block(plan))
+    shared = shared_bytes(plan)
+    if shared is not None:
+        lines.append(f'shared = "{_bare(shared)}"')
+    return lines
+
+
+def _listed(name: str, texts: Sequence[str]) -> list[str]:
+    one = f"{name} = [{', '.join(_quoted(text) for text in texts)}]"
+    if len(one) <= 108:
+        return [one]
+    return [f"{name} = [", *(f"  {_quoted(text)}," for text in texts), "]"]
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if text.startswith("(0 if") and text.endswith(")") else text
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+# -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
+
+
+_EXP = """\
+#if {fast}
+// exp(x) = 2^n * exp(r), with n the integer nearest to x / ln 2 and r what is left.
+{vec} fast_exp({vec} x)
+{{
+    x = x < -104.0f ? ({vec})(-104.0f) : x;  // 0 below, infinity above; NaN passes
+    x = x > 89.0f ? ({vec})(89.0f) : x;
+    {vec} shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: n ends up in the lowest bits
+    {ivec} n = {as_ivec}(shifted) - 0x4b400000;
+    {vec} whole = shifted - 12582912.0f;
+    {vec} r = x - whole * 0.693145751953125f;  // ln 2 in two parts, the first times n is exact
+    r = r - whole * 1.42860677e-6f;
+    // 1 + r + r^2 * (a polynomial fitted for |r| <= ln(2) / 2, good to 1e-10)
+    {vec} p = 1.979002700e-4f;
+    p = p * r + 1.394497813e-3f;
+    p = p * r + 8.333498612e-3f;
+    p = p * r + 4.166629165e-2f;
+    p = p * r + 1.666666567e-1f;
+    p = p * r + 0.5f;
+    p = p * r * r + r + 1.0f;
+    {ivec} half_n = n >> 1;  // two steps, so that neither 2^k overflows
+    return p * {as_vec}((half_n + 127) << 23) * {as_vec}((n - half_n + 127) << 23);
+}}
+#endif
+"""
+
+
+def vector_types(
+    values: tuple[int, ...], knob: str, vec: str, ivec: str, as_vec: str, as_ivec: str
+) -> list[str]:
+    lines: list[str] = []
+    for number, value in enumerate(values):
+        digits = "" if value == 1 else str(value)
+        lines += [
+            f"#{'if' if number == 0 else 'elif'} {knob} == {value}",
+            f"typedef float{digits} {vec};",
+            f"typedef int{digits} {ivec};",
+            f"#define {as_vec} as_float{digits}",
+            f"#define {as_ivec} as_int{digits}",
+        ]
+    return [*lines, "#endif"]
+
+
+def write_opencl(
+    plan: WritingPlan,
+    fast: FastMath,
+    assemble: Callable[[WritingPlan, Baked, KernelText, list[list[str]]], str],
+    helpers: Callable[[WritingPlan, FastMath], list[list[str]]],
+) -> str:
+    if plan.kernel.kept:
+        raise Unwritable("a loop leaves values for a later one in local memory, which a CPU has no use for")
+    if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
+        raise Unwritable("OpenCL has vectors of 2, 4, 8 and 16 elements")
+    fresh = plan.names.fresh
+    vec, ivec, as_vec, as_ivec = fresh("vec"), fresh("ivec"), fresh("AS_VEC"), fresh("AS_IVEC")
+    baked, totals, inside = Baked.of(plan), CpuTotals(plan), guard(plan)
+    functions = {f.name: f for f in used_functions(plan.kernel)}
+    plain = FastMath(plan.language, plan.names)  # fast forms are for vectors; what is scalar stays as it is
+    lift = Lift(vec, plan.names, functions, fast)
+    loops = CpuLoops(plan, fast, totals, inside, lift)
+    kernel = KernelText(plan, plain, baked, loops, totals, inside)
+    body = kernel.text()
+    types: list[str] = []
+    if loops.uses_vectors:
+        types = vector_types(plan.knobs.vector.values, plan.knobs.vector.name, vec, ivec, as_vec, as_ivec)
+        types += [
+            "",
+            "// A row may start at any float. A packed struct says so, and unlike vloadN it is never a call.",
+            f"typedef struct __attribute__((packed)) {{ {vec} v; }} {(un := fresh('unaligned'))};",
+            f"#define {loops.load}(from) (((__global const {un} *)(from))->v)",
+            f"#define {loops.store}(x, to) (((__global {un} *)(to))->v = (x))",
+        ]
+    lifted = [print_function(f, "opencl").strip().split("\n") for f in lift.written]
+    macros = fast.macros("\n".join([body, *("\n".join(part) for part in lifted)]))
+    code: list[list[str]] = [types]
+    if any("fast_exp" in line for line in macros):
+        text = _EXP.format(fast=fast.fast, vec=vec, ivec=ivec, as_vec=as_vec, as_ivec=as_ivec)
+        code.append(text.rstrip("\n").split("\n"))
+    code += [macros, *helpers(plan, plain), *lifted, *loops.folds.text(), body.rstrip("\n").split("\n")]
+    return assemble(plan, baked, kernel, code)
+
+
+def write(draft: TemplateDraft, problem: Problem) -> str:
     """The template's text; raises `Unwritable`, with the reason, where the scheme does not carry.
 
     Choices that change nothing in this kernel are left out, and what is said of them holds for their default.
@@ -33,7 +234,7 @@ def write(draft: Draft, problem: Problem) -> str:
     return _write(without(draft, idle), problem) if idle else text
 
 
-def _write(draft: Draft, problem: Problem) -> str:
+def _write(draft: TemplateDraft, problem: Problem) -> str:
     plan = make_plan(draft, problem)
     if plan.language == "opencl":
         return write_opencl(plan, fast_math(plan), assemble, helper_texts)
@@ -52,7 +253,7 @@ def _is_used(name: str, text: str) -> bool:
     return any(word.search(part) for part in (launch, defines, build, *lines))
 
 
-def without(draft: Draft, idle: Sequence[Choice]) -> Draft:
+def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
     """The draft without some of its choices; conditions are taken at their defaults."""
     values = {choice.name: choice.default for choice in idle}
 
@@ -70,7 +271,7 @@ def without(draft: Draft, idle: Sequence[Choice]) -> Draft:
     )
 
 
-def fast_math(plan: Plan) -> FastMath:
+def fast_math(plan: WritingPlan) -> FastMath:
     schedule = plan.draft.schedule
     return FastMath(
         plan.language,
@@ -82,7 +283,7 @@ def fast_math(plan: Plan) -> FastMath:
     )
 
 
-def _write_gpu(plan: Plan) -> str:
+def _write_gpu(plan: WritingPlan) -> str:
     fast, baked = fast_math(plan), Baked.of(plan)
     called = own_names(plan.names)
     inside, totals = guard(plan), TeamTotals(plan)
@@ -99,7 +300,7 @@ def _write_gpu(plan: Plan) -> str:
     return assemble(plan, baked, kernel, code)
 
 
-def assemble(plan: Plan, baked: Baked, kernel: KernelText, code: list[list[str]]) -> str:
+def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[list[str]]) -> str:
     """The whole file around its code."""
     code.insert(0, used_defines(kernel.defines(), code))
     top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
@@ -128,7 +329,7 @@ def join(parts: list[list[str]]) -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def helper_texts(plan: Plan, fast: FastMath) -> list[list[str]]:
+def helper_texts(plan: WritingPlan, fast: FastMath) -> list[list[str]]:
     convert = plan.draft.schedule.convert
     switch = convert.name if convert is not None else ""
     hardware = dict(plan.draft.hardware)
@@ -139,7 +340,7 @@ def helper_texts(plan: Plan, fast: FastMath) -> list[list[str]]:
     return found
 
 
-def macros(plan: Plan, baked: Baked, code: list[list[str]]) -> list[str]:
+def macros(plan: WritingPlan, baked: Baked, code: list[list[str]]) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
     for choice in plan.draft.schedule.choices:
@@ -149,7 +350,7 @@ def macros(plan: Plan, baked: Baked, code: list[list[str]]) -> list[str]:
     return lines + used_defines([f"#define {knob.name} {knob.default}" for knob in knobs], code)
 
 
-def about(plan: Plan) -> list[str]:
+def about(plan: WritingPlan) -> list[str]:
     """What the file is, for whoever opens it."""
     if plan.is_flat:
         how = "Elements stand alone: blocks take runs of them, threads neighbouring vectors of a run."

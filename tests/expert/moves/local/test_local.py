@@ -15,7 +15,7 @@ from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.problem import Problem
 from tunesmith.core.template import Template
-from tunesmith.expert.moves import LOCAL_MOVES, Context, Refused
+from tunesmith.expert.moves import LOCAL_MOVES, Context, NotApplicable
 from tunesmith.expert.moves.local import LocalDraft, find_site, start, template_text
 from tunesmith.lab.builders import unit_of
 
@@ -97,7 +97,7 @@ def draft_of(given: Problem, *moves: str) -> tuple[LocalDraft, dict[str, str]]:
     for move in LOCAL_MOVES:
         if move.name in moves or not moves:
             found = move.apply(draft, Context(given, GPU))
-            if isinstance(found, Refused):
+            if isinstance(found, NotApplicable):
                 refused[move.name] = found.reason
             else:
                 draft = found

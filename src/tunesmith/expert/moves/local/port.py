@@ -1,19 +1,186 @@
 """Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
 
+Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
+
+Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
+
 Nothing is known of what such a kernel computes, so only what is right for any kernel is done: qualifiers,
 pragmas and compiler settings, and the size of the block where the kernel provably does not look at it.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import cast
 
 from tunesmith.core.problem import Launch, Problem
-from tunesmith.core.profile.remedies import Remedy
-from tunesmith.expert.model.kernel import Choice
-from tunesmith.expert.moves.local.site import Site
-from tunesmith.expert.moves.port import Context, Pairs, Refused, distinct, either
+from tunesmith.core.template import PLACEHOLDER
+from tunesmith.csource.nodes import Language
+from tunesmith.expert.model.kernel import ParameterChoice
+from tunesmith.expert.moves.port import Context, Move, Pairs, distinct, either
+from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
+
+# -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
+_OPEN, _CLOSE = "([{<", ")]}>"
+
+
+@dataclass(frozen=True)
+class PointerParameter:
+    """A pointer parameter: `at` is where its name begins."""
+
+    name: str
+    at: int
+    restrict: bool
+
+
+@dataclass(frozen=True)
+class SourceLoop:
+    at: int  # where its `for` begins
+    line: int
+    marked: bool  # a pragma stands before it already
+
+
+@dataclass(frozen=True)
+class EditSite:
+    """The one kernel of a launch, in the text."""
+
+    text: str
+    name: str
+    marker_end: int  # behind __global__, or __kernel
+    body: str  # with everything blanked that is no code
+    body_at: int
+    line: int
+    after_includes: int  # the start of the line behind the last #include, outside every #if
+    has_bounds: bool
+    pointers: tuple[PointerParameter, ...]
+    inner_loops: tuple[SourceLoop, ...]  # loops in which there is no other
+
+
+def find_site(problem: Problem) -> EditSite | str:
+    """The kernel of the problem's launches, or why its text is not edited."""
+    kernel = problem.kernel
+    entries = {launch.entry.split("<")[0].split("::")[-1].strip() for launch in problem.launches}
+    if len(entries) != 1:
+        return f"there are {len(entries)} kernels to a call: their texts are left as they are"
+    (entry,) = entries
+    source = blank_source(kernel.text, cast("Language", kernel.language))
+    found = [h for h in read_headers(source, cast("Language", kernel.language)) if h.name == entry]
+    defined = [h for h in found if h.body is not None]
+    if len(defined) != 1:
+        count = len(defined) or "no"
+        return f"{kernel.path} has {count} definitions of {entry} that can be seen without the preprocessor"
+    header = defined[0]
+    if header.conditional:
+        return f"an #if stands inside the header of {entry}: what its parameters are depends on flags"
+    return _site(kernel.text, source, header)
+
+
+def _site(text: str, source: Blanked, header: Header) -> EditSite | str:
+    body = header.body or ""
+    body_at = source.code.find(body, header.offset)
+    marker = _WORD.match(source.plain, header.offset)
+    head = source.plain[:body_at].rstrip()
+    if body_at < 0 or marker is None or not head.endswith(")"):
+        return f"the header of {header.name} does not end with its parameters"
+    return EditSite(
+        text=text,
+        name=header.name,
+        marker_end=marker.end(),
+        body=source.plain[body_at : body_at + len(body)],
+        body_at=body_at,
+        line=text.count("\n", 0, header.offset) + 1,
+        after_includes=_after_includes(text, source),
+        has_bounds=header.launch_bounds is not None or "__launch_bounds__" in text[header.offset : body_at],
+        pointers=_pointers(source.plain, head),
+        inner_loops=_inner_loops(text, source, body_at, body_at + len(body)),
+    )
+
+
+def _after_includes(text: str, source: Blanked) -> int:
+    places = [m.end() for m in _INCLUDE.finditer(text)]
+    place = places[-1] if places else 0
+    depth = sum((m.kind == "#if") - (m.kind == "#endif") for m in source.marks if m.offset < place)
+    for mark in source.marks:
+        if depth > 0 and mark.offset >= place:
+            depth += (mark.kind == "#if") - (mark.kind == "#endif")
+            if depth == 0:
+                place = mark.offset
+    if places and place:
+        end = text.find("\n", place)
+        return len(text) if end < 0 else end + 1
+    return 0
+
+
+def _pointers(plain: str, head: str) -> tuple[PointerParameter, ...]:
+    """Of the parameter list that `head` ends with."""
+    end = len(head) - 1
+    depth, start = 0, end
+    while start >= 0:
+        depth += (plain[start] == ")") - (plain[start] == "(")
+        if depth == 0:
+            break
+        start -= 1
+    found: list[PointerParameter] = []
+    for first, last in _parts(plain, start + 1, end):
+        part = plain[first:last].split("=")[0]
+        words = list(_WORD.finditer(part))
+        star = part.rfind("*")
+        # A name right behind the last star, and no brackets: what else a declarator may be is left alone.
+        if star < 0 or not words or words[-1].start() < star or "[" in part or "(" in part or "&" in part:
+            continue
+        between = part[star + 1 : words[-1].start()]
+        found.append(PointerParameter(words[-1].group(), first + words[-1].start(), "restrict" in between))
+    return tuple(found)
+
+
+def _parts(plain: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the parameters begin and end: commas outside every bracket part them."""
+    depth, first, found = 0, start, []
+    for place in range(start, end):
+        character = plain[place]
+        depth += (character in _OPEN) - (character in _CLOSE)
+        if character == "," and depth == 0:
+            found.append((first, place))
+            first = place + 1
+    found.append((first, end))
+    return found
+
+
+def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[SourceLoop, ...]:
+    plain = source.plain
+    loops = [(m.start(), _end_of_loop(plain, m.end(), end)) for m in re.finditer(r"\bfor\b", plain[:end])]
+    inside = [(at, stop) for at, stop in loops if at > start]
+    inner = [at for at, stop in inside if not any(at < other < stop for other, _ in inside)]
+    return tuple(
+        SourceLoop(at, text.count("\n", 0, at) + 1, _PRAGMA.search(text[max(0, at - 200) : at]) is not None)
+        for at in inner
+    )
+
+
+def _end_of_loop(plain: str, place: int, end: int) -> int:
+    """Behind the loop's body: the end of its braces, or of its one statement."""
+    depth, seen_head = 0, False
+    while place < end:
+        character = plain[place]
+        if character in "({":
+            depth += 1
+        elif character in ")}":
+            depth -= 1
+            if depth == 0 and character == "}":
+                return place + 1
+            seen_head = seen_head or depth == 0
+        elif character == ";" and depth == 0 and seen_head:
+            return place + 1
+        place += 1
+    return end
 
 
 @dataclass(frozen=True)
@@ -37,34 +204,23 @@ class LaunchText:
 class LocalDraft:
     """A template to be: the original's text, edited."""
 
-    site: Site
+    site: EditSite
     launches: tuple[LaunchText, ...]
     edits: tuple[Edit, ...] = ()
     preamble: tuple[str, ...] = ()  # lines that stand before the original's first
     after_includes: tuple[str, ...] = ()  # lines that stand behind the original's last #include
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ParameterChoice, ...] = ()
     flags: tuple[str, ...] = ()
     require: tuple[tuple[str, str], ...] = ()
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
     moves: tuple[str, ...] = ()
 
-    def choice(self, name: str) -> Choice | None:
+    def choice(self, name: str) -> ParameterChoice | None:
         return next((c for c in self.choices if c.name.rstrip("_") == name), None)
 
 
-class LocalMove(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def remedies(self) -> tuple[Remedy, ...]: ...
-    @property
-    def parameters(self) -> tuple[str, ...]: ...
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | Refused: ...
-
-
-def start(site: Site, problem: Problem) -> LocalDraft:
+def start(site: EditSite, problem: Problem) -> LocalDraft:
     launches = tuple(
         LaunchText(launch, tuple(e.text for e in launch.grid), tuple(e.text for e in launch.block))
         for launch in problem.launches
@@ -74,8 +230,8 @@ def start(site: Site, problem: Problem) -> LocalDraft:
 
 def add(
     draft: LocalDraft,
-    move: LocalMove,
-    choice: Choice,
+    move: Move[LocalDraft],
+    choice: ParameterChoice,
     *,
     edits: tuple[Edit, ...] = (),
     preamble: tuple[str, ...] = (),
@@ -107,3 +263,91 @@ def one_at_a_time(draft: LocalDraft, name: str, default: int) -> list[tuple[str,
         (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")
         for c in others
     ]
+
+
+# -- prints a local draft: a declaration, the parameters' defaults, and the original's text with its edits
+
+
+def template_text(draft: LocalDraft, context: Context) -> str:
+    header = [f"// {line}".rstrip() for line in _declaration(draft, context)]
+    defaults = [
+        line
+        for choice in draft.choices
+        for line in (f"#ifndef {choice.name}", f"#define {choice.name} {choice.default}", "#endif")
+    ]
+    about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
+    head = [*header, "//", about, *defaults, *draft.preamble]
+    return "\n".join(head) + "\n" + _edited(draft)
+
+
+def _edited(draft: LocalDraft) -> str:
+    text, site = draft.site.text, draft.site
+    inserted = [(edit.offset, place, edit.text) for place, edit in enumerate(draft.edits)]
+    if draft.after_includes:
+        inserted.append((site.after_includes, -1, "\n".join(draft.after_includes) + "\n"))
+    for offset, _, addition in sorted(inserted, reverse=True):
+        text = text[:offset] + addition + text[offset:]
+    return text
+
+
+def _declaration(draft: LocalDraft, context: Context) -> Iterator[str]:
+    problem = context.problem
+    yield "/// tunesmith"
+    yield "[params]"
+    for choice in draft.choices:
+        values = json.dumps(list(choice.values))
+        domain = f"{{ values = {values}, categorical = true }}" if choice.categorical else values
+        yield f"{choice.name} = {domain}  # {choice.note}"
+    yield "[default]"
+    for choice in draft.choices:
+        yield f"{choice.name} = {choice.default}"
+    for title, pairs in (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers)):
+        if pairs:
+            yield f"[{title}]"
+            yield from (f"{name} = {json.dumps(text)}" for name, text in pairs)
+    sizes, launches = _with_sizes(draft.launches, problem, context)
+    if sizes:
+        yield "[defines]"
+        yield from (f"{macro} = {json.dumps(size)}" for size, macro in sizes.items())
+    if draft.flags:
+        yield "[build]"
+        yield f"flags = {json.dumps(list(draft.flags))}"
+    several = len(launches) > 1
+    for launch in launches:
+        yield "[[launch]]" if several else "[launch]"
+        yield from _launch(launch)
+    yield "///"
+
+
+def _with_sizes(
+    launches: tuple[LaunchText, ...], problem: Problem, context: Context
+) -> tuple[dict[str, str], tuple[LaunchText, ...]]:
+    """A size that an entry inserts, `kernel<{d}>`, reaches a template as a define."""
+    sizes: dict[str, str] = {}
+
+    def named(entry: str) -> str:
+        for size in PLACEHOLDER.findall(entry):
+            if size in problem.size_names:
+                sizes[size] = context.macro(f"ENTRY_{size.upper()}")
+        return PLACEHOLDER.sub(lambda m: f"{{{sizes.get(m.group(1), m.group(1))}}}", entry)
+
+    changed = tuple(
+        replace(item, launch=replace(item.launch, entry=named(item.launch.entry))) for item in launches
+    )
+    return sizes, changed
+
+
+def _launch(item: LaunchText) -> Iterator[str]:
+    launch = item.launch
+    yield f"entry = {json.dumps(launch.entry)}"
+    yield f"grid = {json.dumps(list(item.grid))}"
+    yield f"block = {json.dumps(list(item.block))}"
+    if launch.shared is not None:
+        yield f"shared = {json.dumps(launch.shared.text)}"
+    if launch.cluster:
+        yield f"cluster = {json.dumps([e.text for e in launch.cluster])}"
+    if launch.cooperative:
+        yield "cooperative = true"
+    if launch.pdl:
+        yield "pdl = true"
+    yield f"args = {json.dumps(list(launch.args))}"

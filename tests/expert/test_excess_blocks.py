@@ -14,7 +14,7 @@ from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.core.device import Device
 from tunesmith.core.expr.expression import parse
 from tunesmith.core.problem import Problem, Workload
-from tunesmith.expert.surplus import Surplus, surplus, surplus_notes
+from tunesmith.expert.excess_blocks import ExcessBlocks, excess_block_notes, excess_blocks
 from tunesmith.problems import load_problem
 from tunesmith.roles import launch_notes
 
@@ -38,9 +38,11 @@ def launched(body: str, grid: Sequence[str], block: Sequence[str], *sizes: tuple
     return replace(made, workloads=workloads)
 
 
-def found(body: str, grid: Sequence[str], block: Sequence[str], *sizes: tuple[int, int]) -> list[Surplus]:
+def found(
+    body: str, grid: Sequence[str], block: Sequence[str], *sizes: tuple[int, int]
+) -> list[ExcessBlocks]:
     problem = launched(body, grid, block, *sizes)
-    return list(surplus(problem, lifted(problem), H200))
+    return list(excess_blocks(problem, lifted(problem), H200))
 
 
 class TestToldOf:
@@ -113,25 +115,25 @@ class TestNotToldOf:
 
     def test_what_cannot_be_read(self) -> None:
         body = f"{FLAT} if (i < rows * d) out[i] = i ? out[i - 1] : x[i];"
-        assert surplus_notes(launched(body, ["rows * d"], ["64"]), H200) == ()
+        assert excess_block_notes(launched(body, ["rows * d"], ["64"]), H200) == ()
 
     @pytest.mark.parametrize("folder", SHIPPED, ids=[folder.name for folder in SHIPPED])
     def test_what_is_shipped(self, folder: Path) -> None:
-        assert surplus_notes(load_problem(folder)[0], H200) == ()
+        assert excess_block_notes(load_problem(folder)[0], H200) == ()
 
 
 def test_a_bug_in_the_expert_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_problem: Problem, _device: Device) -> tuple[str, ...]:
         raise KeyError("nowhere")
 
-    monkeypatch.setattr("tunesmith.expert.surplus.surplus_notes", broken)
+    monkeypatch.setattr("tunesmith.expert.excess_blocks.excess_block_notes", broken)
     (note,) = launch_notes(launched(ONE_AXIS, ["rows"], ["64"]), H200)
     assert note.startswith("the expert failed, which is a bug in Tunesmith: KeyError: 'nowhere'")
 
 
 class TestWords:
     def test_of_cuda(self) -> None:
-        assert surplus_notes(launched(TWO_AXES, ["d", "rows"], ["64"]), H200) == (
+        assert excess_block_notes(launched(TWO_AXES, ["d", "rows"], ["64"]), H200) == (
             "at r64_d16384 the launch has 64 times the threads that the kernel uses (67108864 where 1048576 "
             'are enough): grid counts blocks, not threads, so perhaps "d" is meant as "ceildiv(d, 64)"; if '
             "production launches it so, all is well",
@@ -140,14 +142,14 @@ class TestWords:
     def test_of_opencl(self) -> None:
         problem = load_problem(EXAMPLES / "opencl" / "silu_and_mul")[0]
         launch = replace(problem.launches[0], grid=(parse("tokens * d"),))
-        (note,) = surplus_notes(replace(problem, launches=(launch,)), H200)
+        (note,) = excess_block_notes(replace(problem, launches=(launch,)), H200)
         assert "256 times the work-items that the kernel uses" in note
         assert "; similarly at prefill, ragged): grid counts work-groups, not work-items, so perhaps" in note
         assert 'so perhaps "tokens * d" is meant as "ceildiv(tokens * d, 256)"' in note
 
     def test_of_a_grid_with_no_likely_meaning_and_of_many_workloads(self) -> None:
         sizes = [(rows, 4096) for rows in (16, 17, 18, 19, 20)]
-        (note,) = surplus_notes(launched(ONE_AXIS, ["rows * d * 3"], ["32"], *sizes), H200)
+        (note,) = excess_block_notes(launched(ONE_AXIS, ["rows * d * 3"], ["32"], *sizes), H200)
         assert (
             "similarly at 4 other workloads): grid counts blocks, not threads, so see whether it is" in note
         )

@@ -14,10 +14,9 @@ from tunesmith.core.device import Device
 from tunesmith.core.problem import Problem
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.author import read
-from tunesmith.expert.model.kernel import Kernel
-from tunesmith.expert.model.launch_terms import launch_terms
-from tunesmith.expert.model.reach import Reach
-from tunesmith.expert.model.scenario import Scenario, Unknown, number_of, scenario_at
+from tunesmith.expert.model.geometry import Scenario, Unknown, number_of, scenario_at
+from tunesmith.expert.model.kernel import KernelModel, Reach
+from tunesmith.expert.model.translate import launch_terms
 
 TIMES = 8  # as many blocks as have work: from here on it is told
 NAMED = 3  # workloads; more are only counted
@@ -25,7 +24,7 @@ SPARE = 64  # idle blocks that nobody notices, as rounding up to whole clusters 
 
 
 @dataclass(frozen=True)
-class Surplus:
+class ExcessBlocks:
     """A workload's launch, in threads."""
 
     workload: str
@@ -38,19 +37,19 @@ class Surplus:
         return self.launched / self.enough
 
 
-def surplus_notes(problem: Problem, device: Device) -> tuple[str, ...]:
+def excess_block_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """In words; nothing where the kernel cannot be read."""
     if problem.kernel.language not in ("cuda", "hip", "opencl"):
         return ()
     kernel = read(problem)
-    found = () if isinstance(kernel, str) else surplus(problem, kernel, device)
+    found = () if isinstance(kernel, str) else excess_blocks(problem, kernel, device)
     return (_note(found, problem.kernel.language),) if found else ()
 
 
-def surplus(problem: Problem, kernel: Kernel, device: Device) -> tuple[Surplus, ...]:
+def excess_blocks(problem: Problem, kernel: KernelModel, device: Device) -> tuple[ExcessBlocks, ...]:
     """The workloads whose launch has far more than the kernel can use."""
     parameters = launch_terms(problem, tuple(p.name for p in kernel.function.parameters)).parameters
-    found: list[Surplus] = []
+    found: list[ExcessBlocks] = []
     for workload in problem.workloads:
         scenario = scenario_at(problem, parameters, workload.as_dict(), device.limits.names())
         if scenario is None or not kernel.reach:
@@ -60,7 +59,7 @@ def surplus(problem: Problem, kernel: Kernel, device: Device) -> tuple[Surplus, 
         launched, enough = math.prod(scenario.grid), math.prod(blocks)
         if launched >= TIMES * enough and launched - enough >= SPARE:
             threads = scenario.threads
-            found.append(Surplus(workload.name, launched * threads, enough * threads, meant))
+            found.append(ExcessBlocks(workload.name, launched * threads, enough * threads, meant))
     return tuple(found)
 
 
@@ -69,7 +68,7 @@ def _part(
 ) -> tuple[tuple[int, ...], tuple[tuple[str, str], ...]]:
     """Blocks along each axis that have work, and how the grid may have been meant."""
     launch, blocks, meant = problem.launches[0], list(scenario.grid), dict[str, str]()
-    numbers = {**dict(scenario.parameters), **scenario.builtins((0, 0, 0), 0)}
+    numbers = scenario.numbers
     for reach in reaches:
         counted = [axis for axis in range(len(launch.grid)) if _blocks(axis) in names_in(reach.count)]
         if len(counted) != 1:
@@ -97,7 +96,7 @@ def _blocks(axis: int) -> str:
     return f"gridDim.{'xyz'[axis]}"
 
 
-def _note(found: Sequence[Surplus], language: str) -> str:
+def _note(found: Sequence[ExcessBlocks], language: str) -> str:
     """The rule, the numbers, what to do."""
     groups, items = ("work-groups", "work-items") if language == "opencl" else ("blocks", "threads")
     worst = max(found, key=lambda one: one.times)

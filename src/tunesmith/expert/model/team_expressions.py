@@ -1,0 +1,368 @@
+"""Plays through what the threads of a block do together, to see what it comes to.
+
+Reductions are written in countless ways: shuffles up and down, trees in shared memory, a first warp that
+adds up the others' sums, one thread that does. None is matched by its shape here. All threads of one block go
+through the statements in step, with concrete thread numbers and sizes; where a loop over elements leaves a
+thread with its share of a total, the thread holds a `PartialTotal`. Joining parts with the total's operator
+unites the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that
+leaves out threads or a tree that misses some therefore cannot pass.
+
+This file evaluates expressions, on `team_memory` and `team_arithmetic`; `team_statements` goes through
+statements, with `team_branches` and `team_loops`, and `team_record` has the steps they come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource.printing import print_expr
+from tunesmith.expert.model.geometry import Layout, Strided, Unknown, number_of
+from tunesmith.expert.model.kernel import Operator
+from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.places import place_of
+from tunesmith.expert.model.team_arithmetic import ValueArithmetic
+from tunesmith.expert.model.team_memory import BlockMemory
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, TeamRecord
+from tunesmith.expert.model.team_values import (
+    ONE,
+    ZERO,
+    Int,
+    PartialTotal,
+    Poison,
+    Sym,
+    Threads,
+    Value,
+    Vec,
+    expr_of,
+    one_value,
+)
+from tunesmith.expert.model.totals import MAXIMA, MINIMA
+
+_SHUFFLES = {
+    "__shfl_sync": "at", "__shfl_xor_sync": "xor", "__shfl_down_sync": "down", "__shfl_up_sync": "up",
+    "__shfl": "at", "__shfl_xor": "xor", "__shfl_down": "down", "__shfl_up": "up",
+    "sub_group_shuffle": "at", "sub_group_shuffle_xor": "xor", "sub_group_shuffle_down": "down",
+    "sub_group_shuffle_up": "up", "sub_group_broadcast": "at",
+}  # fmt: skip
+_GROUP_TOTALS: Mapping[str, Operator] = {
+    "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
+}  # fmt: skip
+_WARP_TOTALS: Mapping[str, Operator] = {
+    "__reduce_add_sync": "+", "__reduce_max_sync": "max", "__reduce_min_sync": "min",
+    "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
+    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
+}  # fmt: skip
+Run = Callable[[Sequence[c.Stmt], Threads], Threads]  # goes through statements: who is still there afterwards
+
+
+class Expressions:
+    """The threads of one block at work on expressions."""
+
+    def __init__(self, arithmetic: ValueArithmetic) -> None:
+        self.arithmetic = arithmetic
+        self.memory = arithmetic.memory
+        self.bounds = arithmetic.bounds
+        self.refusal, self.vector = self.memory.refusal, self.memory.vector
+
+    def cell_index(self, name: str, target: c.Expr, active: Threads) -> Vec:
+        _, indices = array_and_indices(target)
+        return self.flat_index(name, indices, active) if indices else Vec(ZERO)
+
+    def flat_index(self, name: str, indices: Sequence[c.Expr], active: Threads) -> Vec:
+        """One number for a cell of an array of several dimensions."""
+        dims = self.memory.shared[name].dims if name in self.memory.shared else ()
+        numbers = self.memory.scenario.numbers
+        total = self.eval(indices[0], active)
+        for dim, index in zip(dims[1:], indices[1:], strict=False):
+            try:
+                width = number_of(dim, numbers)
+            except Unknown:
+                raise self.refusal(f"the shape of '{name}' has no number") from None
+            total = self.arithmetic.combine("+", self.arithmetic.combine("*", total, Vec(Int(width)), active),
+                                    self.eval(index, active), active)  # fmt: skip
+        return total
+
+    def eval(self, expr: c.Expr, active: Threads) -> Vec:
+        match expr:
+            case c.Number(value=value):
+                return Vec(Int(value, expr) if isinstance(value, int) else Sym(expr))
+            case c.Name(name=name):
+                if name in ("true", "false"):
+                    return Vec(Int(int(name == "true"), expr))
+                found = self.memory.read(name, active)
+                if found.one is None and any(isinstance(found.many[t], PartialTotal) for t in active):
+                    return self.vector(active, lambda t: self.memory.settled(found.many[t], t))
+                return found
+            case c.Cast(type=target, value=value):
+                inner = self.eval(value, active)
+                return self.memory.apply(
+                    lambda a, _, t: self.arithmetic.cast(target, a), inner, Vec(ZERO), active
+                )
+            case c.SizeOf():
+                try:
+                    return Vec(Int(number_of(expr, {}), expr))
+                except Unknown:
+                    return Vec(Sym(expr))
+            case c.Unary(op="++" | "--"):
+                raise self.refusal(f"'{print_expr(expr)}' inside an expression")
+            case c.Unary(op="&", operand=operand):
+                return Vec(Poison(f"takes the address of '{print_expr(operand)}'", self.memory.line))
+            case c.Unary(op=op, operand=operand):
+                inner = self.eval(operand, active)
+                return self.memory.apply(
+                    lambda a, _, t: self.arithmetic.unary(op, a), inner, Vec(ZERO), active
+                )
+            case c.Binary(op="&&" | "||" as op, left=left, right=right):
+                return self.logic(op, left, right, active)
+            case c.Binary(
+                op="<", left=left, right=c.Binary(op="/", left=all_, right=c.Number(value=float(by)))
+            ):
+                # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
+                count = one_value(self.eval(all_, active), active)
+                if isinstance(count, Int) and count.launch and not count.sized and by > 0 and by == int(by):
+                    up = Vec(Int(-(-count.value // int(by)), None, launch=True))
+                    return self.arithmetic.combine("<", self.eval(left, active), up, active)
+                sides = self.eval(left, active), self.eval(expr.right, active)
+                return self.arithmetic.combine("<", sides[0], sides[1], active)
+            case c.Binary(op=op, left=left, right=right):
+                return self.arithmetic.combine(op, self.eval(left, active), self.eval(right, active), active)
+            case c.Ternary():
+                return self.ternary(expr, active)
+            case c.Call():
+                return self.call(expr, active)
+            case c.Index():
+                return self.element(expr, active)
+            case c.Member(base=base, field=field_):
+                inner = self.eval(base, active)
+                return self.arithmetic.built(lambda exprs: c.Member(exprs[0], field_), [inner], active)
+            case c.Braces(items=items, type=type_):
+                parts = [self.eval(item, active) for item in items]
+                return self.arithmetic.built(lambda exprs: c.Braces(tuple(exprs), type_), parts, active)
+            case c.Assign():
+                raise self.refusal(f"'{print_expr(expr)}' assigns inside an expression")
+            case c.Opaque(text=text):
+                raise self.refusal(f"'{text}' is not understood")
+        raise self.refusal(f"'{print_expr(expr)}' is not understood")
+
+    def logic(self, op: str, left: c.Expr, right: c.Expr, active: Threads) -> Vec:
+        first = self.eval(left, active)
+        # The right side is only computed where C computes it.
+        stops = 0 if op == "&&" else 1
+
+        def goes_on(value: Value) -> bool:
+            return (
+                not isinstance(value, Int)
+                or bool(value.value) != bool(stops)
+                or not self.memory.is_settled(value)
+            )
+
+        rest = tuple(t for t in active if goes_on(first.at(t)))
+        second = self.eval(right, rest) if rest else first
+
+        def at(thread: int) -> Value:
+            a = first.at(thread)
+            if thread not in inside:
+                return ZERO if op == "&&" else ONE
+            b = second.at(thread)
+            if isinstance(a, Int) and self.memory.is_settled(a):
+                return b
+            if isinstance(b, Int) and self.memory.is_settled(b):
+                if bool(b.value) == bool(stops):
+                    return ZERO if op == "&&" else ONE
+                return a
+            return (
+                self.arithmetic.binary(op, a, b, thread)
+                if not isinstance(a, Int) or not isinstance(b, Int)
+                else Int(
+                    int(bool(a.value) and bool(b.value))
+                    if op == "&&"
+                    else int(bool(a.value) or bool(b.value)),
+                    None if a.expr is None or b.expr is None else c.Binary(op, a.expr, b.expr),
+                    sized=a.sized or b.sized,
+                )
+            )
+
+        inside = frozenset(rest)
+        return self.vector(active, at)
+
+    def choose(self, condition: Vec, yes: c.Expr, no: c.Expr, active: Threads) -> Vec:
+        def wants(thread: int, side: bool) -> bool:
+            value = condition.at(thread)
+            return (
+                not isinstance(value, Int) or not self.memory.is_settled(value) or bool(value.value) == side
+            )
+
+        first, second = (
+            self.eval(expr, chosen) if chosen else Vec(ZERO)
+            for expr, chosen in (
+                (yes, tuple(t for t in active if wants(t, True))),
+                (no, tuple(t for t in active if wants(t, False))),
+            )
+        )
+
+        def at(thread: int) -> Value:
+            value = condition.at(thread)
+            if isinstance(value, Int) and self.memory.is_settled(value):
+                return (first if value.value else second).at(thread)
+            return self.arithmetic.select(value, first.at(thread), second.at(thread), thread)
+
+        return self.vector(active, at)
+
+    def element(self, expr: c.Index, active: Threads) -> Vec:
+        name, indices = array_and_indices(expr)
+        if name is not None and name in self.memory.shared and indices:
+            return self.memory.read_cells(name, self.flat_index(name, indices, active), active)
+        place = place_of(expr)
+        if place is not None and place.array in self.memory.arrays:
+            parts = [self.eval(place.index, active)]
+            if place.offset is not None:
+                parts.append(self.eval(place.offset, active))
+
+            def make(exprs: Sequence[c.Expr]) -> c.Expr:
+                if place.as_type is None:
+                    return c.Index(expr.base, exprs[0])
+                assert isinstance(expr.base, c.Cast)
+                array = c.Name(place.array)
+                pointer = array if len(exprs) == 1 else c.Binary("+", array, exprs[1])
+                return c.Index(c.Cast(expr.base.type, pointer), exprs[0])
+
+            return self.arithmetic.built(make, parts, active)
+        if name is not None and indices and f"{name}[]" in self.memory.variables:
+            return self.local_element(name, indices, active)
+        base, index = self.eval(expr.base, active), self.eval(expr.index, active)
+        return self.arithmetic.built(lambda exprs: c.Index(exprs[0], exprs[1]), [base, index], active)
+
+    def local_element(self, name: str, indices: Sequence[c.Expr], active: Threads) -> Vec:
+        places = [self.eval(index, active) for index in indices]
+
+        def at(thread: int) -> Value:
+            numbers = [place.at(thread) for place in places]
+            key = name + "".join(f"[{n.value}]" if isinstance(n, Int) else "[?]" for n in numbers)
+            found = self.memory.variables.get(key)
+            if found is None:
+                return Poison(f"'{key}' is read before it is set", self.memory.line)
+            return self.memory.settled(found.at(thread), thread)
+
+        return self.vector(active, at)
+
+    def call(self, call: c.Call, active: Threads) -> Vec:
+        name, args = call.function, call.args
+        if name in _SHUFFLES:
+            return self.shuffle(call, active)
+        if name in _GROUP_TOTALS or name in _WARP_TOTALS:
+            span = self.memory.threads if name in _GROUP_TOTALS else self.memory.warp
+            operator = _GROUP_TOTALS.get(name) or _WARP_TOTALS[name]
+            return self.group_total(operator, self.eval(args[-1], active), span, active)
+        if name in MAXIMA | MINIMA and len(args) == 2:
+            kind: Operator = "max" if name in MAXIMA else "min"
+            left, right = self.eval(args[0], active), self.eval(args[1], active)
+            return self.memory.apply(
+                lambda a, b, t: self.arithmetic.extreme(name, kind, a, b, t), left, right, active
+            )
+        parts = [self.eval(arg, active) for arg in args]
+        return self.arithmetic.built(
+            lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active
+        )
+
+    def shuffle(self, call: c.Call, active: Threads) -> Vec:
+        """What a thread gets from another of its warp; from one that takes no part it gets nothing usable."""
+        masked = call.function.endswith("_sync")
+        args = call.args[1:] if masked else call.args
+        mask = self.eval(call.args[0], active) if masked else Vec(Int(-1))
+        if len(args) not in (2, 3):
+            raise self.refusal(f"{call.function} takes {len(call.args)} arguments, which is not understood")
+        values, amount = self.eval(args[0], active), self.eval(args[1], active)
+        width = self.eval(args[2], active) if len(args) == 3 else Vec(Int(self.memory.warp))
+        kind, present = _SHUFFLES[call.function], frozenset(active)
+
+        def at(thread: int) -> Value:
+            by, wide, who = amount.at(thread), width.at(thread), mask.at(thread)
+            if not isinstance(by, Int) or not isinstance(wide, Int) or not isinstance(who, Int):
+                return Poison("a shuffle by an amount that only the data tell", self.memory.line)
+            if not 0 < wide.value <= self.memory.warp:
+                return Poison(f"a shuffle of width {wide.value}", self.memory.line)
+            lane = thread % self.memory.warp
+            first = lane // wide.value * wide.value
+            place = lane - first
+            target = {
+                "at": by.value % wide.value, "xor": place ^ by.value,
+                "down": place + by.value, "up": place - by.value,
+            }[kind]  # fmt: skip
+            if not 0 <= target < wide.value:
+                target = place
+            source = thread - lane + first + target
+            if not who.value >> lane & 1 or not who.value >> (first + target) & 1:
+                return Poison("a shuffle whose mask leaves out a thread it reads", self.memory.line)
+            if source not in present:
+                return Poison("a shuffle reads a thread that takes no part in it", self.memory.line)
+            return self.memory.settled(self.memory.sent(values.at(source), source), thread)
+
+        return self.vector(active, at)
+
+    def group_total(self, operator: Operator, values: Vec, span: int, active: Threads) -> Vec:
+        results: dict[int, Value] = {}
+        for first in range(0, self.memory.threads, span):
+            members = [t for t in active if first <= t < first + span]
+            if not members:
+                continue
+            total = self.memory.sent(values.at(members[0]), members[0])
+            for thread in members[1:]:
+                total = self.arithmetic.join(
+                    operator, total, self.memory.sent(values.at(thread), thread), thread
+                )
+            results.update(dict.fromkeys(members, total))
+        return self.vector(active, lambda t: self.memory.settled(results[t], t))
+
+    def ternary(self, expr: c.Ternary, active: Threads) -> Vec:
+        """A choice; where it tests a thread's own element, threads without one hold the other side."""
+        if not self.memory.own_index:
+            return self.choose(self.eval(expr.condition, active), expr.yes, expr.no, active)
+        before, self.bounds.may_bound = self.bounds.may_bound, True
+        self.bounds.touched.discard(self.memory.own_index)
+        condition = self.eval(expr.condition, active)
+        self.bounds.may_bound = before
+        if self.memory.own_index not in self.bounds.touched or not isinstance(
+            one_value(condition, active), Int
+        ):
+            return self.choose(condition, expr.yes, expr.no, active)
+        inside = bool(getattr(condition.at(active[0]), "value", 0))
+        yes, no = (expr.yes, expr.no) if inside else (expr.no, expr.yes)
+        result = self.eval(yes, active)
+        self.memory.fill(expr_of(result.at(active[0])), expr_of(self.eval(no, active).at(active[0])))
+        return result
+
+
+def array_and_indices(expr: c.Expr) -> tuple[str | None, tuple[c.Expr, ...]]:
+    """`a[y][x]` -> a, (y, x)"""
+    indices: list[c.Expr] = []
+    while isinstance(expr, c.Index):
+        indices.insert(0, expr.index)
+        expr = expr.base
+    return (expr.name if isinstance(expr, c.Name) else None), tuple(indices)
+
+
+class TeamState:
+    """All that is known on the way through one block, for those who read statements, branches and loops."""
+
+    def __init__(
+        self,
+        normal: Normal,
+        layout: Layout,
+        loops: Mapping[str, Strided],
+        memory: BlockMemory,
+        tasks: frozenset[str],
+        element: tuple[c.Expr, str],
+    ) -> None:
+        """`element`: how many elements there are where nothing bounds them, and the type of their index."""
+        self.normal = normal
+        self.layout = layout
+        self.strided = loops
+        self.memory = memory
+        self.bounds = TaskBounds(memory, tasks)
+        self.record = TeamRecord(memory, normal)
+        self.elements = ElementTotals(memory, self.bounds, self.record, *element)
+        self.arithmetic = ValueArithmetic(memory, self.bounds, self.elements)
+        self.expressions = Expressions(self.arithmetic)
+        self.alive: Threads = tuple(range(memory.threads))
+        self.depth = 0

@@ -1,0 +1,353 @@
+"""What a team does and knows: steps, a name for every expression worth one, the bounds of tasks.
+
+Teams in which every thread holds one element: no loop over a row's elements, but one thread for each.
+
+    float v = i < d ? x[row * d + i] : -INFINITY;      what is computed from the thread's own number i is an
+    m = block_max(v);                                  expression over elements; joining it over the team
+    out[row * d + i] = expf(v - m) / sum;              makes a total of it, storing it a loop that stores
+
+Such expressions are carried along unnamed and computed again in every loop that needs them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import is_integer, type_of
+from tunesmith.csource.walk import map_expr, names_in, nodes_in
+from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
+from tunesmith.expert.model.affine import type_of as integer_type_of
+from tunesmith.expert.model.geometry import Unknown, number_of
+from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
+from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.team_memory import BlockMemory
+from tunesmith.expert.model.team_values import (
+    INFINITIES,
+    ONE,
+    ZERO,
+    Int,
+    PartialTotal,
+    Poison,
+    Share,
+    Sym,
+    Value,
+    Which,
+    is_identity,
+)
+
+_LARGEST = 300
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A store and the tasks whose bound was known to hold there."""
+
+    line: int
+    bounded: frozenset[str]
+
+
+class TaskBounds:
+    """Indices of tasks and the extents that tests of them tell."""
+
+    def __init__(self, memory: BlockMemory, tasks: frozenset[str]) -> None:
+        self.memory = memory
+        self.tasks = set(tasks)
+        self.limits: dict[str, c.Expr] = {}
+        self.in_force: frozenset[str] = frozenset()
+        self.touched: set[str] = set()
+        self.may_bound = False
+
+    def test(self, op: str, left: Int, right: Int) -> Int | None:
+        """A test of a task's index against its extent is settled: the tasks are those within it."""
+        for one, other in ((left, right), (right, left)):
+            of_threads = isinstance(other.expr, c.Number) or other.expr is None or other.launch
+            if self.memory.is_of_element(one.expr) and of_threads:
+                return None
+        for task, limit, relation in ((left, right, op), (right, left, MIRROR[op])):
+            if task.expr is None or limit.expr is None or isinstance(task.expr, c.Number):
+                continue
+            name = without_casts(task.expr)
+            if (
+                not isinstance(name, c.Name)
+                or name.name not in self.tasks
+                or names_in(limit.expr) & self.tasks
+            ):
+                continue
+            extent = limit.expr if relation in ("<", ">=") else c.Binary("+", limit.expr, number(1))
+            known = self.limits.get(name.name)
+            if known is None and self.may_bound:
+                known = self.limits[name.name] = extent
+            if known is None or not same_value(known, extent):
+                return None
+            self.touched.add(name.name)
+            return ONE if relation in ("<", "<=") else ZERO
+        return None
+
+
+class TeamRecord:
+    """The steps of one block's teams so far, and what their `Let`s are called."""
+
+    def __init__(self, memory: BlockMemory, normal: Normal) -> None:
+        self.memory = memory
+        self.steps: list[Step] = []
+        self.effects: list[Effect] = []
+        self.barriers = 0
+        self.named: dict[tuple[str, c.Expr], str] = {}
+        self.taken = set(normal.types) | set(normal.ids) | set(memory.fixed)
+        self.let_types: dict[str, c.Type] = {}
+        # What was first seen in a cell of shared memory is better called by the variable that it goes into.
+        self.from_shared: set[str] = set()
+        self.better_names: dict[str, str] = {}
+        self.loaded_at: dict[tuple[str, c.Expr], int] = {}
+        self.speculative = 0
+
+    def as_variable(self, type_: c.Type, hint: str, value: Value) -> Value:
+        """A value as a variable of the type holds it; expressions get a name."""
+        match value:
+            case Int(expr=expr) if not is_integer(type_) and expr is not None:
+                return Sym(self.name_of(type_, hint, expr))
+            case Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
+                found = integer_type_of(expr, self.memory.types)
+                if found is None or not is_same_integer(found, type_):
+                    return replace(value, expr=c.Cast(c.Type(type_.base), expr))
+            case Sym(expr=expr):
+                return Sym(self.name_of(type_, hint, expr))
+            case PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:
+                return Poison(f"a part of '{parts[0][0]}' changes its type", self.memory.line)
+            case Which():
+                return Poison("a comparison of parts of a total", self.memory.line)
+        return value
+
+    def name_of(self, type_: c.Type, hint: str, expr: c.Expr) -> c.Expr:
+        """A `Let` for the expression, unless it is as simple as a name itself."""
+        if self.memory.is_of_element(expr):
+            return self._typed(type_, expr)
+        known = self.let_types.get(expr.name) if isinstance(expr, c.Name) else None
+        if isinstance(expr, c.Name) and known is None and expr.name in self.memory.types:
+            known = self.memory.types[expr.name]
+        if isinstance(expr, c.Name) and expr.name in self.memory.totals:
+            known = self.memory.totals[expr.name].type
+        if isinstance(expr, c.Name) and known is not None and known.base == type_.base:
+            if (
+                expr.name in self.from_shared
+                and hint not in self.memory.shared
+                and hint not in self.let_types
+            ):
+                self.better_names.setdefault(expr.name, hint)
+            return expr
+        constant = _constant(type_, expr)
+        if constant is not None:
+            return constant
+        if self.speculative:
+            # Both sides of a choice are gone through, but only one is to be computed: nothing is named yet.
+            return c.Cast(c.Type(type_.base), expr)
+        key = (type_.base, expr)
+        loads = any(isinstance(node, c.Index) for node in nodes_in(expr))
+        # What was loaded may have been stored to since.
+        if key in self.named and (not loads or self.loaded_at[key] == len(self.effects)):
+            return c.Name(self.named[key])
+        name = self.fresh(hint)
+        self.named[key] = name
+        self.loaded_at[key] = len(self.effects)
+        self.let_types[name] = c.Type(type_.base)
+        if hint in self.memory.shared and self.memory.shared[hint].is_array:
+            self.from_shared.add(name)
+        declare = c.Declare(c.Type(type_.base, const=True), name, expr, line=self.memory.line)
+        self.steps.append(Let((declare,), self.memory.line))
+        return c.Name(name)
+
+    def fresh(self, hint: str) -> str:
+        name, count = hint, 2
+        used = set(self.let_types) | set(self.memory.totals)
+        # A variable's own name is free until something was named by it.
+        while name in used or (name in self.taken and name != hint):
+            name, count = f"{hint}_{count}", count + 1
+        return name
+
+    def _typed(self, type_: c.Type, expr: c.Expr) -> c.Expr:
+        """What a thread computes of its element gets no name."""
+        if sum(1 for _ in nodes_in(expr)) > _LARGEST:
+            raise self.memory.refusal("what a thread computes of its element grows too large")
+        found = type_of(expr, self.all_types)
+        if found is not None and found.base == type_.base:
+            return expr
+        typed = c.Cast(c.Type(type_.base), expr)
+        if expr in self.memory.fillers:
+            self.memory.fillers[typed] = self.memory.fillers[expr]
+        return typed
+
+    @property
+    def all_types(self) -> Mapping[str, c.Type]:
+        totals = {name: total.type for name, total in self.memory.totals.items()}
+        return {**self.memory.types, **self.let_types, **totals}
+
+
+def _constant(type_: c.Type, expr: c.Expr) -> c.Expr | None:
+    """A constant as a variable of the type holds it, where that needs no rounding; None for all else."""
+    match expr:
+        case c.Number(value=value, text=text):
+            if type_.base == "float" and text[-1:] in ("f", "F") and not text.lower().startswith("0x"):
+                return expr
+            if type_.base == "double":
+                return c.Number(f"{float(value)!r}", float(value))
+            if type_.base == "float" and _fits_float(value):
+                return c.Number(f"{float(value)!r}f", float(value))
+            return None
+        case c.Unary(op="-", operand=operand):
+            inner = _constant(type_, operand)
+            return None if inner is None else c.Unary("-", inner)
+        case c.Name(name=name):
+            return expr if name in INFINITIES and type_.base in ("float", "double") else None
+        case c.Call(function="__int_as_float" | "__uint_as_float" | "as_float", args=(c.Number(),)):
+            return expr if type_.base == "float" else None
+        case c.Cast(type=cast, value=inner_value) if cast.base == type_.base:
+            return _constant(type_, inner_value)
+        case c.Call(function="__float2half" | "__float2bfloat16", args=(c.Number(),)):
+            return expr if type_.base not in ("float", "double") else None
+    return None
+
+
+def _fits_float(value: float) -> bool:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0]) == value
+    except OverflowError:
+        return False
+
+
+def identity_of(operator: str, type_: c.Type) -> c.Expr:
+    if operator in ("max", "min"):
+        # Infinity without a header: NVRTC has no INFINITY.
+        bits = c.Call("__int_as_float", (c.Number("0x7f800000", 0x7F800000),))
+        return c.Unary("-", bits) if operator == "max" else bits
+    value = 1 if operator == "*" else 0
+    if is_integer(type_):
+        return number(-1 if operator == "&" else value)
+    return (
+        c.Number(f"{value}.0f", float(value))
+        if type_.base == "float"
+        else c.Number(f"{value}.0", float(value))
+    )
+
+
+class ElementTotals:
+    """Loops made of what threads compute of their own elements; `everyone`: how many there are, unbounded."""
+
+    def __init__(
+        self, memory: BlockMemory, bounds: TaskBounds, record: TeamRecord, everyone: c.Expr, element_type: str
+    ) -> None:
+        self.memory = memory
+        self.own_index = memory.own_index
+        self.bounds = bounds
+        self.record = record
+        self.everyone = everyone
+        self.element_type = element_type
+        self.loop_count = 0
+        self.made: dict[tuple[c.Expr, Operator], str] = {}
+
+    def as_total(self, operator: Operator, value: Value, thread: int) -> Value:
+        share = value if isinstance(value, Share) else self.memory.sent(value, thread)
+        if not isinstance(share, Share):
+            return value
+        name = self.made.get((share.expr, operator))
+        if name is None:
+            name = self.made[(share.expr, operator)] = self.new_total(operator, share.expr)
+        return PartialTotal(operator, ((name, share.mask),))
+
+    def new_total(self, operator: Operator, expr: c.Expr) -> str:
+        found = type_of(expr, self.record.all_types)
+        type_ = c.Type("float") if found is None else c.Type(found.base)
+        filled = map_expr(expr, lambda node: self.memory.fillers.get(node, node))
+        start = identity_of(operator, type_)
+        if (
+            self.own_index in self.bounds.limits
+            and self.own_index not in self.bounds.in_force
+            and not self.is_full()
+        ):
+            if filled == expr or self.memory.is_of_element(filled):
+                raise self.memory.refusal(
+                    f"threads beyond the last element have a share in '{print_expr(expr)}'"
+                )
+            if operator in ("max", "min"):
+                start = filled
+            elif not _adds_nothing(operator, filled):
+                raise self.memory.refusal(f"threads beyond the last element add '{print_expr(filled)}'")
+        elif operator in ("max", "min") and filled != expr and not self.memory.is_of_element(filled):
+            start = filled
+        name = self.record.fresh("total")
+        combine = ""
+        update: c.Expr
+        if operator in ("max", "min"):
+            word = "max" if operator == "max" else "min"
+            combine = f"f{word}f" if type_.base == "float" else word
+            update = c.Assign("=", c.Name(name), c.Call(combine, (c.Name(name), expr)))
+        else:
+            update = c.Assign("=", c.Name(name), c.Binary(operator, c.Name(name), expr))
+        total = Total(name, type_, operator, start, combine)
+        self.memory.totals[name] = total
+        body: tuple[c.Stmt, ...] = (c.Evaluate(update, self.memory.line),)
+        self.record.steps.append(self.loop_over(body, (total,)))
+        return name
+
+    def is_full(self) -> bool:
+        """Whether there is an element for every thread, here."""
+        try:
+            return (
+                number_of(self.bounds.limits[self.own_index], dict(self.memory.scenario.parameters))
+                >= self.memory.lanes
+            )
+        except Unknown:
+            return False
+
+    def loop_over(self, body: tuple[c.Stmt, ...], totals: tuple[Total, ...] = ()) -> Each:
+        """Every loop has an index of its own: `tid`, `tid_2`, ..."""
+        self.loop_count += 1
+        index = plain_index(self.own_index) + (f"_{self.loop_count}" if self.loop_count > 1 else "")
+        while index in self.memory.types and index != self.own_index:
+            index += "_"
+        body = substitute(body, {self.own_index: c.Name(index)})
+        stop = self.bounds.limits.get(self.own_index, self.everyone)
+        return Each(index, number(0), stop, body, totals, self.element_type, line=self.memory.line)
+
+
+def plain_index(name: str) -> str:
+    """`threadIdx.x` cannot be an index's name."""
+    return "element" if "." in name else name
+
+
+def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:
+    value = _computed(filled, 0)
+    if value is not None:
+        return is_identity(operator, c.Number(str(value), value))
+    return is_identity(operator, filled) or (operator == "+" and _vanishes(filled))
+
+
+def _computed(expr: c.Expr, depth: int) -> float | None:
+    """The value of plain arithmetic on numbers: 0.f * 0.f."""
+    match expr:
+        case c.Number(value=value):
+            return float(value)
+        case c.Cast(value=inner) if depth < 50:
+            return _computed(inner, depth + 1)
+        case c.Binary(op="+" | "-" | "*" as op, left=left, right=right) if depth < 50:
+            a, b = _computed(left, depth + 1), _computed(right, depth + 1)
+            if a is None or b is None:
+                return None
+            return a + b if op == "+" else a - b if op == "-" else a * b
+    return None
+
+
+def _vanishes(expr: c.Expr) -> bool:
+    """exp(-infinity - m), as threads without an element add it to a sum of exponentials."""
+    while isinstance(expr, c.Cast):
+        expr = expr.value
+    if not isinstance(expr, c.Call) or expr.function not in ("expf", "__expf", "exp", "exp2f", "native_exp"):
+        return False
+    arg = expr.args[0]
+    while isinstance(arg, c.Binary) and arg.op == "-":
+        arg = arg.left
+    return is_identity("max", arg)
