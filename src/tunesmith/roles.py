@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tunesmith import backends
+from tunesmith.core import languages
 from tunesmith.core.errors import bug_text
 
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
     from tunesmith.core.offers import Catalogue
-    from tunesmith.core.ports import Author, MoveAuthor, Planner
+    from tunesmith.core.ports import Author, MoveAuthor, OwnAuthor, Planner
     from tunesmith.core.problem import Problem
     from tunesmith.core.template import Template
-
-SIMULATED = ("a simulated kernel says itself what it does",)
 
 
 def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
@@ -25,31 +25,31 @@ def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
 
     if templates.given is not None:
         return GivenTemplate(), Silent("the template is given")
-    author = move_author(problem)
-    if problem.kernel.language == "fake":
-        from tunesmith.backends.fake_author import drafts_in
-
-        return ExpertPlanner(problem, InOrder(tuple(drafts_in(problem.kernel.text)))), author
+    if (own := _own_author(problem)) is not None:
+        return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
     from tunesmith.expert.chosen_moves import ByDiagnosis
 
+    author = move_author(problem)
     return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
+
+
+def _own_author(problem: Problem) -> OwnAuthor | None:
+    """That of the backend which runs the kernel's language, where it has one."""
+    kind = backends.kind_for(problem.kernel.language)
+    return kind.author() if kind is not None and kind.author is not None else None
 
 
 def move_author(problem: Problem) -> MoveAuthor:
     """Who writes templates by moves for a kernel's language."""
-    if problem.kernel.language == "fake":
-        from tunesmith.backends.fake_author import FakeAuthor
-
-        return FakeAuthor()
     from tunesmith.expert.author import ExpertAuthor
 
-    return ExpertAuthor()
+    return _own_author(problem) or ExpertAuthor()
 
 
 def reading_of(problem: Problem) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
-    if problem.kernel.language == "fake":
-        return SIMULATED
+    if (own := _own_author(problem)) is not None:
+        return own.reading
     from tunesmith.expert.author import read
     from tunesmith.expert.offers import reading_lines
 
@@ -58,6 +58,8 @@ def reading_of(problem: Problem) -> tuple[str, ...]:
 
 def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """What users should know of their launch before they trust a speed-up."""
+    if not languages.named(problem.kernel.language).is_c_family:
+        return ()
     from tunesmith.expert.surplus import surplus_notes
 
     try:
@@ -68,11 +70,11 @@ def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 
 def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     """The moves as a model is offered them."""
-    if problem.kernel.language == "fake":
+    if (own := _own_author(problem)) is not None:
         from tunesmith.core.offers import Catalogue, Offer
 
-        available, refused = move_author(problem).available(problem, device)
-        return Catalogue(SIMULATED, tuple(map(Offer, available)), refused)
+        available, refused = own.available(problem, device)
+        return Catalogue(own.reading, tuple(map(Offer, available)), refused)
     from tunesmith.expert.offers import catalogue
 
     return catalogue(problem, device)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import prod
 
 from tunesmith.agents.prompting import Part
+from tunesmith.core import languages
 from tunesmith.core.checks.cases import full_cases
 from tunesmith.core.device import Device
 from tunesmith.core.expr import Undefined
@@ -17,7 +18,6 @@ from tunesmith.core.template import original
 
 LONGEST_WHY = 1500  # characters of a compiler's or oracle's words
 LISTED = 24  # sizes that are tested anyway
-_LANGUAGES = {"cuda": "cuda, C++17 unless flags say otherwise", "opencl": "opencl, OpenCL C"}
 
 
 def kernel_parts(problem: Problem) -> list[Part]:
@@ -31,10 +31,11 @@ def kernel_parts(problem: Problem) -> list[Part]:
 
 def problem_part(problem: Problem, device: Device) -> Part:
     kernel = problem.kernel
+    about = languages.named(kernel.language).about
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     built = " ".join(filter(None, [*kernel.flags, defined]))
     lines = [
-        f"- language {_LANGUAGES.get(kernel.language, kernel.language)}; entry `{kernel.entry}`"
+        f"- language {', '.join(filter(None, [kernel.language, about]))}; entry `{kernel.entry}`"
         + (f"; built with {built}" if built else ""),
         *(_argument(a) for a in problem.arguments),
         *(_launch(one) for one in problem.launches),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.core import languages
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
@@ -127,7 +128,7 @@ class Kept:
 def kernel_digest(problem: Problem) -> str:
     """Of everything that is compiled: the source, the user's own headers, and macros that are set for it."""
     kernel = problem.kernel
-    code = str if kernel.language == "fake" else without_comments  # whose kernels are comments
+    code = without_comments if languages.named(kernel.language).is_c_family else str
     headers = [part for name, text in kernel.headers for part in (name, _normal(code(text)))]
     return digest_of(_normal(code(kernel.text)), repr(kernel.defines), *headers)
 

@@ -8,8 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tunesmith.core import messages as m
-from tunesmith.core.backend import (
+from tunesmith.backends.port import (
     Backend,
     BuildFailed,
     Executable,
@@ -20,6 +19,7 @@ from tunesmith.core.backend import (
     Session,
     Unsupported,
 )
+from tunesmith.core import messages as m
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.outcome import Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tunesmith.core.backend import Call, Executable, LocalBytes, Pointer, Scalar
+from tunesmith.backends.port import Call, Executable, LocalBytes, Pointer, Scalar
 from tunesmith.core.checks.draws import packed
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.plan import BufferPlan, Plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.core.backend import Memory, Pointer, Session
+from tunesmith.backends.port import Memory, Pointer, Session
 from tunesmith.core.device import Device
 from tunesmith.core.plan import BufferPlan
 from tunesmith.lab import guards

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from tunesmith.backends.port import Comparison, NumberRule
 from tunesmith.core import messages as m
-from tunesmith.core.backend import Comparison, NumberRule
 from tunesmith.core.checks.compare import ErrorStats
 from tunesmith.core.dtypes import element_type
 from tunesmith.core.plan import BufferPlan

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.backends.backend_kind import ReadInstructions
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
 from tunesmith.core.errors import BadInput, TunesmithError
@@ -21,7 +22,6 @@ from tunesmith.core.profile.facts import (
     BlockTime,
     Ceilings,
     Experiments,
-    Instructions,
     LaunchFacts,
     LaunchPart,
     Operations,
@@ -40,7 +40,6 @@ from tunesmith.lab.launch_parts import main_place, prefixes, shares, with_shares
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
-ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
 ORIGINAL = "original"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from tunesmith.core import languages
 from tunesmith.core.device import DEVICE_NAMES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import Expr
@@ -16,12 +17,9 @@ from tunesmith.core.files.toml_table import Table, finite, load_toml, show, text
 from tunesmith.core.files.try_sizes import try_problem
 from tunesmith.core.problem import OPERATIONS, Argument, Kernel, Problem
 
-LANGUAGES = ("cuda", "hip", "opencl", "fake")  # fake: the simulated device of tests and offline trials
-_SUFFIXES = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".fake": "fake"}
 _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
 _ROOT = ("name", "inputs", "traffic", "operations", *_TABLES)
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
-COMPILERS = ("nvrtc", "nvcc")  # CUDA's; for the other languages there is nothing to choose
 _PLACEHOLDER = "FILL"
 
 
@@ -119,7 +117,8 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
         table.fault("source", f"source {show(source)} is empty")
     language = _read_language(table, source)
     include = table.texts("include")
-    own_headers = _read_headers(table, text, source, include, find_header) if language == "cuda" else ()
+    reads = languages.named(language).reads_headers
+    own_headers = _read_headers(table, text, source, include, find_header) if reads else ()
     return Kernel(
         path=source or "",
         text=text or "",
@@ -155,23 +154,29 @@ def _read_headers(
 
 
 def _read_compiler(table: Table, language: str) -> str:
-    if "compiler" in table and language and language != "cuda":
-        rule = f"compiler is for cuda, which has {' and '.join(COMPILERS)}; the language is {language}"
-        table.fault("compiler", rule, "remove it")
+    choice = {one.name: one.compilers for one in languages.known() if one.compilers}
+    if "compiler" in table and language and language not in choice:
+        allowed = "; ".join(f"{name}, which has {' and '.join(own)}" for name, own in choice.items())
+        table.fault("compiler", f"compiler is for {allowed}; the language is {language}", "remove it")
         return ""
-    return table.choice("compiler", COMPILERS) or ""
+    every = tuple(compiler for own in choice.values() for compiler in own)
+    return table.choice("compiler", choice.get(language, every)) or ""
 
 
 def _read_language(table: Table, source: str | None) -> str:
     if "language" in table:
-        return table.choice("language", LANGUAGES) or ""
+        return table.choice("language", _names()) or ""
     if source is None:
         return ""
-    suffix = source[source.rfind(".") :]
-    if suffix not in _SUFFIXES:
-        rule = f"the language cannot be told from {show(source)}, known are {', '.join(_SUFFIXES)}"
-        table.fault("source", rule, f"add language, one of {', '.join(LANGUAGES)}")
-    return _SUFFIXES.get(suffix, "")
+    suffix, known = source[source.rfind(".") :], languages.by_suffix()
+    if suffix not in known:
+        rule = f"the language cannot be told from {show(source)}, known are {', '.join(known)}"
+        table.fault("source", rule, f"add language, one of {', '.join(_names())}")
+    return known.get(suffix, "")
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(language.name for language in languages.known())
 
 
 def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
@@ -207,7 +212,7 @@ def _read_arguments(root: Table, sizes: Collection[str] | None, language: str) -
             table.fault("name", "there is an argument of this name already", "rename one of the two")
         seen.add(name if isinstance(name, str) else None)
     for table, argument in sound:
-        if argument.role == "local" and language in ("cuda", "hip"):
+        if argument.role == "local" and not languages.named(language).local_arguments:
             rule = f"role local is for OpenCL, the language is {language}"
             table.fault("role", rule, "use shared in [launch]")
     if len(sound) == len(read):  # an argument that could not be read may be the one that is missed

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tunesmith.core import languages
 from tunesmith.core.device import DEVICE_NAMES, RESOURCE_NAMES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT, Expr, is_name
@@ -74,7 +75,7 @@ def parse_template(
 def _read_headers(
     root: Table, text: str, path: str, problem: Problem, find: FindHeader
 ) -> tuple[tuple[str, str], ...]:
-    if problem.kernel.language != "cuda":
+    if not languages.named(problem.kernel.language).reads_headers:
         return ()
     try:
         return user_headers(text, path, find, problem.kernel.include)

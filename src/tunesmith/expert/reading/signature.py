@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tunesmith.core import languages
 from tunesmith.core.dtypes import ElementType, element_type
 from tunesmith.core.errors import BadInput
 from tunesmith.core.problem import Argument, Launch, Problem
@@ -14,7 +15,7 @@ from tunesmith.expert.reading.source_model import KernelSignature, Parameter
 def signature_faults(problem: Problem) -> list[str]:
     """Every disagreement, in words. A kernel the reader cannot find is left to the compiler."""
     language = problem.kernel.language
-    if language not in ("opencl", "cuda", "hip"):
+    if not languages.named(language).is_c_family:
         return []
     try:
         model = read_source(problem.kernel.text, language)  # type: ignore[arg-type]
@@ -34,7 +35,8 @@ def signature_faults(problem: Problem) -> list[str]:
 def missing_entry(problem: Problem) -> str | None:
     """Why no kernel can be called what a launch calls it, where that is certain without a compiler."""
     kernel = problem.kernel
-    if kernel.language not in ("opencl", "cuda", "hip") or "#include" in kernel.text or "##" in kernel.text:
+    readable = languages.named(kernel.language).is_c_family
+    if not readable or "#include" in kernel.text or "##" in kernel.text:
         return None
     for entry in dict.fromkeys(launch.entry for launch in problem.launches):
         name = entry.split("<")[0].split("::")[-1].strip()
