@@ -12,7 +12,6 @@ from tunesmith.core.codec import Malformed, decode, encode
 from tunesmith.core.device import Device
 from tunesmith.core.outcome import Timing
 from tunesmith.core.profile.facts import Ceilings
-from tunesmith.core.profile.possible import is_sound
 from tunesmith.whole_files import write_whole
 
 CEILINGS_FORMAT = 1  # counts changes of how ceilings are measured or written
@@ -86,6 +85,8 @@ class CeilingsCache:
 
     def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
         """None: never measured, damaged, or measured in another way than today."""
+        from tunesmith.core.profile.possible import is_sound
+
         try:
             file = self._file(device)
             kept, changed = decode(file.read_bytes(), _KeptCeilings), file.stat().st_mtime

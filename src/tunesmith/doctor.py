@@ -7,6 +7,7 @@ from functools import partial
 
 from tunesmith import backends, machine, registry
 from tunesmith.backends.backend_kind import Finding, module_finding
+from tunesmith.core import languages
 from tunesmith.core.device import Device
 
 
@@ -18,7 +19,7 @@ def examine() -> list[Finding]:
     ]
     for kind in backends.kinds():
         findings += kind.check(partial(_devices, kind.name))
-    unrun = (language for language in backends.languages() if backends.kind_for(language.name) is None)
+    unrun = (language for language in languages.known() if backends.kind_for(language.name) is None)
     return [*findings, *(Finding(one.title, False, "no backend in this version") for one in unrun)]
 
 

@@ -25,7 +25,6 @@ from tunesmith.core.events import (
     Settings,
     Stopped,
 )
-from tunesmith.core.files.template_guard import guarded
 from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
 from tunesmith.core.ports import Journal, Lab, Listener, Searcher
@@ -166,6 +165,8 @@ class Loop:
         template, digest = self.templates.of(draft), draft.template
         count = len(self.templates.configs(draft))
         if passed.rules:
+            from tunesmith.core.files.template_guard import guarded
+
             digest = self.templates.keep(guarded(template.source, passed.rules, template.path))
             count = len(self.templates.configs(Candidate(draft.id, digest)))
         combinations = template.space.combinations

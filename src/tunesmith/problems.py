@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
-from tunesmith import backends
 from tunesmith.core import languages
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
@@ -16,7 +16,6 @@ from tunesmith.core.events import Started
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.read_headers import FindHeader, HeaderFile, user_headers
 from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.files.workloads_file import with_workloads
 from tunesmith.core.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.state import State
@@ -30,6 +29,10 @@ WORKLOADS = "workloads:"  # in place of the problem's own
 # Further templates, one of the library, and the words for a role.
 BESIDE, KEPT, PROMPT = "beside:", "library:", "prompt:"
 _OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
+
+
+# Problem and template of a run that this process has begun: nobody reads them a second time.
+_read_already: WeakKeyDictionary[RunFolder, tuple[Problem, Template | None]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,9 @@ def read_text(path: Path, missing: str = "correct the name; it counts from the p
 
 
 def load_problem(path: Path) -> tuple[Problem, Files]:
-    backends.languages()  # those that backends bring are known from here on
     if path.is_dir():
         path = path / PROBLEM_FILE
-    if is_source_name(path.name) and path.is_file():
+    if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
         raise BadInput(
             f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source",
             where=str(path),
@@ -158,8 +160,9 @@ def _refuse_launch_words(launches: tuple[Launch, ...], rules: SourceLanguage, wh
 
 
 def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
-    """Store every text that was read; name -> digest."""
+    """Store every text that was read; name -> digest. What was made of them serves this process, too."""
     texts = all_texts(problem, files)
+    _read_already[folder] = problem, template
     if template is not None:
         texts[TEMPLATE + template.path] = template.source
         texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
@@ -176,6 +179,8 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     files since."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
+    if folder in _read_already:
+        return _read_already[folder]
     texts = texts_of(folder, started)
     problem = problem_of(texts)
     if not started.template:
@@ -216,12 +221,13 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
             )
         return texts[name]
 
-    backends.languages()
     problem = parse_problem(
         read(PROBLEM_FILE), path=PROBLEM_FILE, read=read, find_header=_kept(texts, HEADER)
     )
     for name, text in texts.items():
         if name.startswith(WORKLOADS):
+            from tunesmith.core.files.workloads_file import with_workloads
+
             problem = with_workloads(problem, text, path=name.removeprefix(WORKLOADS))
     return problem
 
@@ -247,6 +253,8 @@ def restore(folder: RunFolder, kept: Sequence[tuple[str, str]]) -> tuple[Problem
 
 def change_workloads(problem: Problem, files: Files, path: Path) -> Problem:
     """Sizes from a file in place of those the problem has."""
+    from tunesmith.core.files.workloads_file import with_workloads
+
     text = read_text(path, "correct the name; it counts from the current folder")
     changed = with_workloads(problem, text, path=str(path))
     files.texts = {name: kept for name, kept in files.texts.items() if not name.startswith(WORKLOADS)}

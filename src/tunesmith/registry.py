@@ -164,13 +164,16 @@ def lab(
 ) -> LocalLab:
     """`extra` are cases that a tester added;
     `ceilings` is where those of the device are kept; `counters`: profiles of the search have them too."""
-    from tunesmith.core.profile.counting import NoCounting
     from tunesmith.lab.lab import LabSettings, LocalLab
-    from tunesmith.lab.onlooker import Onlooker
 
-    missing = _no_profiles(spec, device, ceilings)
-    counted = counting(spec, scratch) if counters else NoCounting(NO_COUNTERS)
-    reader = backends.instructions_reader(spec)
+    missing, onlooker = _no_profiles(spec, device, ceilings), None
+    if not missing:
+        from tunesmith.core.profile.counting import NoCounting
+        from tunesmith.lab.onlooker import Onlooker
+
+        counted = counting(spec, scratch) if counters else NoCounting(NO_COUNTERS)
+        reader = backends.instructions_reader(spec)
+        onlooker = Onlooker(problem, device, counted, reader, ceilings, seed, progress)
     return LocalLab(
         problem,
         device,
@@ -179,7 +182,7 @@ def lab(
         cache=cache,
         known=known,
         progress=progress,
-        onlooker=None if missing else Onlooker(problem, device, counted, reader, ceilings, seed, progress),
+        onlooker=onlooker,
         no_profiles=missing,
         extra=extra,
     )

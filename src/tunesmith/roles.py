@@ -2,29 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tunesmith import backends
 from tunesmith.core import languages
+from tunesmith.core.budget import part_of
 from tunesmith.core.errors import bug_text
+from tunesmith.core.events import Decided
+from tunesmith.core.ports import Declined
+from tunesmith.core.state import State
 
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
     from tunesmith.core.offers import Catalogue
-    from tunesmith.core.ports import Author, MoveAuthor, OwnAuthor, Planner
+    from tunesmith.core.ports import Author, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
     from tunesmith.core.problem import Problem
     from tunesmith.core.template import Template
 
 
+class GivenTemplate:
+    """Search it once, then stop; where there are several, each with its part of the budget."""
+
+    def decide(self, state: State) -> Decided:
+        waiting = [c for c in state.candidates if c.status == "admitted"]
+        if len(waiting) > 1:
+            evals, seconds = part_of(state, len(waiting))
+            reason = f"{len(waiting)} templates are given and not searched"
+            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
+        ended = [c.searched for c in state.candidates if c.searched is not None]
+        if waiting or not ended:
+            return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
+        return Decided("finish", ended[-1].reason)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An author for runs that need none."""
+
+    reason: str
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        del task, problem, device
+        return Declined(self.reason)
+
+
 def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
     """Who plans and who writes: the built-in expert, unless the template is given."""
-    from tunesmith.expert.planner import ExpertPlanner, GivenTemplate, InOrder
-    from tunesmith.expert.silent import Silent
-
     if templates.given is not None:
         return GivenTemplate(), Silent("the template is given")
+    from tunesmith.expert.planner import ExpertPlanner, InOrder
+
     if (own := _own_author(problem)) is not None:
         return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
     from tunesmith.expert.chosen_moves import ByDiagnosis

@@ -9,7 +9,7 @@ from tunesmith.core.dialogue import ROLES, SINGLE, Role
 from tunesmith.core.errors import BadInput
 from tunesmith.core.strategy import STRATEGIES
 from tunesmith.core.talking import Talking
-from tunesmith.roles import signature_fault
+from tunesmith.roles import Silent, signature_fault
 
 if TYPE_CHECKING:
     from tunesmith.config import RunConfig
@@ -79,10 +79,12 @@ def check(
 
 def played(spec: str, strategy: str) -> dict[Role, Spec]:
     """The roles that a model plays; BadInput where the strategy cannot do with those."""
-    from tunesmith.models.names import EXPERT, parse_models
-
     if strategy == "single":
         return {SINGLE: _alone(spec)}
+    if not spec and strategy == "template":
+        return {}
+    from tunesmith.models.names import EXPERT, parse_models
+
     found = parse_models(spec) if spec else {}
     models = {role: one for role, one in found.items() if one.kind != EXPERT}
     missing = [role for role in NEEDED if role not in models]
@@ -131,7 +133,6 @@ def concrete_talking(
     from tunesmith.agents.rewriting import KernelAnalyst, KernelAuthor, RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
     from tunesmith.agents.tester import ModelTester
-    from tunesmith.expert.silent import Silent
 
     def signature(template: Template) -> str | None:
         return signature_fault(problem, template)

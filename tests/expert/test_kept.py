@@ -12,7 +12,7 @@ from tunesmith.core.ports import Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
 from tunesmith.expert.kept import KeptAuthor, KeptFirst
-from tunesmith.expert.planner import GivenTemplate
+from tunesmith.roles import GivenTemplate
 
 KEPT = Kept("scale-1", TEMPLATE, "template.cl", ("lanes",), "2.00× on a device, 2026-11-15")
 OTHERS = Decided("finish", "it is their turn")

@@ -8,14 +8,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from tunesmith.core import languages as core_languages
+from tunesmith.core import languages
 from tunesmith.core.errors import BadInput
 
 if TYPE_CHECKING:
     from tunesmith.backends.backend_kind import BackendKind, ReadInstructions, Toolchain
     from tunesmith.backends.port import Backend
     from tunesmith.core.device import Device
-    from tunesmith.core.languages import SourceLanguage
 
 BACKENDS = {
     "cuda": "tunesmith.backends.cuda",
@@ -27,10 +26,12 @@ ABSENT = "absent"  # `fake:absent`: a simulated device as if it were elsewhere; 
 OWN_BACKEND = "leave --backend out: the kernel's language has its own"
 
 
+languages.found_by(lambda: [language for own in kinds() for language in own.languages])
+
+
 @cache
 def _load(module: str) -> BackendKind:
     found: BackendKind = importlib.import_module(module).KIND
-    core_languages.add(found.languages)
     return found
 
 
@@ -54,15 +55,11 @@ def backend(spec: str) -> Backend:
     return kind(spec).make(spec.partition(":")[2])
 
 
-def languages() -> tuple[SourceLanguage, ...]:
-    """All that are known, those that no backend runs included."""
-    kinds()
-    return core_languages.known()
-
-
 def kind_for(language: str) -> BackendKind | None:
-    """The backend that runs a language unless another is named."""
-    return next((k for k in kinds() if not k.from_file and language in _names(k)), None)
+    """The backend that runs a language unless another is named: the one of its own name, or the first."""
+    first = (language,) if language in BACKENDS else ()
+    found = (_load(BACKENDS[name]) for name in (*first, *BACKENDS))
+    return next((k for k in found if not k.from_file and language in _names(k)), None)
 
 
 def backend_for(language: str, wanted: str | None) -> str:

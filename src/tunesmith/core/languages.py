@@ -6,7 +6,7 @@ A backend names the languages that it runs. One that no backend runs can still b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -67,40 +67,58 @@ FAKE = SourceLanguage(
     is_c_family=False,
 )
 
-_known = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}
+_STANDARD = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}
+_finders: list[Callable[[], Iterable[SourceLanguage]]] = []
+
+
+def found_by(finder: Callable[[], Iterable[SourceLanguage]]) -> None:
+    """Who knows of further languages; asked when all are wanted, or one that is not standard."""
+    _finders.append(finder)
 
 
 def known() -> tuple[SourceLanguage, ...]:
-    return tuple(_known.values())
+    further = {language.name: language for finder in _finders for language in finder()}
+    return tuple({**_STANDARD, **further}.values())
+
+
+def exists(name: str) -> bool:
+    return name in _STANDARD or any(language.name == name for language in known())
 
 
 def named(name: str) -> SourceLanguage:
     """The language of that name; one that nobody knows has no rules of its own."""
-    return _known.get(name) or SourceLanguage(name, name, (), is_c_family=False)
+    if name in _STANDARD:
+        return _STANDARD[name]
+    unknown = SourceLanguage(name, name, (), is_c_family=False)
+    return next((language for language in known() if language.name == name), unknown)
 
 
-def by_suffix(*, c_family: bool = False) -> dict[str, str]:
+def of_suffix(suffix: str) -> SourceLanguage | None:
+    """The language whose files have that ending."""
+    standard = next((one for one in _STANDARD.values() if suffix in one.suffixes), None)
+    return standard or next((one for one in known() if suffix in one.suffixes), None)
+
+
+def all_suffixes(*, c_family: bool = False) -> list[str]:
     """Of all languages, or of those of the C family alone."""
-    return {suffix: one.name for one in known() if one.is_c_family or not c_family for suffix in one.suffixes}
+    return [suffix for one in known() if one.is_c_family or not c_family for suffix in one.suffixes]
 
 
 def is_source_name(file_name: str) -> bool:
-    return PurePath(file_name).suffix.lower() in by_suffix(c_family=True)
+    """Whether the name promises a source of the C family."""
+    language = of_suffix(PurePath(file_name).suffix.lower())
+    return language is not None and language.is_c_family
 
 
 def language_of(file_name: str) -> str:
     """The language of the C family that a file's name promises."""
     suffix = PurePath(file_name).suffix.lower()
-    if is_source_name(file_name):
-        return by_suffix()[suffix]
+    language = of_suffix(suffix)
+    if language is not None and language.is_c_family:
+        return language.name
     raise BadInput(
-        f"the name of a kernel source must end in {', '.join(sorted(by_suffix(c_family=True)))}; "
+        f"the name of a kernel source must end in {', '.join(sorted(all_suffixes(c_family=True)))}; "
         f"got {suffix or 'no ending'!r}",
         hint="rename the file, or give the file that holds the kernel itself",
         where=file_name,
     )
-
-
-def add(languages: Iterable[SourceLanguage]) -> None:
-    """What a backend brings; the same ones again change nothing."""
-    _known.update((language.name, language) for language in languages)

@@ -15,7 +15,6 @@ from tunesmith.core import languages
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
-from tunesmith.core.files.template_guard import guarded
 from tunesmith.core.files.template_source import without_comments
 from tunesmith.core.known import FIRST, best_of, rows_of, thinned
 from tunesmith.core.ports import KEPT_MARK
@@ -122,7 +121,11 @@ class Kept:
 
     def without(self, values: Sequence[tuple[str, int]]) -> str:
         """The text, with values forbidden that proved wrong here."""
-        return guarded(self.text, [(value,) for value in values], self.path) if values else self.text
+        if not values:
+            return self.text
+        from tunesmith.core.files.template_guard import guarded
+
+        return guarded(self.text, [(value,) for value in values], self.path)
 
 
 def kernel_digest(problem: Problem) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tunesmith.core.candidates import Templates
-from tunesmith.core.changes import changes
 from tunesmith.core.gate import rule_text
 from tunesmith.core.history import ratio
 from tunesmith.core.ports import KEPT_MARK
@@ -98,6 +97,8 @@ def _with_text(
     last = one.drafts[-1] if one.drafts else None
     if last is None:
         return report
+    from tunesmith.core.changes import changes
+
     base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
     before = templates.text(base) if base else problem.kernel.text
     word = noun(state.settings)

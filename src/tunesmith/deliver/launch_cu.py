@@ -20,6 +20,7 @@ from tunesmith.core.template import PLACEHOLDER, Variant, original
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.cuda_source import Section, Unfit, pop, push, section
 from tunesmith.deliver.host_code import HOST, Host, declaration, identifier
+from tunesmith.deliver.tuned import Served
 
 NAME = "launch.cu"
 _RULE = f"// {'-' * 100}\n"
@@ -30,15 +31,6 @@ _NVCC_SAYS = {
     "device-int128": "",
 }
 MOST_INSTANCES = 64  # of an original whose entry names sizes
-
-
-@dataclass(frozen=True)
-class Served:
-    """One line of the dispatch: under this condition this variant, which is in this file."""
-
-    when: str
-    file: str
-    variant: Variant
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Planners that need no model: for a template that is given, and for the expert's moves, by rounds."""
+"""The planner that needs no model: the expert's moves, by rounds."""
 
 from __future__ import annotations
 
@@ -6,26 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tunesmith.core.budget import part_of, share_of
+from tunesmith.core.budget import share_of
 from tunesmith.core.events import Decided
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import Round, leader, rounds
 from tunesmith.core.state import Candidate, State
-
-
-class GivenTemplate:
-    """Search it once, then stop; where there are several, each with its part of the budget."""
-
-    def decide(self, state: State) -> Decided:
-        waiting = [c for c in state.candidates if c.status == "admitted"]
-        if len(waiting) > 1:
-            evals, seconds = part_of(state, len(waiting))
-            reason = f"{len(waiting)} templates are given and not searched"
-            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
-        ended = [c.searched for c in state.candidates if c.searched is not None]
-        if waiting or not ended:
-            return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
-        return Decided("finish", ended[-1].reason)
 
 
 @dataclass(frozen=True)

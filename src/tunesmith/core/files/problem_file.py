@@ -154,8 +154,10 @@ def _read_headers(
 
 
 def _read_compiler(table: Table, language: str) -> str:
+    if "compiler" not in table:
+        return ""
     choice = {one.name: one.compilers for one in languages.known() if one.compilers}
-    if "compiler" in table and language and language not in choice:
+    if language and language not in choice:
         allowed = "; ".join(f"{name}, which has {' and '.join(own)}" for name, own in choice.items())
         table.fault("compiler", f"compiler is for {allowed}; the language is {language}", "remove it")
         return ""
@@ -165,14 +167,17 @@ def _read_compiler(table: Table, language: str) -> str:
 
 def _read_language(table: Table, source: str | None) -> str:
     if "language" in table:
-        return table.choice("language", _names()) or ""
+        given = table.data["language"]
+        is_one = isinstance(given, str) and languages.exists(given)
+        return str(given) if is_one else table.choice("language", _names()) or ""
     if source is None:
         return ""
-    suffix, known = source[source.rfind(".") :], languages.by_suffix()
-    if suffix not in known:
-        rule = f"the language cannot be told from {show(source)}, known are {', '.join(known)}"
+    found = languages.of_suffix(source[source.rfind(".") :])
+    if found is None:
+        endings = ", ".join(languages.all_suffixes())
+        rule = f"the language cannot be told from {show(source)}, known are {endings}"
         table.fault("source", rule, f"add language, one of {', '.join(_names())}")
-    return known.get(suffix, "")
+    return found.name if found is not None else ""
 
 
 def _names() -> tuple[str, ...]:
