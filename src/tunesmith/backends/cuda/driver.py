@@ -6,7 +6,7 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from tunesmith.backends.cuda.architectures import PLATFORM
+from tunesmith.backends.cuda.architectures import PLATFORM, allocation_units
 from tunesmith.backends.port import LaunchFailed, OutOfMemory, Unsupported
 from tunesmith.core.device import Device, Limits
 
@@ -70,6 +70,7 @@ def _describe(number: int, version: int) -> Device:
         return int(checked(cu.cuDeviceGetAttribute(attribute, handle)))
 
     memory = int(checked(cu.cuDeviceTotalMem(handle)))
+    capability = 10 * get("COMPUTE_CAPABILITY_MAJOR") + get("COMPUTE_CAPABILITY_MINOR")
     # Kilohertz and bits; two transfers a cycle.
     bandwidth = 2e3 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8
     return Device(
@@ -92,13 +93,14 @@ def _describe(number: int, version: int) -> Device:
             max_allocation=memory,
             alignment=1,
             pin_bandwidth=bandwidth or None,
-            capability=10 * get("COMPUTE_CAPABILITY_MAJOR") + get("COMPUTE_CAPABILITY_MINOR"),
+            capability=capability,
             registers_per_block=get("MAX_REGISTERS_PER_BLOCK"),
             registers_per_sm=get("MAX_REGISTERS_PER_MULTIPROCESSOR"),
             shared_per_sm=get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
             shared_reserved=get("RESERVED_SHARED_MEMORY_PER_BLOCK"),
             threads_per_sm=get("MAX_THREADS_PER_MULTIPROCESSOR"),
             blocks_per_sm=get("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+            units=allocation_units(capability),
         ),
     )
 
