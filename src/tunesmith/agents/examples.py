@@ -63,9 +63,9 @@ _CONCRETE = """\
 
 def example_kernel(language: str) -> str:
     """One without parameters, as a reply."""
-    return f"```\n{_CONCRETE}{_BODIES['opencl' if language == 'opencl' else 'cuda']}```\n"
+    return f"```\n{_CONCRETE}{_BODIES.get(language, _BODIES['cuda'])}```\n"
 
 
 def example_file(language: str) -> str:
     """As a reply: in a fence."""
-    return f"```\n{_HEADER}{_BODIES['opencl' if language == 'opencl' else 'cuda']}```\n"
+    return f"```\n{_HEADER}{_BODIES.get(language, _BODIES['cuda'])}```\n"

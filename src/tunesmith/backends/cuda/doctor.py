@@ -6,12 +6,11 @@ import ctypes
 import sys
 
 from tunesmith.backends.backend_kind import Finding, ListDevices, has_module, module_finding
-from tunesmith.backends.cuda import ncu, nvcc, nvrtc, toolkit
+from tunesmith.backends.cuda import KIND, ncu, nvcc, nvrtc, toolkit
 from tunesmith.backends.cuda.driver import OLDEST_DRIVER
 from tunesmith.backends.port import Unsupported
 from tunesmith.core.errors import TunesmithError
 
-EXTRA = "pip install 'tunesmith[cuda]'"
 DRIVERS = "from https://www.nvidia.com/drivers"
 TOOLKIT = "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads"
 A_GPU = "a GPU that nvidia-smi -L lists; a container sees one if it is started with --gpus all"
@@ -21,7 +20,7 @@ def findings(devices: ListDevices) -> list[Finding]:
     """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
     driver = _nvidia_driver()
     here = [_device(devices), *_counters()] if driver.usable else []
-    small = module_finding("ml_dtypes", "comparing bfloat16 and float8", EXTRA)
+    small = module_finding("ml_dtypes", "comparing bfloat16 and float8", KIND.install)
     return [driver, *here, *_nvrtc(), _nvcc(), small]
 
 
@@ -60,7 +59,7 @@ def _device(devices: ListDevices) -> Finding:
     try:
         found = devices()
     except TunesmithError as error:
-        fix = A_GPU if has_module("cuda.bindings") else EXTRA
+        fix = A_GPU if has_module("cuda.bindings") else KIND.install
         return Finding("CUDA device", False, str(error), fix)
     names = "; ".join(f"{d.name} (sm_{d.limits.capability})" for d in found)
     return Finding("CUDA device", bool(found), names or "the driver sees no device", "" if found else A_GPU)
@@ -71,12 +70,12 @@ def _nvrtc() -> list[Finding]:
     try:
         version = nvrtc.version()
     except Unsupported as error:
-        return [Finding("NVRTC", False, str(error), EXTRA)]
+        return [Finding("NVRTC", False, str(error), KIND.install)]
     folders = toolkit.header_folders(None, version)
     detail = ", ".join(map(str, folders)) or "none found: kernels cannot include cuda_fp16.h and the like"
     return [
         Finding("NVRTC", True, ".".join(map(str, version))),
-        Finding("CUDA headers", bool(folders), detail, "" if folders else EXTRA),
+        Finding("CUDA headers", bool(folders), detail, "" if folders else KIND.install),
     ]
 
 

@@ -24,8 +24,6 @@ from tunesmith.core.languages import OPENCL
 if TYPE_CHECKING:
     from tunesmith.backends.port import Backend
 
-EXTRA = "pip install 'tunesmith[opencl]'"
-
 
 def _make(_argument: str) -> Backend:
     from tunesmith.backends.opencl.device import OpenCLBackend
@@ -51,7 +49,7 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check(devices: ListDevices) -> list[Finding]:
-    has_pyopencl = module_finding("pyopencl", "the OpenCL backend", EXTRA)
+    has_pyopencl = module_finding("pyopencl", "the OpenCL backend", KIND.install)
     linker = shutil.which("ld")
     missing = linker is None and sys.platform == "linux"
     needs = Finding(
@@ -67,7 +65,7 @@ def _check_device(devices: ListDevices) -> Finding:
     try:
         found = devices()
     except TunesmithError as error:
-        return Finding("OpenCL device", False, str(error), EXTRA)
+        return Finding("OpenCL device", False, str(error), KIND.install)
     if found:
         return Finding("OpenCL device", True, "; ".join(f"{d.name} ({d.platform})" for d in found))
     if sys.platform == "linux" and platform.machine() == "x86_64":
