@@ -31,7 +31,7 @@ BESIDE, KEPT, PROMPT = "beside:", "library:", "prompt:"
 _OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
 
 
-# Problem and template of a run that this process has begun: nobody reads them a second time.
+# Problem and template of a run that this process has begun: not read again while it holds the folder.
 _read_already: WeakKeyDictionary[RunFolder, tuple[Problem, Template | None]] = WeakKeyDictionary()
 
 
@@ -179,7 +179,7 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     files since."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
-    if folder in _read_already:
+    if folder.is_held and folder in _read_already:
         return _read_already[folder]
     texts = texts_of(folder, started)
     problem = problem_of(texts)

@@ -74,7 +74,7 @@ class Cubin:
             self._sections = _sections(data)
             self._symbols = tuple(self._read_symbols())
             self.kernels = {k.symbol: k for k in self._read_kernels()}
-        except (struct.error, IndexError, ValueError) as error:
+        except (struct.error, IndexError, OverflowError, ValueError) as error:
             raise Malformed(f"a damaged cubin: {error}") from error
 
     def code_digest(self, symbols: Sequence[str]) -> str:
