@@ -90,7 +90,7 @@ class TestTable:
         assert backends.toolchain("toy") is None
         assert backends.absent_device("toy", None) is None
         assert backends.instructions_reader("toy")(b"", "k")[0] is None
-        with pytest.raises(BadInput, match="only replay takes a file"):
+        with pytest.raises(BadInput, match="only the replay backend takes a file"):
             backends.kind("toy:file")
 
 
