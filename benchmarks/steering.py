@@ -36,7 +36,7 @@ from benchmarks.replayed import (
     read_run,
 )
 from benchmarks.steering_page import page
-from tunesmith import registry
+from tunesmith import backends, registry
 from tunesmith.core.candidates import Templates
 from tunesmith.core.events import Settings, Steered
 from tunesmith.core.expr import parse
@@ -78,7 +78,7 @@ def profiling(run: Run) -> Iterator[Profiler]:
     with temporary_scratch() as scratch:
         builders = registry.builders("cuda", scratch, run.device, 1, "nvrtc")
         try:
-            reader = registry.instructions_reader("cuda")
+            reader = backends.instructions_reader("cuda")
             counting = NoCounting("a search does without")
             yield Profiler(run.problem, run.device, builders, None, counting, reader, ceilings=run.ceilings)
         finally:
@@ -158,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     searches = " ".join(given.search)
     command = f"python -m benchmarks.steering RUNS_FOLDER --seeds {given.seeds} --search {searches}"
     command += " --misled" if given.misled else ""
-    built = " ".join((registry.compilers("cuda") or (("an unknown compiler", ""),))[0])
+    built = " ".join((backends.compilers("cuda") or (("an unknown compiler", ""),))[0])
     said = out / "commands.txt"  # of every call that the searches come from
     commands = said.read_text("utf-8").splitlines() if said.exists() else []
     commands = list(dict.fromkeys([*commands, command]))

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 from tunesmith import registry
-from tunesmith.backends.cuda.devices import describe_all
-from tunesmith.config import worker_environment
-from tunesmith.core.backend import LaunchFailed, Unsupported
+from tunesmith.backends.cuda.driver import describe_all
+from tunesmith.backends.port import LaunchFailed, Unsupported
 
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))
-registry.write_linker_stubs(_SCRATCH / "lib")
-os.environ.update({k: v for k, v in worker_environment(_SCRATCH).items() if k != "TMPDIR"})
+os.environ.update({k: v for k, v in registry.worker_environment("opencl", _SCRATCH).items() if k != "TMPDIR"})
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # Nothing is written beside the sources, and yet no process that a test starts compiles them all again.
     os.environ["PYTHONPYCACHEPREFIX"] = str(_SCRATCH / "bytecode")

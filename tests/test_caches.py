@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.backends.fake import FakeBackend
+from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.caches import CeilingsCache, SqliteCache
 from tunesmith.core.outcome import Timing
 from tunesmith.core.profile.facts import Ceilings, Point

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.samples import DEVICE
-from tunesmith.config import RunConfig, resolve, worker_environment
+from tunesmith.config import RunConfig, resolve
 from tunesmith.core.errors import BadInput
+from tunesmith.registry import worker_environment
 from tunesmith.starting import _settings as run_settings
 
 
@@ -186,11 +187,13 @@ def test_variables_of_others_do_not_matter(tmp_path: Path) -> None:
 def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LIBRARY_PATH", "/opt/lib")
     monkeypatch.setenv("KEPT", "yes")
-    environment = worker_environment(tmp_path)
+    environment = worker_environment("opencl", tmp_path)
     for name in ("TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"):
         assert environment[name].startswith(str(tmp_path))
     assert environment["LIBRARY_PATH"].split(os.pathsep) == ["/opt/lib", str(tmp_path / "lib")]
     assert environment["KEPT"] == "yes"
+    environment = worker_environment("cuda", tmp_path)
+    assert environment["CUDA_CACHE_PATH"].startswith(str(tmp_path))
     assert environment["CUDA_CACHE_DISABLE"] == "1", "else a build may come without the compiler's words"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.samples import DEVICE, started
 from tunesmith import display
-from tunesmith.backends.fake import FakeBackend
+from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.core.events import (
     Admitted,
     Asked,

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from tunesmith import doctor, registry
-from tunesmith.backends.fake import FakeBackend
-from tunesmith.core.backend import Unsupported
+from tunesmith.backends import opencl
+from tunesmith.backends.backend_kind import Finding
+from tunesmith.backends.cuda import doctor as cuda_doctor
+from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.port import Unsupported
 from tunesmith.core.device import Device
 from tunesmith.core.errors import DeviceMissing
 
@@ -40,19 +43,19 @@ class Machine:
         self.nvcc: str | None = "13.0.88"
         self.headers: tuple[Path, ...] = (Path("/cuda/include"),)
         monkeypatch.setattr(sys, "platform", "linux")
-        monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
+        monkeypatch.setattr(opencl.platform, "machine", lambda: "x86_64")
         monkeypatch.setattr(shutil, "which", self.programs.get)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
         monkeypatch.setattr(registry, "list_devices", self._list)
-        monkeypatch.setattr(doctor.ctypes, "CDLL", self._load)
-        monkeypatch.setattr(doctor.nvrtc, "version", self._nvrtc)
-        monkeypatch.setattr(doctor.nvcc, "version", lambda: self.nvcc)
-        monkeypatch.setattr(doctor.toolkit, "header_folders", lambda *_: self.headers)
-        monkeypatch.setattr(doctor.toolkit, "find_nvcc", lambda: "/cuda/bin/nvcc")
+        monkeypatch.setattr(cuda_doctor.ctypes, "CDLL", self._load)
+        monkeypatch.setattr(cuda_doctor.nvrtc, "version", self._nvrtc)
+        monkeypatch.setattr(cuda_doctor.nvcc, "version", lambda: self.nvcc)
+        monkeypatch.setattr(cuda_doctor.toolkit, "header_folders", lambda *_: self.headers)
+        monkeypatch.setattr(cuda_doctor.toolkit, "find_nvcc", lambda: "/cuda/bin/nvcc")
         self.ncu: str | None = "/cuda/bin/ncu"
         self.may_count: tuple[bool | None, str] = (True, "counters are open to everyone")
-        monkeypatch.setattr(doctor.ncu, "find_ncu", lambda: self.ncu)
-        monkeypatch.setattr(doctor.counter_rights, "may_count", lambda: self.may_count)
+        monkeypatch.setattr(cuda_doctor.ncu, "find_ncu", lambda: self.ncu)
+        monkeypatch.setattr(cuda_doctor.ncu, "may_count", lambda: self.may_count)
 
     def _load(self, name: str) -> Any:
         assert name == "libcuda.so.1"
@@ -72,7 +75,7 @@ class Machine:
             raise self.trouble
         return self.devices
 
-    def finding(self, what: str) -> doctor.Finding:
+    def finding(self, what: str) -> Finding:
         found = [f for f in doctor.examine() if f.what == what]
         assert len(found) == 1
         return found[0]
@@ -112,7 +115,7 @@ def test_no_platform(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.devices = ()
     finding = machine.finding("OpenCL device")
     assert (finding.usable, finding.fix) == (False, "pip install pocl-binary-distribution")
-    monkeypatch.setattr(doctor.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(opencl.platform, "machine", lambda: "aarch64")
     finding = machine.finding("OpenCL device")
     assert finding.detail == "no platform found, and PoCL has no package for this system"
     assert finding.fix == ""

@@ -38,8 +38,8 @@ from tunesmith.core.space import Config, Param
 from tunesmith.core.state import State
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
-from tunesmith.expert.planner import GivenTemplate, Silent
 from tunesmith.loop import BATCH, SENTINEL_EVERY, Loop
+from tunesmith.roles import GivenTemplate, Silent
 from tunesmith.search.random import Exhaustive, Random
 
 PROBLEM = a_problem()

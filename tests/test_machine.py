@@ -11,7 +11,9 @@ import pytest
 
 from tests.samples import DEVICE, a_problem, a_template, config, outcome, records, started
 from tests.test_loop import MemoryTexts
-from tunesmith import machine, registry
+from tunesmith import backends, machine, registry
+from tunesmith.backends.backend_kind import Toolchain
+from tunesmith.backends.cuda.compile import TOOLCHAIN
 from tunesmith.core.candidates import Templates
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.errors import BadInput, DeviceMissing, TunesmithError
@@ -44,9 +46,15 @@ class Compilers:
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.monkeypatch.setattr(registry, "compilers", lambda spec: self.known)
-        self.monkeypatch.setattr(registry, "needs_host_headers", lambda log: HOSTED in log)
+        self.monkeypatch.setattr(backends, "toolchain", lambda spec: self._toolchain())
         self.monkeypatch.setattr(registry, "builders", self._builders)
+
+    def _toolchain(self) -> Toolchain | None:
+        known = self.known
+        if known is None:
+            return None
+        lacks = lambda name, log: name == "nvrtc" and HOSTED in log  # noqa: E731
+        return replace(TOOLCHAIN, compilers=lambda: known, lacks=lacks)
 
     def _builders(self, spec: str, scratch: Path, device: Device, count: int, compiler: str) -> _Pool:
         return _Pool(self, compiler)
@@ -197,7 +205,7 @@ class TestDevice:
         assert choose_device(NOWHERE, None).absent
         with pytest.raises(BadInput, match="'S3 Virge'"):
             choose_device(NOWHERE, "S3 Virge")
-        assert choose_device(Here(registry.ABSENT_FAKE, ()), None).absent
+        assert choose_device(Here("fake:absent", ()), None).absent
 
     def test_backends_that_cannot_build_without_one(self) -> None:
         with pytest.raises(DeviceMissing, match="no platform") as no:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.samples import DEVICE, a_problem
-from tunesmith import registry
+from tunesmith import backends, registry
 from tunesmith.caches import CeilingsCache
 from tunesmith.core.errors import BadInput
 from tunesmith.core.profile.facts import Ceilings
@@ -18,29 +18,29 @@ PROBLEM = a_problem()
 
 class TestBackends:
     def test_what_runs_a_language(self) -> None:
-        assert registry.backend_for("cuda", None) == "cuda"
-        assert registry.backend_for("fake", "fake:absent") == "fake:absent"
+        assert backends.backend_for("cuda", None) == "cuda"
+        assert backends.backend_for("fake", "fake:absent") == "fake:absent"
         with pytest.raises(BadInput, match="runs cuda kernels, this one is opencl"):
-            registry.backend_for("opencl", "cuda")
+            backends.backend_for("opencl", "cuda")
         with pytest.raises(BadInput, match="runs cuda, opencl, fake kernels, this one is hip"):
-            registry.backend_for("hip", None)
+            backends.backend_for("hip", None)
 
     def test_a_simulated_device_that_is_elsewhere(self, tmp_path: Path) -> None:
-        assert registry.list_devices(registry.ABSENT_FAKE, tmp_path) == ()
-        absent = registry.absent_device(registry.ABSENT_FAKE, None)
+        assert registry.list_devices("fake:absent", tmp_path) == ()
+        absent = backends.absent_device("fake:absent", None)
         assert absent is not None
         assert absent.absent
-        assert replace(absent, absent=False) in registry.backend("fake").devices()
+        assert replace(absent, absent=False) in backends.backend("fake").devices()
         for spec in ("fake", "opencl"):
-            assert registry.absent_device(spec, None) is None
-            assert registry.compilers(spec) is None
+            assert backends.absent_device(spec, None) is None
+            assert backends.compilers(spec) is None
 
     def test_cuda_builds_for_devices_that_are_not_here(self) -> None:
-        absent = registry.absent_device("cuda", "sm_80")
+        absent = backends.absent_device("cuda", "sm_80")
         assert absent is not None
         assert (absent.absent, absent.limits.capability) == (True, 80)
-        assert isinstance(registry.compilers("cuda"), tuple)
-        assert registry.backend("cuda").name == "cuda"
+        assert isinstance(backends.compilers("cuda"), tuple)
+        assert backends.backend("cuda").name == "cuda"
 
 
 class TestProfilesOfASearch:

@@ -27,7 +27,7 @@ from tunesmith.core.state import State, fold
 from tunesmith.core.survey import planned
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
-from tunesmith.expert.planner import GivenTemplate, Silent
+from tunesmith.roles import GivenTemplate, Silent
 from tunesmith.search.random import Random
 from tunesmith.survey import Survey
 

@@ -22,7 +22,7 @@ from benchmarks.cuda.race import Contender, Track
 from tunesmith import machine
 from tunesmith.backends.cuda.driver import checked, driver
 from tunesmith.backends.cuda.session import CudaSession
-from tunesmith.core.backend import Pointer
+from tunesmith.backends.port import Pointer
 from tunesmith.core.device import Device
 from tunesmith.core.messages import TimingPolicy
 from tunesmith.core.plan import necessary_traffic

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tunesmith import __version__, registry
+from tunesmith import __version__, backends
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "cuda"
@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
         "driver": device.get("driver_version", "unknown"),
         "max_clock": device.get("clocks.max.sm", "unknown"),
         "power_limit": device.get("power.limit", "unknown"),
-        "compilers": [" ".join(pair) for pair in registry.compilers("cuda") or ()],
+        "compilers": [" ".join(pair) for pair in backends.compilers("cuda") or ()],
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "packages": {

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
-from tunesmith import registry
-from tunesmith.backends.cuda.container import unpack
-from tunesmith.backends.cuda.devices import describe_all
-from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith import backends
+from tunesmith.backends.cuda.driver import checked, describe_all, driver
+from tunesmith.backends.cuda.entries import unpack
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.messages import Unit
 from tunesmith.core.occupancy import occupancy
@@ -46,7 +45,7 @@ extern "C" __global__ void busy(float *out, const float *in, int n)
 
 def builds(device: Device) -> list[tuple[Resources, Any]]:
     """Each kernel as the compiler describes it, and as the driver has loaded it."""
-    backend, found = registry.backend("cuda"), []
+    backend, found = backends.backend("cuda"), []
     for cap in CAPS:
         for static in STATIC:
             source = SOURCE.replace("STATIC_FLOATS", str(static // 4))

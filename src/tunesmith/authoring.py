@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith import machine, registry, roles
+from tunesmith import backends, machine, roles
 from tunesmith.config import RunConfig
 from tunesmith.core.device import Device, Limits
 from tunesmith.core.errors import BadInput
@@ -18,28 +18,30 @@ from tunesmith.machine import temporary_scratch
 from tunesmith.problems import load_problem
 from tunesmith.store import explained
 
-# HIP kernels can be read and written, though nothing here runs them yet.
-ASSUMED_FOR_HIP = Device(
-    "hip",
-    "assumed",
-    "AMD Instinct MI300X (assumed)",
-    "HIP",
-    "",
-    "gpu",
-    Limits(
-        max_threads=1024,
-        max_block=(1024, 1024, 1024),
-        max_grid=((1 << 31) - 1, 65535, 65535),
-        shared=64 << 10,
-        sms=304,
-        warp=64,
-        llc=256 << 20,
-        memory=192 << 30,
-        max_allocation=192 << 30,
-        alignment=256,
-    ),
-    absent=True,
-)
+# Where kernels can be read and written, though no backend runs them yet: by their language.
+ASSUMED = {
+    "hip": Device(
+        "hip",
+        "assumed",
+        "AMD Instinct MI300X (assumed)",
+        "HIP",
+        "",
+        "gpu",
+        Limits(
+            max_threads=1024,
+            max_block=(1024, 1024, 1024),
+            max_grid=((1 << 31) - 1, 65535, 65535),
+            shared=64 << 10,
+            sms=304,
+            warp=64,
+            llc=256 << 20,
+            memory=192 << 30,
+            max_allocation=192 << 30,
+            alignment=256,
+        ),
+        absent=True,
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,9 @@ def explain(problem_path: Path, config: RunConfig) -> Reading:
 
 def _device(problem: Problem, config: RunConfig) -> Device:
     """Moves depend on limits: those of the device here, or of the one that is named or assumed."""
-    if problem.kernel.language == "hip" and config.backend is None:
-        return ASSUMED_FOR_HIP
-    spec = registry.backend_for(problem.kernel.language, config.backend)
+    assumed = ASSUMED.get(problem.kernel.language)
+    if assumed is not None and config.backend is None:
+        return assumed
+    spec = backends.backend_for(problem.kernel.language, config.backend)
     with temporary_scratch() as scratch:
         return machine.choose_device(machine.look(spec, scratch), config.device)

@@ -86,6 +86,7 @@ class CeilingsCache:
 
     def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
         """None: never measured, damaged, or measured in another way than today."""
+
         try:
             file = self._file(device)
             kept, changed = decode(file.read_bytes(), _KeptCeilings), file.stat().st_mtime

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunesmith import config as settings
-from tunesmith.core.budget import STRATEGIES
 from tunesmith.core.dialogue import LanguageModel, Role
 from tunesmith.core.errors import BadInput, bug_text
 from tunesmith.core.ports import Catalogue
+from tunesmith.core.strategy import STRATEGIES
 from tunesmith.core.talking import Conversation, Talking
 from tunesmith.roles import catalogue_of, roles, signature_fault
 from tunesmith.store import explained
@@ -22,6 +22,7 @@ from tunesmith.strategies import concrete_talking, played, prompt_name, roles_of
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
     from tunesmith.core.library import LibraryTemplate
+    from tunesmith.core.ports import Catalogue
     from tunesmith.core.problem import Problem
     from tunesmith.core.state import State
     from tunesmith.models.names import Spec
@@ -49,8 +50,6 @@ def prompts_for(
 ) -> dict[Role, str]:
     """The words for each role that a model plays: the user's own where there is such a file, else ours. What
     lies beside these and is not read is noted."""
-    from tunesmith.agents.prompting import own_prompt
-
     own, names = Path(folder), {role: prompt_name(role, strategy) for role in roles_of(strategy)}
     if folder and not own.is_dir():
         raise BadInput(
@@ -63,6 +62,8 @@ def prompts_for(
             note(f"--prompts: nobody reads {', '.join(unread)}; what is read is {', '.join(known)}")
     found: dict[Role, str] = {}
     for role in played(spec, strategy):
+        from tunesmith.agents.prompting import own_prompt
+
         file = own / f"{names[role]}.md"
         try:
             found[role] = file.read_text("utf-8") if folder and file.exists() else own_prompt(names[role])
@@ -125,6 +126,8 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -
         try:
             return catalogue_of(problem, device)
         except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
+            from tunesmith.core.ports import Catalogue
+
             return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
     if cast.strategy != "template":

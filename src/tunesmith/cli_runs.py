@@ -87,7 +87,7 @@ def tune(
 ) -> None:
     """Make templates of the kernel, search them on the device and deliver the verified winners."""
     with handled(as_json):
-        from tunesmith import retuning, runs
+        from tunesmith import runs
         from tunesmith.problems import load_problem
 
         if prior_run and prior is False:
@@ -120,6 +120,8 @@ def tune(
         )
         loaded = load_problem(problem)
         if template is None and not from_library and not as_json:
+            from tunesmith import retuning
+
             for line in retuning.offers(loaded[0], problem, config):
                 print_line(line, stderr=True)
         with progress(as_json) as listener:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith import casting, machine, registry
+from tunesmith import backends, casting, machine
 from tunesmith.comparison_runs import PROMPTS, Troubles, Work, model_of
 from tunesmith.config import RunConfig
 from tunesmith.core import comparing
@@ -25,6 +25,7 @@ from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
 from tunesmith.core.ports import Listener
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import all_texts, load_problem, read_text
+from tunesmith.search import check_name
 from tunesmith.starting import versions
 from tunesmith.store import PLAN, RunFolder, explained, resume_command
 from tunesmith.strategies import played
@@ -116,12 +117,13 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
         _check_models(talking, config.model)
         for arm in talking:
             casting.prepare(model_of(arm, config.model), ARMS[arm].strategy)
-    registry.searcher(config.search)
-    specs = {registry.backend_for(language, config.backend) for language in languages}
+    check_name(config.search)
+    specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:
-        if spec.startswith("replay"):
+        if backends.kind(spec).from_file:
             raise BadInput(
-                "replay has the times of one template; arms that write their own cannot be compared on it",
+                f"{spec.partition(':')[0]} has the times of one template; arms that write their own cannot "
+                "be compared on it",
                 hint="leave out --backend, or take another one",
             )
         with temporary_scratch() as scratch:

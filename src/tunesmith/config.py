@@ -89,19 +89,12 @@ def model_keys(names: Iterable[str]) -> dict[str, str]:
 
 
 def worker_environment(scratch: Path) -> dict[str, str]:
-    """What a worker sees: everything it may write by itself lands in the run's scratch folder."""
+    """What every worker sees: everything it may write by itself lands in the run's scratch folder."""
     return {
         **os.environ,
         **_absolute("PYTHONPATH"),  # workers start elsewhere
         "TMPDIR": str(scratch),
         "XDG_CACHE_HOME": str(scratch),
-        "POCL_CACHE_DIR": str(scratch / "pocl"),
-        "CUDA_CACHE_PATH": str(scratch / "nv"),
-        # NVRTC keeps what it has compiled where there is a driver, and the next time says nothing of spills.
-        "CUDA_CACHE_DISABLE": "1",
-        # PoCL links kernels with libraries that only a compiler's installation has, and uses none of them.
-        "LIBRARY_PATH": os.pathsep.join(filter(None, [os.environ.get("LIBRARY_PATH"), str(scratch / "lib")])),
-        "PYOPENCL_NO_CACHE": "1",
         # Idle threads of a linear-algebra library spin, and would disturb what is measured on the same cores.
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",

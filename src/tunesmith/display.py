@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from tunesmith.core.budget import beside_budget, is_concrete, noun, spent_text
+from tunesmith.core.budget import beside_budget, spent_text
 from tunesmith.core.counted import counted
 from tunesmith.core.events import (
     Admitted,
@@ -49,6 +49,7 @@ from tunesmith.core.report import (
 from tunesmith.core.rounds import RoundReport
 from tunesmith.core.scores import best_so_far
 from tunesmith.core.state import State
+from tunesmith.core.strategy import is_concrete, noun
 from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.untrusted import cut, plain
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.core import choose, gate
-from tunesmith.core.budget import exhausted_budget, exhausted_share, noun
+from tunesmith.core.budget import exhausted_budget, exhausted_share
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import (
@@ -24,7 +24,6 @@ from tunesmith.core.events import (
     Settings,
     Stopped,
 )
-from tunesmith.core.files.template_file import guarded
 from tunesmith.core.one_search import OneSearch
 from tunesmith.core.outcome import Effort, Purpose, Trial
 from tunesmith.core.ports import Journal, Lab, Listener, Searcher, write_down
@@ -35,6 +34,7 @@ from tunesmith.core.racing import heat
 from tunesmith.core.scores import scores
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State, fold
+from tunesmith.core.strategy import noun
 from tunesmith.core.talking import Talking, asked_to_write, of_this_round
 from tunesmith.core.template import Template
 
@@ -159,6 +159,8 @@ class Loop:
         template, digest = self.templates.of(draft), draft.template
         count = len(self.templates.configs(draft))
         if passed.rules:
+            from tunesmith.core.files.template_file import guarded
+
             digest = self.templates.keep(guarded(template.source, passed.rules, template.path))
             count = len(self.templates.configs(Candidate(draft.id, digest)))
         combinations = template.space.combinations

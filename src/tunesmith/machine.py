@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith import registry
+from tunesmith import backends, registry
+from tunesmith.backends.backend_kind import Toolchain
 from tunesmith.core.candidates import Templates
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, DeviceMissing, TunesmithError
@@ -48,7 +49,7 @@ def choose_device(here: Here, wanted: str | None) -> Device:
     """One that is here; else, where kernels can be built without one, the description of one that is not."""
     if here.devices:
         return registry.pick_device(here.devices, wanted, here.spec)
-    absent = registry.absent_device(here.spec, wanted)
+    absent = backends.absent_device(here.spec, wanted)
     if absent is None:
         raise DeviceMissing(here.trouble, hint=DOCTOR)
     return absent
@@ -70,11 +71,12 @@ def choose_compiler(
     One for both sides, or compilers would be compared instead of kernels. Empty where a backend has only one,
     which is tried here only if the device is absent: elsewhere the check of the original tries it.
     """
-    known = registry.compilers(spec)
-    if known is None and not device.absent:
+    toolchain = backends.toolchain(spec)
+    if toolchain is None and not device.absent:
         return ""
+    known = toolchain.compilers() if toolchain is not None else ()
     failed: list[tuple[Variant, Verdict, str]] = []
-    for name, version in _candidates(problem, known):
+    for name, version in _candidates(problem, known, toolchain):
         compiler = f"{name} {version}".strip()
         note(f"building the original with {compiler or 'the compiler'}")
         builders = registry.builders(spec, scratch, device, 2, name)
@@ -89,30 +91,24 @@ def choose_compiler(
                 _refuse_over_limits(problem, device, dict(done))
             return compiler
         failed.append((*refused[0], compiler))
-    raise _blame(problem, failed, "nvcc" in dict(known or ()))
+    raise _blame(problem, failed, toolchain, dict(known))
 
 
-def _candidates(problem: Problem, known: Sequence[tuple[str, str]] | None) -> Sequence[tuple[str, str]]:
-    if known is None:
+def _candidates(
+    problem: Problem, known: Sequence[tuple[str, str]], toolchain: Toolchain | None
+) -> Sequence[tuple[str, str]]:
+    if toolchain is None:
         return [("", "")]
     if not known:
-        raise DeviceMissing(
-            "there is no CUDA compiler here, neither NVRTC nor nvcc", hint=_how_to_install("nvrtc")
-        )
+        raise DeviceMissing(toolchain.none_here, hint=toolchain.how_to_install(""))
     wanted = problem.kernel.compiler
     chosen = [pair for pair in known if not wanted or pair[0] == wanted]
     if not chosen:
         raise BadInput(
             f"the problem asks for compiler = {wanted!r}, here there is: {listed(known)}",
-            hint=f"{_how_to_install(wanted)}, or take compiler out of [kernel]",
+            hint=f"{toolchain.how_to_install(wanted)}, or take compiler out of [kernel]",
         )
     return chosen
-
-
-def _how_to_install(compiler: str) -> str:
-    if compiler == "nvcc":
-        return "install NVIDIA's CUDA toolkit and put nvcc on the PATH"
-    return "install it with: pip install 'tunesmith[cuda]'"
 
 
 def _probes(problem: Problem, template: Template | None, device: Device) -> list[Variant]:
@@ -149,20 +145,20 @@ def _refuse_over_limits(
 
 
 def _blame(
-    problem: Problem, failed: Sequence[tuple[Variant, Verdict, str]], has_nvcc: bool
+    problem: Problem,
+    failed: Sequence[tuple[Variant, Verdict, str]],
+    toolchain: Toolchain | None,
+    here: Mapping[str, str],
 ) -> TunesmithError:
     """The fault worth reading: not that of a compiler which only lacks headers, where another has them."""
-    by_nvrtc = [f for f in failed if f[2].startswith("nvrtc")]
-    lacking = [f for f in by_nvrtc if registry.needs_host_headers(f[1].detail)]
+    lacking = [f for f in failed if toolchain and toolchain.lacks(f[2].partition(" ")[0], f[1].detail)]
     variant, verdict, compiler = next((f for f in failed if f not in lacking), failed[-1])
     by = f" with {compiler}" if compiler else ""
     if verdict.detail.startswith(COMPILER_CRASHED):
         return TunesmithError(f"{verdict.detail}{f' ({compiler})' if compiler else ''}", hint=DOCTOR)
     hint = "mend the source, or the entry, flags, include and defines in problem.toml"
-    if lacking and len(lacking) == len(failed):
-        why = "NVRTC has no headers of the host's C++ library"
-        then = "say compiler = 'nvcc' in [kernel]" if has_nvcc else _how_to_install("nvcc")
-        hint = f"{why}: {then}, or include only what device code needs"
+    if toolchain is not None and len(lacking) == len(failed):
+        hint = toolchain.advice(here)
     elif variant.config is not None:
         hint = "mend the template: the compiler that builds the original must take it too"
     what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
@@ -197,7 +193,7 @@ def place_for(
 ) -> Place:
     """`builders` is what the user says of parallel builds; 0: nothing."""
     device, missing = _device_for(state.device, here)
-    compiler, known = state.compiler, registry.compilers(here.spec) or ()
+    compiler, known = state.compiler, backends.compilers(here.spec) or ()
     if compiler and tuple(compiler.split(" ", 1)) not in known:
         if state.baseline is not None:
             raise DeviceMissing(
@@ -217,7 +213,7 @@ def place_for(
 
 def _device_for(wanted: Device, here: Here) -> tuple[Device, str]:
     """The run's own device or, where it had none, one of the same kind; else why there is none."""
-    if wanted.backend == "replay":
+    if backends.kind(wanted.backend).from_file:
         return wanted, ""
     if not wanted.absent:
         return _same_device(wanted, here), ""

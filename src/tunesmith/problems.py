@@ -7,17 +7,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
+from tunesmith.core import languages
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Started
 from tunesmith.core.files.problem_file import parse_problem, with_workloads
 from tunesmith.core.files.read_headers import FindHeader, HeaderFile, user_headers
 from tunesmith.core.files.template_file import parse_template
+from tunesmith.core.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
 from tunesmith.core.problem import Launch, Problem
 from tunesmith.core.state import State
 from tunesmith.core.template import Template
-from tunesmith.expert.reading.source import is_source_name, missing_entry, signature_faults
+from tunesmith.expert.reading.source import missing_entry, signature_faults
 from tunesmith.store import FolderTexts, RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
@@ -27,6 +30,10 @@ WORKLOADS = "workloads:"  # in place of the problem's own
 # Further templates, one of the library, and the words for a role.
 BESIDE, KEPT, PROMPT = "beside:", "library:", "prompt:"
 _OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
+
+
+# Problem and template of a run that this process has begun: not read again while it holds the folder.
+_read_already: WeakKeyDictionary[RunFolder, tuple[Problem, Template | None]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ def read_text(path: Path, missing: str = "correct the name; it counts from the p
 def load_problem(path: Path) -> tuple[Problem, Files]:
     if path.is_dir():
         path = path / PROBLEM_FILE
-    if is_source_name(path.name) and path.is_file():
+    if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
         raise BadInput(
             f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source",
             where=str(path),
@@ -104,19 +111,16 @@ def load_problem(path: Path) -> tuple[Problem, Files]:
     find_header = HeaderFolders(files.root, files.root).find
     problem = parse_problem(text, path=str(path), read=files.read, find_header=find_header)
     files.texts[PROBLEM_FILE] = text
-    if no_entry := missing_entry(problem):
-        raise BadInput(no_entry, where=str(path), hint="name one of them as entry")
-    faults = signature_faults(problem)
-    if faults:
-        raise BadInput("\n".join(faults), where=str(path), hint="list the arguments as the kernel takes them")
-    if problem.kernel.language in ("opencl", "fake"):
-        _refuse_cuda_words(problem.launches, problem.kernel.language, str(path))
-        if problem.kernel.include:
-            raise BadInput(
-                f"{problem.kernel.language} sources must be self-contained, this one has include folders",
-                where=str(path),
-                hint="put what the kernel includes into its source",
-            )
+    rules = languages.named(problem.kernel.language)
+    if rules.is_c_family:
+        _check_signature(problem, str(path))
+    _refuse_launch_words(problem.launches, rules, str(path))
+    if rules.self_contained and problem.kernel.include:
+        raise BadInput(
+            f"{rules.name} sources must be self-contained, this one has include folders",
+            where=str(path),
+            hint="put what the kernel includes into its source",
+        )
     for name in problem.kernel.include:
         if not (files.root / name).is_dir():
             raise BadInput(
@@ -131,25 +135,34 @@ def load_template(path: Path, problem: Problem, files: Files) -> Template:
     text = read_text(path, "correct the name; it counts from the current folder")
     find_header = HeaderFolders(path.parent, files.root).find
     template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
-    if problem.kernel.language in ("opencl", "fake"):
-        _refuse_cuda_words(template.launches, problem.kernel.language, str(path))
+    _refuse_launch_words(template.launches, languages.named(problem.kernel.language), str(path))
     return template
 
 
-def _refuse_cuda_words(launches: tuple[Launch, ...], language: str, where: str) -> None:
+def _check_signature(problem: Problem, where: str) -> None:
+    """Of a kernel whose text can be read as code."""
+
+    if no_entry := missing_entry(problem):
+        raise BadInput(no_entry, where=where, hint="name one of them as entry")
+    if faults := signature_faults(problem):
+        raise BadInput("\n".join(faults), where=where, hint="list the arguments as the kernel takes them")
+
+
+def _refuse_launch_words(launches: tuple[Launch, ...], rules: SourceLanguage, where: str) -> None:
     for launch in launches:
-        used = [word for word in ("shared", "cluster", "cooperative", "pdl") if getattr(launch, word)]
+        used = [word for word in LAUNCH_WORDS if getattr(launch, word) and word not in rules.launch_words]
         if used:
             hint = "for local memory use an argument of role 'local'" if "shared" in used else None
-            raise BadInput(f"{language} launches have no {', '.join(used)}", where=where, hint=hint)
+            raise BadInput(f"{rules.name} launches have no {', '.join(used)}", where=where, hint=hint)
 
 
 # -- what a run keeps -----------------------------------------------------------------------------------
 
 
 def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
-    """Store every text that was read; name -> digest."""
+    """Store every text that was read; name -> digest. What was made of them serves this process, too."""
     texts = all_texts(problem, files)
+    _read_already[folder] = problem, template
     if template is not None:
         texts[TEMPLATE + template.path] = template.source
         texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
@@ -166,6 +179,8 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     files since."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
+    if folder.is_held and folder in _read_already:
+        return _read_already[folder]
     texts = texts_of(folder, started)
     problem = problem_of(texts)
     if not started.template:
@@ -211,6 +226,8 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
     )
     for name, text in texts.items():
         if name.startswith(WORKLOADS):
+            from tunesmith.core.files.problem_file import with_workloads
+
             problem = with_workloads(problem, text, path=name.removeprefix(WORKLOADS))
     return problem
 
@@ -236,6 +253,7 @@ def restore(folder: RunFolder, kept: Sequence[tuple[str, str]]) -> tuple[Problem
 
 def change_workloads(problem: Problem, files: Files, path: Path) -> Problem:
     """Sizes from a file in place of those the problem has."""
+
     text = read_text(path, "correct the name; it counts from the current folder")
     changed = with_workloads(problem, text, path=str(path))
     files.texts = {name: kept for name, kept in files.texts.items() if not name.startswith(WORKLOADS)}
@@ -257,13 +275,13 @@ def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
 def draft(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
     """Write a drafted problem folder; never over anything that is there."""
     from tunesmith.expert.drafting.draft import draft_problem
-    from tunesmith.expert.reading.source import language_of
 
     text = read_text(kernel_file, "correct the name; it counts from the current folder")
     language = language_of(kernel_file.name)
     folder = output or Path(kernel_file.stem)
-    include = _left_behind(kernel_file, text, folder) if language == "cuda" else []
-    drafted = draft_problem(text, kernel_file.name, language, entry, include)
+    reads = languages.named(language).reads_headers
+    include = _left_behind(kernel_file, text, folder) if reads else []
+    drafted = draft_problem(text, kernel_file.name, language, entry, include)  # type: ignore[arg-type]
     files = {kernel_file.name: text, **drafted.files}
     if folder.resolve() == kernel_file.parent.resolve():
         del files[kernel_file.name]  # the source lies there already

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith import registry
+from tunesmith import backends
 from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import verified_choice
@@ -57,7 +57,7 @@ def of_problem(path: Path, template_path: Path | None, values: str | None, confi
     return Asked(
         problem,
         {w.name: subjects for w in problem.workloads},
-        registry.backend_for(problem.kernel.language, config.backend),
+        backends.backend_for(problem.kernel.language, config.backend),
         Path(),
         f"{problem.name}-roofline.svg",
         template,
@@ -72,7 +72,7 @@ def of_run(path: Path, values: str | None) -> Asked:
     templates = templates_of(folder, state)
     problem = templates.problem
     assert state.started is not None, "a run that can be read has begun"
-    if state.started.backend == "replay":
+    if backends.kind(state.started.backend).from_file:
         raise BadInput(
             "a run of recorded times has nothing to profile", where=str(path), hint="name another run"
         )
@@ -95,7 +95,7 @@ def of_run(path: Path, values: str | None) -> Asked:
         name: _each_once(ProfileSubject(template_of(config), config) if config is not None else None, wanted)
         for name, config in picked.items()
     }
-    spec = registry.ABSENT_FAKE if _is_absent_fake(state.device) else state.started.backend
+    spec = backends.spec_of(state.device)
     own = (state.device, state.compiler)
     return Asked(problem, subjects, spec, path, "roofline.svg", templates.given, *own, notes, wanted)
 
@@ -123,10 +123,6 @@ def _each_once(*others: ProfileSubject | None) -> tuple[ProfileSubject, ...]:
         if subject is not None and subject.config not in [known.config for known in found]:
             found.append(subject)
     return tuple(found)
-
-
-def _is_absent_fake(device: Device) -> bool:
-    return device.backend == "fake" and device.absent
 
 
 def parse_config(template: Template, text: str) -> Config:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tunesmith import machine, registry
+from tunesmith import backends, machine, registry
 from tunesmith.caches import CeilingsCache
 from tunesmith.config import RunConfig
 from tunesmith.core.codec import encode
@@ -160,7 +160,7 @@ class _Session:
             builders,
             runner,
             counting,
-            registry.instructions_reader(spec),
+            backends.instructions_reader(spec),
             ceilings=ceilings,
             seed=self.config.seed,
             progress=self.listener.note,

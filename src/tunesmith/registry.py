@@ -1,24 +1,23 @@
-"""Names to objects. The one place that constructs backends, searchers, labs and loops, and wires them."""
+"""Wires labs, workers and loops. Backends and searchers are found by name in their own packages."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunesmith import backends
 from tunesmith import config as settings
-from tunesmith.core.errors import BadInput, DeviceMissing
+from tunesmith.core.errors import DeviceMissing
 
 if TYPE_CHECKING:
-    from tunesmith.core.backend import Backend
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
     from tunesmith.core.events import ExtraCase, Settings
     from tunesmith.core.outcome import Outcome
-    from tunesmith.core.ports import Journal, Lab, Listener, ResultCache, Searcher
+    from tunesmith.core.ports import Journal, Lab, Listener, ResultCache
     from tunesmith.core.problem import Problem
     from tunesmith.core.profile.facts import Counting
     from tunesmith.core.talking import Talking
@@ -27,118 +26,42 @@ if TYPE_CHECKING:
     from tunesmith.lab.ceilings import KeptCeilings
     from tunesmith.lab.lab import LocalLab
     from tunesmith.lab.process import WorkerProcess
-    from tunesmith.lab.profiling import ReadInstructions
     from tunesmith.lab.runner import Runner
     from tunesmith.loop import Loop
     from tunesmith.survey import Survey
 
-BACKENDS = ("cuda", "opencl", "fake", "replay")
-BACKEND_OF = {"cuda": "cuda", "opencl": "opencl", "fake": "fake"}  # what runs a language by default
-ABSENT_FAKE = "fake:absent"  # the simulated device as if it were elsewhere: builds work, nothing runs
-SEARCHERS = ("default", "exhaustive", "random", "evolution", "tpe")
 LIST_SECONDS = 60.0
 LEAST_AHEAD = 8
 NO_COUNTERS = "a search does without, unless it is told --counters"
 
 
-def backend(spec: str) -> Backend:
-    """The backend called `name` or `name:argument`."""
-    name, _, argument = spec.partition(":")
-    if name == "cuda":
-        from tunesmith.backends.cuda.backend import CudaBackend
-
-        return CudaBackend()
-    if name == "opencl":
-        from tunesmith.backends.opencl import OpenCLBackend
-
-        return OpenCLBackend()
-    if name == "fake":
-        from tunesmith.backends.fake import FakeBackend
-
-        return FakeBackend()
-    if name == "replay":
-        from tunesmith.backends.replay import ReplayBackend
-
-        return ReplayBackend(argument)
-    raise AssertionError(backend_name(spec))
-
-
-def backend_name(spec: str) -> str:
-    name, _, argument = spec.partition(":")
-    if name not in BACKENDS:
-        raise BadInput(
-            f"unknown backend {name!r}; known are {', '.join(BACKENDS)}",
-            hint="leave --backend out: the kernel's language has its own",
-        )
-    if argument and name != "replay" and spec != ABSENT_FAKE:
-        raise BadInput(f"only the replay backend takes a file, got {spec!r}", hint=f"write --backend {name}")
-    return name
-
-
-def backend_for(language: str, wanted: str | None) -> str:
-    """The backend to use for a kernel's language, or why there is none."""
-    if wanted is None:
-        if language not in BACKEND_OF:
-            raise BadInput(
-                f"this version runs {', '.join(BACKEND_OF)} kernels, this one is {language}",
-                hint="see what is usable here with: tunesmith doctor",
-            )
-        return BACKEND_OF[language]
-    name = backend_name(wanted)
-    languages = {"replay": ("fake",)}.get(name, (name,))
-    if language not in languages:
-        raise BadInput(
-            f"backend {name} runs {', '.join(languages)} kernels, this one is {language}",
-            hint="leave --backend out: the kernel's language has its own",
-        )
-    return wanted
-
-
 def bench_for(spec: str) -> Bench:
     from tunesmith.lab.bench import Bench
 
-    return Bench(backend(spec))
-
-
-def searcher(name: str) -> Searcher:
-    from tunesmith.search.default import Default
-    from tunesmith.search.focused import Focused
-    from tunesmith.search.random import Evolution, Exhaustive, Random
-    from tunesmith.search.tpe import Tpe
-
-    known: dict[str, type[Searcher]] = {s.name: s for s in (Default, Exhaustive, Random, Evolution, Tpe)}
-    if name not in known:
-        raise BadInput(
-            f"unknown search {name!r}; known are {', '.join(SEARCHERS)}",
-            hint="choose one of these, or leave --search out",
-        )
-    return Focused(known[name]())
+    return Bench(backends.backend(spec))
 
 
 def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
     """Makes worker processes; the argument says what for, and shows in the process list."""
     from tunesmith.lab.process import WorkerProcess
 
-    write_linker_stubs(scratch / "lib")
     name, _, path = spec.partition(":")
-    absolute = f"{name}:{Path(path).absolute()}" if name == "replay" else name
-    environment = settings.worker_environment(scratch)
-
-    def spawn(purpose: str) -> WorkerProcess:
-        command = [sys.executable, "-P", "-m", "tunesmith.worker", absolute, purpose]
-        return WorkerProcess(command, environment, scratch)
-
-    return spawn
+    absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
+    environment = worker_environment(spec, scratch)
+    return lambda purpose: WorkerProcess(_worker(absolute, purpose), environment, scratch)
 
 
-def write_linker_stubs(folder: Path) -> None:
-    """Empty archives of the names PoCL links with, found last: real ones win where there are any."""
+def _worker(spec: str, purpose: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "tunesmith.worker", spec, purpose]
+
+
+def worker_environment(spec: str, scratch: Path) -> dict[str, str]:
+    """What every worker sees, and what those of the backend do."""
     from tunesmith.store import explained
 
-    with explained("write temporary files", folder):
-        folder.mkdir(exist_ok=True)
-        for name in ("gcc", "gcc_s", "c"):
-            (folder / f"lib{name}.a").write_bytes(b"!<arch>\n")
+    own = settings.worker_environment(scratch)
+    with explained("write temporary files", scratch):
+        return {**own, **backends.kind(spec).environment(scratch, own)}
 
 
 def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
@@ -146,10 +69,10 @@ def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
     from tunesmith.core.messages import Devices, Failed, ListDevices
     from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 
-    if spec == ABSENT_FAKE:
+    if backends.plays_absent(spec):
         return ()
-    if backend_name(spec) == "replay":
-        backend(spec)  # a bad recording is told of here, in its own words, not as the end of a worker
+    if backends.kind(spec).from_file:
+        backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
     worker = worker_spawner(spec, scratch)("devices")
     name = spec.partition(":")[0]
     try:
@@ -182,8 +105,8 @@ def pick_device(devices: Sequence[Device], wanted: str | None, backend_name: str
     if wanted is None:
         # A CPU through PoCL is the embedded default; anything else is the user's choice.
         return next((d for d in devices if d.finishes_compiling_at_launch), devices[0])
-    exact = [d for d in devices if d.id == wanted]
-    close = exact or _of_architecture(devices, wanted)
+    close = [d for d in devices if d.id == wanted]
+    close = close or [d for d in devices if backends.kind(d.backend).is_architecture(d, wanted)]
     close = close or [d for d in devices if wanted.lower() in _described(d)]
     if len(close) != 1:
         listed = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
@@ -195,45 +118,9 @@ def pick_device(devices: Sequence[Device], wanted: str | None, backend_name: str
     return close[0]
 
 
-def _of_architecture(devices: Sequence[Device], wanted: str) -> list[Device]:
-    from tunesmith.backends.cuda.architectures import capability_named
-
-    capability = capability_named(wanted)
-    return [d for d in devices if capability and d.limits.capability == capability]
-
-
 def _described(device: Device) -> str:
-    architecture = f" sm_{device.limits.capability}" if device.limits.capability else ""
-    return f"{device.platform} {device.name}{architecture}".lower()
-
-
-def absent_device(spec: str, wanted: str | None) -> Device | None:
-    """The device to build for where none is here; None for backends that cannot build without one."""
-    if spec == ABSENT_FAKE:
-        from tunesmith.backends.fake import FakeBackend
-
-        return replace(FakeBackend().devices()[0], absent=True)
-    if backend_name(spec) == "cuda":
-        from tunesmith.backends.cuda.architectures import absent_device as describe
-
-        return describe(wanted)
-    return None
-
-
-def compilers(spec: str) -> tuple[tuple[str, str], ...] | None:
-    """Name and version of each compiler here, the preferred one first; None where there is no choice."""
-    if backend_name(spec) == "cuda":
-        from tunesmith.backends.cuda.compile import compilers as here
-
-        return here()
-    return None
-
-
-def needs_host_headers(log: str) -> bool:
-    """Whether a compiler failed for want of the host's own headers, which only a whole toolkit brings."""
-    from tunesmith.backends.cuda.compile import needs_host_headers as judged
-
-    return judged(log)
+    architecture = backends.kind(device.backend).architecture(device)
+    return f"{device.platform} {device.name} {architecture}".lower()
 
 
 def builder_count(device: Device, wanted: int) -> int:
@@ -279,11 +166,15 @@ def lab(
     `ceilings` is where those of the device are kept; `counters`: profiles of the search have them too."""
     from tunesmith.core.profile.facts import NoCounting
     from tunesmith.lab.lab import LabSettings, LocalLab
-    from tunesmith.lab.onlooker import Onlooker
 
-    missing = _no_profiles(spec, device, ceilings)
-    counted = counting(spec, scratch) if counters else NoCounting(NO_COUNTERS)
-    reader = instructions_reader(spec)
+    missing, onlooker = _no_profiles(spec, device, ceilings), None
+    if not missing:
+        from tunesmith.core.profile.facts import NoCounting
+        from tunesmith.lab.onlooker import Onlooker
+
+        counted = counting(spec, scratch) if counters else NoCounting(NO_COUNTERS)
+        reader = backends.instructions_reader(spec)
+        onlooker = Onlooker(problem, device, counted, reader, ceilings, seed, progress)
     return LocalLab(
         problem,
         device,
@@ -292,7 +183,7 @@ def lab(
         cache=cache,
         known=known,
         progress=progress,
-        onlooker=None if missing else Onlooker(problem, device, counted, reader, ceilings, seed, progress),
+        onlooker=onlooker,
         no_profiles=missing,
         extra=extra,
     )
@@ -300,8 +191,8 @@ def lab(
 
 def _no_profiles(spec: str, device: Device, ceilings: KeptCeilings | None) -> str:
     """Why a search here has no profile to begin from; empty where it has."""
-    if backend_name(spec) in ("fake", "replay"):
-        return "a simulated device has nothing to profile"
+    if backends.kind(spec).no_profiles:
+        return backends.kind(spec).no_profiles
     # There machine code is not read, and to measure ceilings takes longer than many a search.
     if device.is_host and (ceilings is None or ceilings.get(device) is None):
         return f"the ceilings of {device.name} are not known; tunesmith profile measures them"
@@ -318,25 +209,10 @@ def counting(spec: str, scratch: Path) -> Counting:
     """What reads hardware counters there, or says why nothing does."""
     from tunesmith.core.profile.facts import NoCounting
 
-    name = backend_name(spec)
-    if name == "cuda":
-        from tunesmith.backends.cuda.ncu import NcuCounting
-
-        command = (sys.executable, "-P", "-m", "tunesmith.worker", name, "profile")
-        return NcuCounting(command, settings.worker_environment(scratch), scratch)
-    if name == "opencl":
-        return NoCounting("OpenCL has no counters that are the same on every device")
-    return NoCounting("a simulated device has no counters")
-
-
-def instructions_reader(spec: str) -> ReadInstructions:
-    """What tells the instructions of a build, or why nobody can."""
-    name = backend_name(spec)
-    if name == "cuda":
-        from tunesmith.backends.cuda.instructions import instructions_of
-
-        return instructions_of
-    return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {name} builds")
+    kind = backends.kind(spec)
+    if kind.counting is None:
+        return NoCounting(kind.no_counters)
+    return kind.counting(_worker(kind.name, "profile"), worker_environment(spec, scratch), scratch)
 
 
 def loop(
@@ -352,6 +228,7 @@ def loop(
     from tunesmith.core.talking import Talking
     from tunesmith.loop import Loop
     from tunesmith.roles import roles
+    from tunesmith.search import searcher
 
     return Loop(
         problem=problem,
@@ -377,6 +254,7 @@ def survey(
     talk: Talking,
 ) -> Survey:
     from tunesmith.lab.builders import BuildSurveyor
+    from tunesmith.search import searcher
     from tunesmith.survey import Survey
 
     return Survey(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tunesmith import earlier
+from tunesmith import backends, earlier
 from tunesmith.config import RunConfig
 from tunesmith.core.candidates import rows_for
 from tunesmith.core.choose import verified_choice
@@ -165,7 +165,7 @@ def _of_run(path: Path, wanted: _Wanted) -> Again:
     primed = [earlier.primed_by(name, state, own, candidate, t, first=True) for candidate, t in told]
     known = tuple(one for one in primed if one is not None)
     origin = f"run {name} on {state.device.name}{changed}"
-    backend = spec_of(folder, started) if started.backend == "replay" else None
+    backend = spec_of(folder, started) if backends.kind(started.backend).from_file else None
     return Again(Subject(problem, files, template, beside, origin), lambda _device: known, backend)
 
 

@@ -2,52 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tunesmith import backends
+from tunesmith.core import languages
+from tunesmith.core.budget import part_of
 from tunesmith.core.errors import bug_text
+from tunesmith.core.events import Decided
+from tunesmith.core.ports import Declined
+from tunesmith.core.state import State
 
 if TYPE_CHECKING:
     from tunesmith.core.candidates import Templates
     from tunesmith.core.device import Device
-    from tunesmith.core.ports import Author, Catalogue, MoveAuthor, Planner
+    from tunesmith.core.ports import Author, Catalogue, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
     from tunesmith.core.problem import Problem
     from tunesmith.core.template import Template
 
-SIMULATED = ("a simulated kernel says itself what it does",)
+
+class GivenTemplate:
+    """Search it once, then stop; where there are several, each with its part of the budget."""
+
+    def decide(self, state: State) -> Decided:
+        waiting = [c for c in state.candidates if c.status == "admitted"]
+        if len(waiting) > 1:
+            evals, seconds = part_of(state, len(waiting))
+            reason = f"{len(waiting)} templates are given and not searched"
+            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
+        ended = [c.searched for c in state.candidates if c.searched is not None]
+        if waiting or not ended:
+            return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
+        return Decided("finish", ended[-1].reason)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An author for runs that need none."""
+
+    reason: str
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        del task, problem, device
+        return Declined(self.reason)
 
 
 def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
     """Who plans and who writes: the built-in expert, unless the template is given."""
-    from tunesmith.expert.planner import ExpertPlanner, GivenTemplate, InOrder, Silent
-
     if templates.given is not None:
         return GivenTemplate(), Silent("the template is given")
-    author = move_author(problem)
-    if problem.kernel.language == "fake":
-        from tunesmith.backends.fake_author import drafts_in
+    from tunesmith.expert.planner import ExpertPlanner, InOrder
 
-        return ExpertPlanner(problem, InOrder(tuple(drafts_in(problem.kernel.text)))), author
+    if (own := _own_author(problem)) is not None:
+        return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
     from tunesmith.expert.planning import ByDiagnosis
 
+    author = move_author(problem)
     return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
+
+
+def _own_author(problem: Problem) -> OwnAuthor | None:
+    """That of the backend which runs the kernel's language, where it has one."""
+    kind = backends.kind_for(problem.kernel.language)
+    return kind.author() if kind is not None and kind.author is not None else None
 
 
 def move_author(problem: Problem) -> MoveAuthor:
     """Who writes templates by moves for a kernel's language."""
-    if problem.kernel.language == "fake":
-        from tunesmith.backends.fake_author import FakeAuthor
-
-        return FakeAuthor()
     from tunesmith.expert.author import ExpertAuthor
 
-    return ExpertAuthor()
+    return _own_author(problem) or ExpertAuthor()
 
 
 def reading_of(problem: Problem) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
-    if problem.kernel.language == "fake":
-        return SIMULATED
+    if (own := _own_author(problem)) is not None:
+        return own.reading
     from tunesmith.expert.author import read
     from tunesmith.expert.offers import reading_lines
 
@@ -56,6 +86,8 @@ def reading_of(problem: Problem) -> tuple[str, ...]:
 
 def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """What users should know of their launch before they trust a speed-up."""
+    if not languages.named(problem.kernel.language).is_c_family:
+        return ()
     from tunesmith.expert.excess_blocks import excess_block_notes
 
     try:
@@ -66,11 +98,11 @@ def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 
 def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     """The moves as a model is offered them."""
-    if problem.kernel.language == "fake":
+    if (own := _own_author(problem)) is not None:
         from tunesmith.core.ports import Catalogue, Offer
 
-        available, refused = move_author(problem).available(problem, device)
-        return Catalogue(SIMULATED, tuple(map(Offer, available)), refused)
+        available, refused = own.available(problem, device)
+        return Catalogue(own.reading, tuple(map(Offer, available)), refused)
     from tunesmith.expert.offers import catalogue
 
     return catalogue(problem, device)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tunesmith import delivering, earlier, library, machine, registry, roles, strategies
+from tunesmith import backends, delivering, earlier, library, machine, registry, roles, strategies
 from tunesmith.config import RunConfig
 from tunesmith.core.device import Device
 from tunesmith.core.errors import DeviceMissing, Interrupted, TunesmithError
@@ -20,8 +20,6 @@ from tunesmith.machine import temporary_scratch
 from tunesmith.problems import Files, load_problem, load_template
 from tunesmith.starting import Subject, begin
 from tunesmith.store import RunFolder, newest_run
-
-LISTED = ("cuda", "opencl", "fake")  # replay has the device of its recording
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def report(run: Path | None, config: RunConfig) -> Finished:
 def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
     problem, files = load_problem(problem_path)
     template = load_template(template_path, problem, files) if template_path is not None else None
-    spec = registry.backend_for(problem.kernel.language, config.backend)
+    spec = backends.backend_for(problem.kernel.language, config.backend)
     with temporary_scratch() as scratch:
         here = machine.look(spec, scratch)
         device = machine.choose_device(here, config.device)
@@ -116,7 +114,8 @@ def check(problem_path: Path, template_path: Path | None, config: RunConfig, lis
 def devices(wanted: str | None) -> tuple[list[Device], list[str]]:
     """Every device of the backends usable here, and why the others are not."""
     with temporary_scratch() as scratch:
-        looks = [machine.look(spec, scratch) for spec in ([wanted] if wanted else LISTED)]
+        specs = [wanted] if wanted else [kind.name for kind in backends.kinds() if not kind.from_file]
+        looks = [machine.look(spec, scratch) for spec in specs]
     found = [device for here in looks for device in here.devices]
     troubles = [here.trouble for here in looks if here.trouble]
     if wanted and not found:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from tunesmith import __version__, casting, machine, registry, roles, strategies
+from tunesmith import __version__, backends, casting, machine, registry, roles, strategies
 from tunesmith.config import RunConfig
 from tunesmith.core.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.codec import encode
@@ -25,6 +25,7 @@ from tunesmith.core.template import Template
 from tunesmith.going_on import Finished, execute
 from tunesmith.machine import temporary_scratch
 from tunesmith.problems import BESIDE, KEPT, PROMPT, RECORDING, TEMPLATE, Files, keep
+from tunesmith.search import check_name
 from tunesmith.store import RunFolder
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
@@ -68,8 +69,8 @@ def begin(
     """`priors`: what is known of templates like it, for the device that is chosen."""
     problem, template = subject.problem, subject.template
     prompts = _prompts(config, template, listener.note)
-    spec = registry.backend_for(problem.kernel.language, config.backend)
-    registry.searcher(config.search)
+    spec = backends.backend_for(problem.kernel.language, config.backend)
+    check_name(config.search)
     with temporary_scratch() as scratch:
         here = machine.look(spec, scratch)
         device = machine.choose_device(here, config.device)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tunesmith.core.budget import STRATEGIES
-from tunesmith.core.dialogue import ROLES, SINGLE, Role
+from tunesmith.core.dialogue import SINGLE, Role
 from tunesmith.core.errors import BadInput
+from tunesmith.core.strategy import STRATEGIES
 from tunesmith.core.talking import Talking
 from tunesmith.roles import signature_fault
 
@@ -21,28 +21,25 @@ if TYPE_CHECKING:
     from tunesmith.core.template import Template
     from tunesmith.models.names import Spec
 
-OWN_WORDS = {("rewrite", "planner"): "planner_rewrite", ("rewrite", "author"): "author_rewrite"}
-NEEDED: tuple[Role, ...] = ("planner", "author")  # of a model, where kernels are rewritten
 NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
 
 
 def named(text: str) -> Strategy:
-    found = next((strategy for strategy in STRATEGIES if strategy == text), None)
-    if found is None:
+    if text not in STRATEGIES:
         raise BadInput(
             f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}",
             hint="choose one of these, or leave --strategy out: templates are searched",
         )
-    return found
+    return STRATEGIES[text].name
 
 
 def roles_of(strategy: str) -> tuple[Role, ...]:
-    return (SINGLE,) if strategy == "single" else ROLES
+    return STRATEGIES[strategy].roles
 
 
 def prompt_name(role: Role, strategy: str) -> str:
     """The file that holds the words for a role."""
-    return OWN_WORDS.get((strategy, role), role)
+    return STRATEGIES[strategy].prompts.get(role, role)
 
 
 def check(
@@ -50,13 +47,13 @@ def check(
 ) -> None:
     """What does not go together is refused before a run begins."""
     strategy = named(config.strategy)
-    if config.linear and strategy != "rewrite":
+    if config.linear and STRATEGIES[strategy].is_chain is not None:
         raise BadInput(
             "--linear is for --strategy rewrite, where a round can go on from the last kernel; the strategy "
             f"is {strategy}",
             hint="leave out --linear, or add --strategy rewrite",
         )
-    if strategy == "template":
+    if not STRATEGIES[strategy].is_concrete:
         return
     if template_given:
         raise BadInput(
@@ -78,22 +75,25 @@ def check(
 
 def played(spec: str, strategy: str) -> dict[Role, Spec]:
     """The roles that a model plays; BadInput where the strategy cannot do with those."""
+    kind = STRATEGIES[strategy]
+    if kind.roles == (SINGLE,):
+        return {SINGLE: _alone(spec)}
+    if not spec and not kind.needed:
+        return {}
     from tunesmith.models.names import EXPERT, parse_models
 
-    if strategy == "single":
-        return {SINGLE: _alone(spec)}
     found = parse_models(spec) if spec else {}
     models = {role: one for role, one in found.items() if one.kind != EXPERT}
-    missing = [role for role in NEEDED if role not in models]
-    if strategy == "rewrite" and missing:
+    missing = [role for role in kind.needed if role not in models]
+    if missing:
         if not models:
             raise BadInput(
-                "--strategy rewrite needs a language model: kernels are planned and written in words",
+                f"--strategy {strategy} needs a language model: kernels are planned and written in words",
                 hint=NAME_ONE,
             )
         raise BadInput(
-            "--strategy rewrite needs a model as planner and as author, since the expert knows templates and "
-            f"their moves alone; it would be the {' and the '.join(missing)}",
+            f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
+            f"and their moves alone; it would be the {' and the '.join(missing)}",
             hint="name both, e.g. --model planner=openai:NAME,author=openai:NAME; tester and analyst may be "
             "left out",
         )
@@ -130,7 +130,7 @@ def concrete_talking(
     from tunesmith.agents.author import ModelAuthor
     from tunesmith.agents.planner import RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
-    from tunesmith.expert.planner import Silent
+    from tunesmith.roles import Silent
 
     def signature(template: Template) -> str | None:
         return signature_fault(problem, template)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.labs import fake_kernel
-from tunesmith.backends.fake import FAULTS, FakeBackend, FakeKernel
-from tunesmith.core.backend import BuildFailed
+from tunesmith.backends.fake.simulated import FAULTS, FakeBackend, FakeKernel
+from tunesmith.backends.port import BuildFailed
 from tunesmith.core.messages import Unit
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tunesmith.core.backend import (
+from tunesmith.backends.port import (
     Backend,
     BuildFailed,
     Call,

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conformance.arbitrary_outputs import ROUNDS, Trials, buffer, edges, ends, numbers, outputs
-from tunesmith.core.backend import Comparison, Difference, Inspector, NumberRule, Pointer, Session
+from tunesmith.backends.port import Comparison, Difference, Inspector, NumberRule, Pointer, Session
 from tunesmith.core.checks import draws
 from tunesmith.core.checks.compare import judge, judge_against_original
 from tunesmith.core.checks.draws import draw_array, draw_block

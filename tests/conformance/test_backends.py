@@ -10,11 +10,11 @@ import pytest
 
 from tests.conformance.backend_suite import BackendSuite
 from tests.opencl_here import needs_opencl
-from tunesmith.backends.cuda.backend import CudaBackend
-from tunesmith.backends.fake import FakeBackend
-from tunesmith.backends.opencl import OpenCLBackend
-from tunesmith.backends.replay import ReplayBackend
-from tunesmith.core.backend import Backend, BuildFailed, LaunchFailed, Scalar
+from tunesmith.backends.cuda import CudaBackend
+from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.opencl.device import OpenCLBackend
+from tunesmith.backends.port import Backend, BuildFailed, LaunchFailed, Scalar
+from tunesmith.backends.replay.recorded import ReplayBackend
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.conformance.inspector_suite import InspectorSuite
 from tests.lab.numpy_inspector import InspectingBackend
-from tunesmith.core.backend import Session
+from tunesmith.backends.port import Session
 
 
 class TestNumpy(InspectorSuite):

@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 
 from tests.conformance.searcher_suite import FREE, SMALL, SearcherSuite, drive, space, view_of
-from tunesmith import registry
+from tunesmith import search
 from tunesmith.core.errors import BadInput
 from tunesmith.core.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.core.region import Condition, Focus, count
@@ -119,7 +119,7 @@ def hill(config: Config) -> float | None:
 
 
 def test_names() -> None:
-    for name in registry.SEARCHERS:
-        assert registry.searcher(name).name == name
+    for name in search.SEARCHERS:
+        assert search.searcher(name).name == name
     with pytest.raises(BadInput, match="unknown search 'magic'; known are default"):
-        registry.searcher("magic")
+        search.searcher("magic")

@@ -13,7 +13,7 @@ from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
 from tests.opencl_here import needs_opencl
 from tests.running import Ended, tunesmith, wait_until_alone
-from tunesmith import registry
+from tunesmith import search
 
 EVIL = "\x1b[31mred\x1b[0m [bold] <b>tag</b> ![image](http://127.0.0.1/x)"
 
@@ -299,7 +299,7 @@ class TestFlags:
                 2,
                 "problem.toml: not a recording: JSON is malformed",
             ),
-            ("--search", "luck", 2, f"unknown search 'luck'; known are {', '.join(registry.SEARCHERS)}"),
+            ("--search", "luck", 2, f"unknown search 'luck'; known are {', '.join(search.SEARCHERS)}"),
             ("--device", "H999", 5, "--device 'H999' matches no device; there are: 0 = simulated device"),
         ],
     )

@@ -11,7 +11,8 @@ from tunesmith.core.library import LibraryTemplate
 from tunesmith.core.ports import Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.state import State
-from tunesmith.expert.planner import GivenTemplate, LibraryAuthor, LibraryFirst
+from tunesmith.expert.planner import LibraryAuthor, LibraryFirst
+from tunesmith.roles import GivenTemplate
 
 KEPT = LibraryTemplate("scale-1", TEMPLATE, "template.cl", ("lanes",), "2.00× on a device, 2026-11-15")
 OTHERS = Decided("finish", "it is their turn")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith import registry
-from tunesmith.core.backend import Backend
+from tunesmith import backends, registry
+from tunesmith.backends.port import Backend
 from tunesmith.core.codec import decode_tagged, encode_tagged
 from tunesmith.core.messages import REPLY_TYPES, REQUEST_TYPES, Reply, Request
 from tunesmith.lab.bench import Bench
@@ -114,6 +114,6 @@ def spawner(
     """Makes workers for a lab: real ones where there is a scratch folder, else in this process, and then of
     any backend."""
     if scratch is None:
-        return lambda purpose: InProcessWorker(purpose, backend or (lambda: registry.backend(spec)), log)
+        return lambda purpose: InProcessWorker(purpose, backend or (lambda: backends.backend(spec)), log)
     spawn = registry.worker_spawner(spec, scratch)
     return lambda purpose: log.processes.setdefault(purpose, LoggedWorker(purpose, spawn(purpose), log))

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.in_process import Log, spawner
-from tunesmith import registry
-from tunesmith.backends.fake import FAULTS
-from tunesmith.core.backend import Backend
+from tunesmith import backends, registry
+from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.port import Backend
 from tunesmith.core.device import Device
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
@@ -165,7 +165,7 @@ class Harness:
 def device_of(spec: str, scratch: Path | None = None) -> Device:
     if scratch is not None:
         return registry.pick_device(registry.list_devices(spec, scratch), None, spec)
-    return registry.pick_device(registry.backend(spec).devices(), None, spec)
+    return registry.pick_device(backends.backend(spec).devices(), None, spec)
 
 
 @contextmanager

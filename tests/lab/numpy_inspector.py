@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.fake import FakeBackend, FakeMemory, FakeSession
-from tunesmith.core.backend import Comparison, Difference, NumberRule, Pointer, Session
+from tunesmith.backends.fake.simulated import FakeBackend, FakeMemory, FakeSession
+from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer, Session
 from tunesmith.core.device import Device
 from tunesmith.core.dtypes import element_type
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.lab.numpy_inspector import InspectingBackend, NumpyInspector, memory_at
-from tunesmith.backends.fake import FakeSession
-from tunesmith.core.backend import Binary, Call, Executable, Memory, OutOfMemory, Pointer, Scalar, Session
+from tunesmith.backends.fake.simulated import FakeSession
+from tunesmith.backends.port import Binary, Call, Executable, Memory, OutOfMemory, Pointer, Scalar, Session
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.digest import digest_of
 from tunesmith.core.dtypes import element_type

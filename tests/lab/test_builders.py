@@ -12,7 +12,7 @@ import pytest
 
 from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.labs import device_of, fake_kernel, scale_problem
-from tunesmith import registry
+from tunesmith import backends
 from tunesmith.config import worker_environment
 from tunesmith.core.messages import Build
 from tunesmith.core.outcome import Status
@@ -43,7 +43,7 @@ def variant(**kernel: str) -> Variant:
 
 
 def in_process(log: Log) -> Callable[[], InProcessWorker]:
-    return lambda: InProcessWorker("build", lambda: registry.backend("fake"), log)
+    return lambda: InProcessWorker("build", lambda: backends.backend("fake"), log)
 
 
 def test_equal_units_share_one_build(make: Make) -> None:

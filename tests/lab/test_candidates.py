@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.lab.labs import Harness, device_of, fault_template, lab, scale_problem
-from tunesmith.backends.fake import FAULTS
+from tunesmith.backends.fake.simulated import FAULTS
 from tunesmith.core.messages import TimeRuns
 from tunesmith.core.outcome import Result, Status
 from tunesmith.core.plan import Plan

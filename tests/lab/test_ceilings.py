@@ -13,8 +13,8 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.opencl_here import needs_opencl
-from tunesmith import registry
-from tunesmith.backends.fake import FakeBackend
+from tunesmith import backends, registry
+from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.messages import Timed, Unit
 from tunesmith.core.outcome import Status
@@ -82,7 +82,7 @@ def gpu(**limits: int) -> Device:
 
 
 def measured(device: Device, known: KnownDevice) -> Measured:
-    return measure(device, known, known, read_text=lambda name: name)  # type: ignore[arg-type]
+    return measure(device, known, known)  # type: ignore[arg-type]
 
 
 def test_what_the_device_does_is_what_is_found() -> None:
@@ -233,14 +233,15 @@ def test_the_cuda_kernels_build_with_wide_accesses() -> None:
     from tunesmith.backends.cuda.architectures import absent_device
     from tunesmith.backends.cuda.compile import build
     from tunesmith.lab.builders import unit_of
-    from tunesmith.lab.ceilings import SOURCES, packaged
+    from tunesmith.lab.ceilings import variant_of
 
-    device, source = absent_device("H200"), SOURCES["cuda"]
+    device, source = absent_device("H200"), backends.kind("cuda").ceilings
+    assert source is not None
     assert device is not None
     entries = ("copy1", "copy4", "read1", "read4", "empty", "fp32")
-    binary = build(unit_of(source.variant(source.name, packaged(source.name), entries), "nvrtc"), device)
+    binary = build(unit_of(variant_of("cuda", source.file, entries), "nvrtc"), device)
     assert binary.resources.spills in (0, None)
-    read = registry.instructions_reader("cuda")
+    read = backends.instructions_reader("cuda")
     for entry, vectors in (("copy1", 1), ("copy4", 4), ("read1", 1), ("read4", 4)):
         code, why_not = read(binary.data, entry)
         assert code is not None, why_not
@@ -252,7 +253,7 @@ def test_the_cuda_kernels_build_with_wide_accesses() -> None:
         if entry.startswith("copy"):
             assert widths["store"] >= vectors, entry
             assert all(a.width == 16 for a in code.accesses if a.space == "global"), entry
-    build(unit_of(source.variant(source.half, packaged(source.half), ("fp16",)), "nvrtc"), device)
+    build(unit_of(variant_of("cuda", source.half, ("fp16",)), "nvrtc"), device)
 
 
 @needs_opencl

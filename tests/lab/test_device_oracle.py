@@ -16,8 +16,8 @@ from tests.lab.labs import Harness, fake_kernel, fault_template, lab, scale_prob
 from tests.lab.numpy_inspector import InspectingBackend
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
-from tunesmith.backends.fake import FAULTS
-from tunesmith.core.backend import LaunchFailed
+from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.port import LaunchFailed
 from tunesmith.core.errors import BadInput, KernelWrong
 from tunesmith.core.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
 from tunesmith.core.outcome import Status

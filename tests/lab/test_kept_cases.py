@@ -9,7 +9,7 @@ from tests.lab.kept_scenarios import SCENARIOS, TWICE, Scenario, add, idle, past
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, Keeper, a_case
 from tests.lab.python_kernels import Array, Kernel, PythonBackend, PythonSession, then
-from tunesmith.core.backend import LaunchFailed, OutOfMemory
+from tunesmith.backends.port import LaunchFailed, OutOfMemory
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.messages import (
     Contender,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
-from tunesmith import registry
+from tunesmith import backends
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import Build
 from tunesmith.core.outcome import Status
@@ -41,7 +41,7 @@ LOG = Log()
 @pytest.fixture
 def surveyor() -> Iterator[BuildSurveyor]:
     device = replace(device_of("fake"), absent=True)
-    pool = Builders(lambda: InProcessWorker("build", lambda: registry.backend("fake"), LOG), device, 2)  # type: ignore[arg-type]
+    pool = Builders(lambda: InProcessWorker("build", lambda: backends.backend("fake"), LOG), device, 2)  # type: ignore[arg-type]
     yield BuildSurveyor(PROBLEM, device, pool)
     pool.close()
 

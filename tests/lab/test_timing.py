@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.lab.labs import device_of, fake_kernel, read_problem
-from tunesmith.core.backend import Call, Executable, Memory, OutOfMemory, Pointer, at_slot
+from tunesmith.backends.port import Call, Executable, Memory, OutOfMemory, Pointer, at_slot
 from tunesmith.core.device import Device
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit

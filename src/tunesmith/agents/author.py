@@ -9,7 +9,7 @@ from tunesmith.agents import material, measured
 from tunesmith.agents.advisers import analysis_part
 from tunesmith.agents.parsing import read_file, read_kernel
 from tunesmith.agents.prompting import NoAnswer, PromptPart, again, example_file, of_role, settled, shortened
-from tunesmith.core.budget import noun, share_of
+from tunesmith.core.budget import share_of
 from tunesmith.core.candidates import Templates
 from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Question
@@ -18,6 +18,7 @@ from tunesmith.core.ports import Catalogue, Declined, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader
 from tunesmith.core.state import Candidate, State
+from tunesmith.core.strategy import noun
 from tunesmith.core.talking import of_this_round
 from tunesmith.core.template import Template
 from tunesmith.core.vetting import vet, vet_flags

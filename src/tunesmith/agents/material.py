@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tunesmith.agents.prompting import PromptPart, fenced
+from tunesmith.core import languages
 from tunesmith.core.checks.cases import full_cases
 from tunesmith.core.device import Device
 from tunesmith.core.expr import Undefined
@@ -15,7 +16,6 @@ from tunesmith.core.state import State
 from tunesmith.core.template import original
 
 LISTED = 24  # sizes that are tested anyway
-_LANGUAGES = {"cuda": "cuda, C++17 unless flags say otherwise", "opencl": "opencl, OpenCL C"}
 
 
 def kernel_parts(problem: Problem) -> list[PromptPart]:
@@ -32,10 +32,11 @@ def kernel_parts(problem: Problem) -> list[PromptPart]:
 
 def problem_part(problem: Problem, device: Device) -> PromptPart:
     kernel = problem.kernel
+    about = languages.named(kernel.language).about
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     built = " ".join(filter(None, [*kernel.flags, defined]))
     lines = [
-        f"- language {_LANGUAGES.get(kernel.language, kernel.language)}; entry `{kernel.entry}`"
+        f"- language {', '.join(filter(None, [kernel.language, about]))}; entry `{kernel.entry}`"
         + (f"; built with {built}" if built else ""),
         *(_argument(a) for a in problem.arguments),
         *(_launch(one) for one in problem.launches),

@@ -6,7 +6,7 @@ from collections import Counter
 
 from tunesmith.agents import material
 from tunesmith.agents.prompting import PromptPart, fenced, shortened
-from tunesmith.core.budget import evals_left, is_concrete, last_written, noun, rounds_begun
+from tunesmith.core.budget import evals_left, rounds_begun
 from tunesmith.core.candidates import Templates
 from tunesmith.core.counted import counted
 from tunesmith.core.device import Resources
@@ -21,6 +21,7 @@ from tunesmith.core.rounds import RoundReport, best_scores, leader, round_report
 from tunesmith.core.scores import Yardstick
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
+from tunesmith.core.strategy import is_concrete, last_written, noun
 
 WHOLE = 2  # of the latest rounds; older ones give way to a line each
 FINDINGS = 6  # of a diagnosis

@@ -16,7 +16,7 @@ from tunesmith.agents.parsing import MARK, Unusable, read_json, read_kernel, wit
 from tunesmith.agents.planner import to_measure
 from tunesmith.agents.prompting import QUOTED, NoAnswer, PromptPart, fenced, shortened
 from tunesmith.agents.replies import StopReply
-from tunesmith.core.budget import last_written, rounds_begun
+from tunesmith.core.budget import rounds_begun
 from tunesmith.core.candidates import Templates
 from tunesmith.core.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
 from tunesmith.core.events import Decided
@@ -25,6 +25,7 @@ from tunesmith.core.prior import in_view
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import leader, round_reports
 from tunesmith.core.state import Candidate, State
+from tunesmith.core.strategy import last_written
 from tunesmith.core.talking import of_this_round
 from tunesmith.core.template import Template
 

@@ -1,1 +1,129 @@
-"""Backends, one a file, all behind `core.backend.Backend`."""
+"""Backends, found by name: one folder each, which defines its `KIND`, and one line here."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from tunesmith.core import languages
+from tunesmith.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from tunesmith.backends.backend_kind import BackendKind, ReadInstructions, Toolchain
+    from tunesmith.backends.port import Backend
+    from tunesmith.core.device import Device
+
+BACKENDS = {
+    "cuda": "tunesmith.backends.cuda",
+    "opencl": "tunesmith.backends.opencl",
+    "fake": "tunesmith.backends.fake",
+    "replay": "tunesmith.backends.replay",
+}
+ABSENT = "absent"  # `fake:absent`: a simulated device as if it were elsewhere; builds work, nothing runs
+OWN_BACKEND = "leave --backend out: the kernel's language has its own"
+
+
+languages.found_by(lambda: [language for own in kinds() for language in own.languages])
+
+
+@cache
+def _load(module: str) -> BackendKind:
+    found: BackendKind = importlib.import_module(module).KIND
+    return found
+
+
+def kinds() -> tuple[BackendKind, ...]:
+    return tuple(map(_load, BACKENDS.values()))
+
+
+def kind(spec: str) -> BackendKind:
+    """Of the backend called `name` or `name:argument`."""
+    name, _, argument = spec.partition(":")
+    if name not in BACKENDS:
+        raise BadInput(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}", hint=OWN_BACKEND)
+    found = _load(BACKENDS[name])
+    if argument and not found.from_file and not (found.plays_absent and argument == ABSENT):
+        takers = " and ".join(k.name for k in kinds() if k.from_file)
+        raise BadInput(
+            f"only the {takers} backend takes a file, got {spec!r}", hint=f"write --backend {name}"
+        )
+    return found
+
+
+def backend(spec: str) -> Backend:
+    return kind(spec).make(spec.partition(":")[2])
+
+
+def kind_for(language: str) -> BackendKind | None:
+    """The backend that runs a language unless another is named: the one of its own name, or the first."""
+    first = (language,) if language in BACKENDS else ()
+    found = (_load(BACKENDS[name]) for name in (*first, *BACKENDS))
+    return next((k for k in found if not k.from_file and language in _names(k)), None)
+
+
+def backend_for(language: str, wanted: str | None) -> str:
+    """The backend to use for a kernel's language, or why there is none."""
+    if wanted is None:
+        own = kind_for(language)
+        if own is None:
+            runs = dict.fromkeys(name for k in kinds() for name in _names(k))
+            raise BadInput(
+                f"this version runs {', '.join(runs)} kernels, this one is {language}",
+                hint="see what is usable here with: tunesmith doctor",
+            )
+        return own.name
+    found = kind(wanted)
+    if language not in _names(found):
+        raise BadInput(
+            f"backend {found.name} runs {', '.join(_names(found))} kernels, this one is {language}",
+            hint=OWN_BACKEND,
+        )
+    return wanted
+
+
+def _names(kind: BackendKind) -> tuple[str, ...]:
+    return tuple(language.name for language in kind.languages)
+
+
+def plays_absent(spec: str) -> bool:
+    return kind(spec).plays_absent and spec.partition(":")[2] == ABSENT
+
+
+def absent_device(spec: str, wanted: str | None) -> Device | None:
+    """The device to build for where none is here; None for backends that cannot build without one."""
+    if plays_absent(spec):
+        return replace(backend(spec).devices()[0], absent=True)
+    return kind(spec).absent_device(wanted)
+
+
+def spec_of(device: Device) -> str:
+    """How a device's backend is named again, also one that only played to be elsewhere."""
+    own = kind(device.backend)
+    return f"{own.name}:{ABSENT}" if device.absent and own.plays_absent else own.name
+
+
+def compilers(spec: str) -> tuple[tuple[str, str], ...] | None:
+    """Name and version of each compiler here, the preferred one first; None where there is no choice."""
+    own = toolchain(spec)
+    return own.compilers() if own is not None else None
+
+
+def toolchain(spec: str) -> Toolchain | None:
+    make = kind(spec).toolchain
+    return make() if make is not None else None
+
+
+def instructions_reader(spec: str) -> ReadInstructions:
+    """What tells the instructions of a build, or why nobody can."""
+    own = kind(spec)
+    if own.instructions is not None:
+        return own.instructions()
+    return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {own.name} builds")
+
+
+def ceilings_text(backend: str, file: str) -> str:
+    """A source of a backend's own, from its folder."""
+    return resources.files(BACKENDS[backend]).joinpath(file).read_text(encoding="utf-8")

@@ -3,57 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
 
 from tunesmith.core.counted import counted
 from tunesmith.core.dialogue import Exchange, tokens_of
-from tunesmith.core.events import Settings, Strategy
-from tunesmith.core.state import Candidate, State
+from tunesmith.core.events import Settings
+from tunesmith.core.state import State
+from tunesmith.core.strategy import is_concrete
 
 # Unless the user says otherwise. Rounds: where each is one concrete kernel, and in comparisons.
 KERNEL_ROUNDS = 5
 SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of them together
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 LEAST_SHARE = 40  # evaluations of a search, if the budget has them
 SMALL = 4 * LEAST_SHARE  # a smaller budget gives each search less, where the number of rounds is limited,
 SMALLEST = 10  # but at least this many
-_WHO = {"rewrite": "models plan and write kernels", "single": "one conversation plans and writes kernels"}
-
-
-# -- the strategy -------------------------------------------------------------------------------------------
-
-
-def strategy_words(strategy: str) -> str:
-    """How kernels came about that are no templates, and to what their gain is due."""
-    return (
-        f"Strategy {strategy}: {_WHO.get(strategy, 'kernels are written')}. Each stands as it was written: "
-        "refactoring gave all of the gain, nobody searched."
-    )
-
-
-def is_concrete(state: State) -> bool:
-    """Whether whole kernels are written, without parameters: then nobody searches."""
-    return state.started is not None and state.settings.strategy != "template"
-
-
-def is_chain(state: State) -> bool:
-    """Whether what was written last is what is looked at next, be it better or not."""
-    return is_concrete(state) and (state.settings.linear or state.settings.strategy == "single")
-
-
-def noun(settings: Settings) -> str:
-    """What is written in the rounds of a run."""
-    return "template" if settings.strategy == "template" else "kernel"
-
-
-def last_written(state: State) -> Candidate | None:
-    """The end of the chain, right or not; None: nothing has been written."""
-    return next((c for c in reversed(state.candidates) if c.drafted is not None), None)
-
-
-def last_right(state: State) -> Candidate | None:
-    """The last of the chain that the gate let in."""
-    return next((c for c in reversed(state.candidates) if c.admitted is not None and c.drafted), None)
 
 
 # -- what models cost ---------------------------------------------------------------------------------------

@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.core.budget import (
-    evaluations,
-    exhausted_budget,
-    is_concrete,
-    no_more_rounds,
-    spent,
-    tokens_used,
-)
+from tunesmith.core.budget import evaluations, exhausted_budget, no_more_rounds, spent, tokens_used
 from tunesmith.core.candidates import Templates
 from tunesmith.core.choose import Winners, verified_choice
 from tunesmith.core.counted import counted
@@ -27,6 +20,7 @@ from tunesmith.core.reporting import judged_by
 from tunesmith.core.rounds import RoundReport, round_reports
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean
+from tunesmith.core.strategy import is_concrete
 
 FORMAT = 1  # counts changes of how a plan is written
 

@@ -9,6 +9,15 @@ from tunesmith.core.digest import digest_of
 
 
 @dataclass(frozen=True)
+class AllocationUnits:
+    """In what units a multiprocessor hands out registers and shared memory; its backend knows."""
+
+    shared: int  # bytes, of which a block takes whole ones
+    registers: int = 256  # what a warp's registers are rounded up to
+    partitions: int = 4  # of a multiprocessor, each with its part of the registers; a warp lives in one
+
+
+@dataclass(frozen=True)
 class Limits:
     """Hardware limits. Expressions see the integers among them as `device.<name>`."""
 
@@ -31,6 +40,7 @@ class Limits:
     shared_reserved: int = 0  # bytes of shared memory the system takes from every block
     threads_per_sm: int = 0
     blocks_per_sm: int = 0
+    units: AllocationUnits | None = None  # None: an NVIDIA device in a journal of an earlier version
 
     def names(self) -> dict[str, int]:
         return {f"device.{f.name}": v for f in fields(self) if type(v := getattr(self, f.name)) is int}

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.core import languages
 from tunesmith.core.candidates import Row, Templates
 from tunesmith.core.choose import verified_choice
 from tunesmith.core.digest import digest_of
@@ -127,13 +128,16 @@ class LibraryTemplate:
 
     def without(self, values: Sequence[tuple[str, int]]) -> str:
         """The text, with values forbidden that proved wrong here."""
-        return guarded(self.text, [(value,) for value in values], self.path) if values else self.text
+        if not values:
+            return self.text
+
+        return guarded(self.text, [(value,) for value in values], self.path)
 
 
 def kernel_digest(problem: Problem) -> str:
     """Of everything that is compiled: the source, the user's own headers, and macros that are set for it."""
     kernel = problem.kernel
-    code = str if kernel.language == "fake" else without_comments  # whose kernels are comments
+    code = without_comments if languages.named(kernel.language).is_c_family else str
     headers = [part for name, text in kernel.headers for part in (name, _normal(code(text)))]
     return digest_of(_normal(code(kernel.text)), repr(kernel.defines), *headers)
 

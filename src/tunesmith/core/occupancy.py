@@ -1,13 +1,10 @@
-"""How many blocks of a kernel a multiprocessor holds at once, by the rules of NVIDIA's calculator."""
+"""How many blocks of a kernel a multiprocessor holds at once, by the units that its backend says."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunesmith.core.device import Limits, Resources
-
-_PARTITIONS = 4  # of a multiprocessor, each with a quarter of the registers; a warp lives in one of them
-_REGISTER_UNIT = 256  # what a warp's registers are rounded up to
+from tunesmith.core.device import AllocationUnits, Limits, Resources
 
 
 @dataclass(frozen=True)
@@ -39,12 +36,12 @@ def registers_per_block(limits: Limits, registers: int, threads: int) -> int:
     """What the hardware counts when it decides whether a block can be launched at all: warps as if they
     came in whole rounds over the partitions."""
     warps = -(-threads // limits.warp)
-    return _registers_per_warp(limits, registers) * _round_up(warps, _PARTITIONS)
+    return _registers_per_warp(limits, registers) * _round_up(warps, _units(limits).partitions)
 
 
 def shared_per_block(limits: Limits, shared: int) -> int:
     """Bytes a block takes from a multiprocessor's shared memory; at least one unit, so that it can divide."""
-    unit = 128 if limits.capability >= 80 else 256
+    unit = _units(limits).shared
     return max(unit, _round_up(shared + limits.shared_reserved, unit))
 
 
@@ -52,13 +49,19 @@ def _by_registers(limits: Limits, registers: int, warps: int) -> int:
     each = _registers_per_warp(limits, registers)
     if not each:
         return limits.blocks_per_sm
-    if limits.registers_per_block and limits.registers_per_block < each * _round_up(warps, _PARTITIONS):
+    partitions = _units(limits).partitions
+    if limits.registers_per_block and limits.registers_per_block < each * _round_up(warps, partitions):
         return 0
-    return limits.registers_per_sm // _PARTITIONS // each * _PARTITIONS // warps
+    return limits.registers_per_sm // partitions // each * partitions // warps
 
 
 def _registers_per_warp(limits: Limits, registers: int) -> int:
-    return _round_up(registers * limits.warp, _REGISTER_UNIT)
+    return _round_up(registers * limits.warp, _units(limits).registers)
+
+
+def _units(limits: Limits) -> AllocationUnits:
+    """As the backend says; journals of earlier versions say nothing, and their devices are NVIDIA's."""
+    return limits.units or AllocationUnits(shared=128 if limits.capability >= 80 else 256)
 
 
 def _round_up(value: int, unit: int) -> int:

@@ -216,6 +216,16 @@ class MoveAuthor(Author, Protocol):
         ...
 
 
+class OwnAuthor(MoveAuthor, Protocol):
+    """Of kernels that only one backend has, in place of the expert."""
+
+    reading: tuple[str, ...]  # what such a kernel is, in words
+
+    def moves_in(self, problem: Problem) -> tuple[str, ...]:
+        """In the order in which they are tried."""
+        ...
+
+
 class Texts(Protocol):
     """Texts that a run keeps, by digest."""
 

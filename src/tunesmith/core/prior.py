@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.core.budget import is_chain, last_right
 from tunesmith.core.counted import counted
 from tunesmith.core.events import Profiled, Settings, Steered
 from tunesmith.core.expr import Expr
@@ -25,6 +24,7 @@ from tunesmith.core.scores import noise
 from tunesmith.core.space import Config, ConfigSet, Param
 from tunesmith.core.state import PriorChange, State
 from tunesmith.core.stats import median
+from tunesmith.core.strategy import is_chain, last_right
 
 WORTH = 0.05  # share of the time × confidence, over all workloads: below it a finding changes nothing
 FEWEST = 16  # configurations that must be left,

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tunesmith.core.budget import beside_budget, is_concrete, noun, spent
+from tunesmith.core.budget import beside_budget, spent
 from tunesmith.core.candidates import TemplateOf, Templates, draft_name
 from tunesmith.core.choose import Winners, timing_of, verified_choice
 from tunesmith.core.events import Pruned
@@ -29,6 +29,7 @@ from tunesmith.core.rounds import best_scores, chain_end, round_reports
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import geometric_mean, median
+from tunesmith.core.strategy import is_concrete, noun
 from tunesmith.core.survey import survey_report
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 
-from tunesmith.core.budget import last_written, noun
 from tunesmith.core.candidates import Templates
 from tunesmith.core.events import Decided
 from tunesmith.core.gate import rule_text
@@ -18,6 +17,7 @@ from tunesmith.core.racing import sound_scores
 from tunesmith.core.scores import noise
 from tunesmith.core.space import Config
 from tunesmith.core.state import Candidate, State
+from tunesmith.core.strategy import last_written, noun
 
 MOST_LINES = 160
 LONGEST_LINE = 200

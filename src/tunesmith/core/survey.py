@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tunesmith.core.budget import is_concrete
 from tunesmith.core.device import Device, Resources
 from tunesmith.core.digest import digest_of
 from tunesmith.core.events import Surveyed
@@ -16,6 +15,7 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.space import Config
 from tunesmith.core.state import State
 from tunesmith.core.stats import median
+from tunesmith.core.strategy import is_concrete
 from tunesmith.core.template import Template, ToBuild, builds_of
 
 # What is told of builds, by the names of `Resources`, and what people call it.

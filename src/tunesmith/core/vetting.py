@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from tunesmith.core import languages
 from tunesmith.csource.lex import CPP, C, joined
 from tunesmith.csource.nodes import Unreadable
 
@@ -59,14 +60,13 @@ _PTX_TYPES = frozenset({
 _RAW_STRING = re.compile(r"(?:u8|[uUL])?R\"")
 _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_OPENCL_FLAG = re.compile(r"-cl-[\w-]+(?:=[\w.{}]+)?")
 _NO_TYPE = frozenset({"return", "else", "goto", "case", "do", "sizeof"})
 
 
 def vet(source: str, original: str, language: str) -> str | None:
     """Why the source must not be compiled; None where it may. `original` is what it was made from, whose
     includes it may have."""
-    is_c = language == "opencl"
+    is_c = languages.named(language).is_native
     try:
         text, known = _bare(source, is_c), _includes(_bare_of_user(original, is_c))
     except Unreadable as error:
@@ -94,10 +94,12 @@ def vet(source: str, original: str, language: str) -> str | None:
 def vet_flags(flags: Sequence[str], language: str) -> str | None:
     """Why a build must not be given these. CUDA's own reader takes only what shapes device code; OpenCL's
     drivers take folders and files as well."""
-    strange = [flag for flag in flags if language == "opencl" and not _OPENCL_FLAG.fullmatch(flag)]
+    rules = languages.named(language)
+    strange = [flag for flag in flags if not rules.allows_flag(flag)]
     if not strange:
         return None
-    return f"the build flag {strange[0]!r} is not allowed in a template: in OpenCL those that begin with -cl-"
+    allowed = f"in {rules.title} {rules.allowed_flags}"
+    return f"the build flag {strange[0]!r} is not allowed in a template: {allowed}"
 
 
 def _vet_device(text: str, code: str, words: set[str], original: str) -> str | None:

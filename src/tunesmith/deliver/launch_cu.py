@@ -21,6 +21,7 @@ from tunesmith.core.template import PLACEHOLDER, Variant, original
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.host_code import Host, declaration, identifier
+from tunesmith.deliver.tuned import DispatchCase
 
 NAME = "launch.cu"
 _RULE = f"// {'-' * 100}\n"
@@ -31,15 +32,6 @@ _NVCC_SAYS = {
     "device-int128": "",
 }
 MOST_INSTANCES = 64  # of an original whose entry names sizes
-
-
-@dataclass(frozen=True)
-class DispatchCase:
-    """One line of the dispatch: under this condition this variant, which is in this file."""
-
-    when: str
-    file: str
-    variant: Variant
 
 
 @dataclass

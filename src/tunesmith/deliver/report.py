@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tunesmith.core.budget import strategy_words
 from tunesmith.core.codec import encode
 from tunesmith.core.counted import counted
 from tunesmith.core.events import ExtraCase
@@ -21,6 +20,7 @@ from tunesmith.core.report import (
     unfinished_text,
 )
 from tunesmith.core.rounds import RoundReport
+from tunesmith.core.strategy import strategy_words
 from tunesmith.core.survey import LABELS, SurveyReport
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.markdown import cell, ratio_text, sentence, table

@@ -16,12 +16,19 @@ from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
 from tunesmith.core.template import Variant, original, plain_name
 from tunesmith.core.untrusted import plain
-from tunesmith.deliver.launch_cu import NAME as LAUNCH_CU
-from tunesmith.deliver.launch_cu import DispatchCase, launch_cu
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
 # A header's spelling is whatever a source says: only a name that every disk takes becomes a file's.
 _PART_OF_A_NAME = re.compile(r"[A-Za-z0-9_.+ -]{1,100}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class DispatchCase:
+    """One line of the dispatch: under this condition this variant, which is in this file."""
+
+    when: str
+    file: str
+    variant: Variant
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,9 @@ def tuned_files(
     dispatch = Dispatch(problem.name, problem.kernel.language, device.name, entries)
     files["dispatch.json"] = encode(dispatch) + b"\n"
     if problem.kernel.language == "cuda":
-        files[LAUNCH_CU] = launch_cu(problem, device, served).encode()
+        from tunesmith.deliver.launch_cu import NAME, launch_cu
+
+        files[NAME] = launch_cu(problem, device, served).encode()
     return files
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
+from tunesmith.core import languages
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.template_file import parse_template
@@ -31,8 +32,9 @@ _Refusals = list[tuple[str, str]]
 class ExpertAuthor:
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
         context = Context(problem, device)
-        if problem.kernel.language not in ("cuda", "hip", "opencl"):
-            return Declined(f"the expert reads cuda, hip and opencl, not {problem.kernel.language}")
+        if not languages.named(problem.kernel.language).is_c_family:
+            read_ones = ", ".join(one.name for one in languages.known() if one.is_c_family)
+            return Declined(f"the expert reads {read_ones}, not {problem.kernel.language}")
         reading = read(problem)
         if isinstance(reading, str):
             return _local(task, context, reading)

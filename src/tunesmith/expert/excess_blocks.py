@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tunesmith.core import languages
 from tunesmith.core.device import Device
 from tunesmith.core.problem import Problem
 from tunesmith.csource.walk import names_in
@@ -39,7 +40,7 @@ class ExcessBlocks:
 
 def excess_block_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """In words; nothing where the kernel cannot be read."""
-    if problem.kernel.language not in ("cuda", "hip", "opencl"):
+    if not languages.named(problem.kernel.language).is_c_family:
         return ()
     kernel = read(problem)
     found = () if isinstance(kernel, str) else excess_blocks(problem, kernel, device)

@@ -1,4 +1,4 @@
-"""Planners and authors that need no model: for given templates, for the library's, for the expert's moves."""
+"""Planners and authors that need no model: for the library's templates, and for the expert's moves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tunesmith.core.budget import part_of, share_of
+from tunesmith.core.budget import share_of
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Question
 from tunesmith.core.events import Decided, Declined
@@ -15,21 +15,6 @@ from tunesmith.core.ports import Author, Planner, Refactoring, Written
 from tunesmith.core.problem import Problem
 from tunesmith.core.rounds import RoundOutcome, leader, rounds
 from tunesmith.core.state import Candidate, State
-
-
-class GivenTemplate:
-    """Search it once, then stop; where there are several, each with its part of the budget."""
-
-    def decide(self, state: State) -> Decided:
-        waiting = [c for c in state.candidates if c.status == "admitted"]
-        if len(waiting) > 1:
-            evals, seconds = part_of(state, len(waiting))
-            reason = f"{len(waiting)} templates are given and not searched"
-            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
-        ended = [c.searched for c in state.candidates if c.searched is not None]
-        if waiting or not ended:
-            return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
-        return Decided("finish", ended[-1].reason)
 
 
 @dataclass(frozen=True)
@@ -111,14 +96,3 @@ class LibraryAuthor:
             return self.then.write(task, problem, device)
         notes = (f"{self.kept.name} of the library, {self.kept.about}",)
         return Written(self.kept.without(task.without), self.kept.moves, notes=notes)
-
-
-@dataclass(frozen=True)
-class Silent:
-    """An author for runs that need none."""
-
-    reason: str
-
-    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
-        del task, problem, device
-        return Declined(self.reason)

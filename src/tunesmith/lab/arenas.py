@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.core.backend import Memory, OutOfMemory, Pointer, Session
+from tunesmith.backends.port import Memory, OutOfMemory, Pointer, Session
 from tunesmith.core.checks.draws import BLOCK, draw_array
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Draw

@@ -8,9 +8,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tunesmith.core import backend
+from tunesmith.backends import port
+from tunesmith.backends.port import (
+    Backend,
+    Executable,
+    Memory,
+    OutOfMemory,
+    Pointer,
+    Session,
+)
 from tunesmith.core import messages as m
-from tunesmith.core.backend import Backend, Executable, Memory, OutOfMemory, Pointer, Session
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.outcome import Status
@@ -26,10 +33,10 @@ Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")
 MEMORY_ATTEMPTS = 6
 _FAILURES: dict[type[Exception], str] = {
-    backend.BuildFailed: "build",
+    port.BuildFailed: "build",
     OutOfMemory: "memory",
-    backend.LaunchFailed: "launch",
-    backend.Unsupported: "unsupported",
+    port.LaunchFailed: "launch",
+    port.Unsupported: "unsupported",
     reference.UserCodeFailed: "user",
 }
 

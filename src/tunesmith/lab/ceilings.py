@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib import resources
 from typing import Protocol
 
+from tunesmith import backends
+from tunesmith.backends.backend_kind import CeilingKernels
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Draw, TimingPolicy
 from tunesmith.core.plan import BufferPlan, Geometry, Plan, ScalarPlan
@@ -38,27 +39,6 @@ DRAW = Draw("normal", 1)
 
 
 @dataclass(frozen=True)
-class Source:
-    """Kernels of one language. `lanes` are the numbers a thread works on at once, by kind."""
-
-    language: str
-    name: str
-    half: str  # the file with half precision
-    lanes: Mapping[str, int]
-    items: tuple[int, ...]  # vectors that a thread of its copies and reads takes
-
-    def variant(self, file: str, text: str, entries: Sequence[str]) -> Variant:
-        launches = tuple(Launch(entry, (), (), ()) for entry in entries)
-        return Variant(file, text, self.language, (), launches, ())
-
-
-SOURCES = {
-    "cuda": Source("cuda", "ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
-    "opencl": Source("opencl", "ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
-}
-
-
-@dataclass(frozen=True)
 class Measured:
     ceilings: Ceilings
     notes: tuple[str, ...] = ()  # what could not be measured, and why
@@ -69,18 +49,19 @@ def measure(
     builders: Builders,
     runner: Runner,
     *,
-    sources: Mapping[str, Source] = SOURCES,
-    read_text: Callable[[str], str] | None = None,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Measured:
-    source = sources.get(device.backend)
+    source = backends.kind(device.backend).ceilings
     if source is None:
         return Measured(Ceilings(), (f"there are no kernels for {device.backend} to measure ceilings with",))
-    return _Measuring(device, builders, runner, source, read_text or packaged, progress).all()
+    return _Measuring(device, builders, runner, source, progress).all()
 
 
-def packaged(name: str) -> str:
-    return resources.files("tunesmith.lab").joinpath(name).read_text(encoding="utf-8")
+def variant_of(backend: str, file: str, entries: Sequence[str]) -> Variant:
+    """A source of the backend's own kernels."""
+    launches = tuple(Launch(entry, (), (), ()) for entry in entries)
+    language = backends.kind(backend).languages[0].name
+    return Variant(file, backends.ceilings_text(backend, file), language, (), launches, ())
 
 
 class KeptCeilings(Protocol):
@@ -120,22 +101,20 @@ class _Measuring:
         device: Device,
         builders: Builders,
         runner: Runner,
-        source: Source,
-        read_text: Callable[[str], str],
+        source: CeilingKernels,
         progress: Callable[[str], None],
     ) -> None:
         self._device = device
         self._builders = builders
         self._runner = runner
         self._source = source
-        self._read_text = read_text
         self._progress = progress
         self._policy = RECORDED if device.inspects else QUEUED
         self._notes: list[str] = []
 
     def all(self) -> Measured:
         moving = [f"{what}{items}" for what in ("copy", "read") for items in self._source.items]
-        code = self._build(self._source.name, (*moving, "empty", "fp32"))
+        code = self._build(self._source.file, (*moving, "empty", "fp32"))
         half = self._build(self._source.half, ("fp16",))
         if isinstance(code, Verdict):
             return Measured(Ceilings(), (f"the kernels for ceilings do not build: {code.first_line}",))
@@ -168,8 +147,7 @@ class _Measuring:
 
     def _build(self, name: str, entries: Sequence[str]) -> BuiltCode | Verdict:
         self._progress("measuring what the device can do at best: building")
-        variant = self._source.variant(name, self._read_text(name), entries)
-        return self._builders.start(variant).result()
+        return self._builders.start(variant_of(self._device.backend, name, entries)).result()
 
     def _moving(self, code: BuiltCode, what: str, nbytes: int, warm: bool = False) -> Point | None:
         """The fastest of a few ways to move that many bytes."""

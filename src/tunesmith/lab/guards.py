@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.core.backend import Call, Executable, LocalBytes, Pointer, Scalar
+from tunesmith.backends.port import Call, Executable, LocalBytes, Pointer, Scalar
 from tunesmith.core.checks.draws import logical, packed
 from tunesmith.core.counted import counted
 from tunesmith.core.digest import digest_of

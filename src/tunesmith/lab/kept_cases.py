@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.backends.port import Difference, Executable, Inspector, Memory, Pointer, Session
 from tunesmith.core import messages as m
-from tunesmith.core.backend import Difference, Executable, Inspector, Memory, Pointer, Session
 from tunesmith.core.checks import compare
 from tunesmith.core.checks.cases import COMPARABLE_ITEMS
 from tunesmith.core.checks.compare import ErrorStats

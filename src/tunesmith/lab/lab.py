@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tunesmith.core.checks.cases import Case, extra_cases, full_cases, smoke_cases, verify_cases
+from tunesmith.core.checks.cases import Case, Level, extra_cases, full_cases, smoke_cases, verify_cases
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
 from tunesmith.core.errors import BadInput
@@ -23,7 +23,6 @@ from tunesmith.core.space import Config
 from tunesmith.core.template import Template, ToBuild, Variant, builds_of, original
 from tunesmith.lab import policies
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
-from tunesmith.lab.device_oracle import DeviceOracle
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.onlooker import Onlooker
 from tunesmith.lab.oracle import HostOracle
@@ -31,6 +30,9 @@ from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
+
+if TYPE_CHECKING:
+    from tunesmith.lab.onlooker import Onlooker
 
 SWITCH_SECONDS = 2e-4
 
@@ -102,6 +104,8 @@ class LocalLab:
 
     def _make_oracle(self, references: References) -> Oracle:
         if self._device.inspects:
+            from tunesmith.lab.device_oracle import DeviceOracle
+
             return DeviceOracle(self._problem, references, self._runner, self._original.plan)
         return HostOracle(
             self._problem,
@@ -144,7 +148,7 @@ class LocalLab:
 
     def _fault_of_original(self, one: ExtraCase) -> str | None:
         seed = self._settings.seed
-        for case in extra_cases(self._problem, original(self._problem), self._device, seed, [one]):
+        for case in self._extra_cases(original(self._problem), seed, [one]):
             try:
                 verdict = self._oracle.establish(case)
             except BadInput as error:  # it cannot even be launched there
@@ -340,15 +344,22 @@ class LocalLab:
         seed = self._settings.seed
         if level == "smoke":
             return smoke_cases(self._problem, variant, self._device, seed)
-        added = extra_cases(self._problem, variant, self._device, seed, self._extra)
+        added = self._extra_cases(variant, seed, self._extra)
         return tuple(dict.fromkeys((*full_cases(self._problem, variant, self._device, seed), *added)))
+
+    def _extra_cases(
+        self, variant: Variant, seed: int, extra: Sequence[ExtraCase], level: Level = "full"
+    ) -> tuple[Case, ...]:
+        if not extra:
+            return ()
+
+        return extra_cases(self._problem, variant, self._device, seed, extra, level)
 
     def _added_afresh(self, variant: Variant, seed: int) -> tuple[Case, ...]:
         """A tester's cases with values never used before; where the original itself fails on those, with the
         ones it was proved right on."""
-        wanted = (self._problem, variant, self._device)
-        fresh = extra_cases(*wanted, seed, self._extra, "verify")
-        known = extra_cases(*wanted, self._settings.seed, self._extra)
+        fresh = self._extra_cases(variant, seed, self._extra, "verify")
+        known = self._extra_cases(variant, self._settings.seed, self._extra)
         return tuple(
             old if isinstance(self._oracle.establish(new), Verdict) else new
             for new, old in zip(fresh, known, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tunesmith.backends.backend_kind import ReadInstructions
 from tunesmith.core.device import Device
 from tunesmith.core.events import Profiled
 from tunesmith.core.problem import Problem
@@ -14,7 +15,7 @@ from tunesmith.core.space import Config
 from tunesmith.core.template import Template
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
-from tunesmith.lab.profiling import Profiler, ProfileSubject, ReadInstructions
+from tunesmith.lab.profiling import Profiler, ProfileSubject
 from tunesmith.lab.runner import Runner
 
 

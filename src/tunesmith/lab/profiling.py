@@ -10,13 +10,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
+from tunesmith.backends.backend_kind import ReadInstructions
 from tunesmith.core.device import Device
 from tunesmith.core.digest import seed_of
 from tunesmith.core.messages import Draw
 from tunesmith.core.plan import CannotRun, Geometry, Plan, plan_launch
 from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.profile import facts as f
-from tunesmith.core.profile.facts import Experiments, Instructions, LaunchFacts, LaunchPart, Profile
+from tunesmith.core.profile.facts import (
+    Experiments,
+    LaunchFacts,
+    LaunchPart,
+    Profile,
+)
 from tunesmith.core.profile.launch_rules import launch_facts
 from tunesmith.core.profile.roofline import work_of
 from tunesmith.core.space import Config
@@ -27,7 +33,6 @@ from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.lab.verdicts import Verdict
 
-ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
 ORIGINAL = "original"
 
 

@@ -14,7 +14,6 @@ from tunesmith.core.messages import Draw, Expected, Failed, Refer
 from tunesmith.core.plan import Plan, show_sizes
 from tunesmith.core.problem import Problem
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
-from tunesmith.lab.reference import fault
 
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
@@ -98,6 +97,8 @@ class References:
         made_by = self._problem.inputs
         for name, digest in given.items():
             if made_by is not None and wanted.get(name) != digest:
+                from tunesmith.lab.reference import fault
+
                 words = f"gives {name} other values when it is called again"
                 raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.core.backend import Call, Executable, Pointer, Recording, Session
+from tunesmith.backends.port import Call, Executable, Pointer, Recording, Session
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Contender, Timed, TimeRuns, TimingPolicy
 from tunesmith.core.plan import BufferPlan

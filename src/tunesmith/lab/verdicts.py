@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tunesmith.core.backend import Comparison, NumberRule
+from tunesmith.backends.port import Comparison, NumberRule
 from tunesmith.core.checks.cases import Case
 from tunesmith.core.checks.compare import ErrorStats, rms, rms_limit
 from tunesmith.core.dtypes import element_type

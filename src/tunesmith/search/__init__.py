@@ -1,1 +1,37 @@
-"""Searchers, one a file. Pure: what they ask for depends on the view and its seed alone."""
+"""Searchers, found by name. They ask and tell: which configuration next, given what came of the last ones."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from tunesmith.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from tunesmith.core.ports import Searcher
+
+SEARCHERS = {
+    "default": "tunesmith.search.default:Default",
+    "exhaustive": "tunesmith.search.random:Exhaustive",
+    "random": "tunesmith.search.random:Random",
+    "evolution": "tunesmith.search.random:Evolution",
+    "tpe": "tunesmith.search.tpe:Tpe",
+}
+
+
+def check_name(name: str) -> None:
+    if name not in SEARCHERS:
+        raise BadInput(
+            f"unknown search {name!r}; known are {', '.join(SEARCHERS)}",
+            hint="choose one of these, or leave --search out",
+        )
+
+
+def searcher(name: str) -> Searcher:
+    """The one of that name, which can be shown one side of a focus."""
+    from tunesmith.search.focused import Focused
+
+    check_name(name)
+    module, _, own = SEARCHERS[name].partition(":")
+    made: Searcher = getattr(importlib.import_module(module), own)()
+    return Focused(made)

@@ -21,7 +21,6 @@ from tunesmith.core.ports import Proposal, SearchView, Tried
 from tunesmith.core.space import Config
 from tunesmith.search.candidates import DRAWN, Numbers, OpenConfigs
 from tunesmith.search.models import ImprovementModel, Outcomes, guided, most_telling, own
-from tunesmith.search.random import draw
 from tunesmith.search.targets import LEVEL
 from tunesmith.search.transfer import Guide, apart, listens
 
@@ -110,6 +109,8 @@ class _Asking:
             self.turn += len(more)
         configs = [*self.first, *(self.view.configs[number] for number in picks)]
         if len(picks) < n:  # the draw found nothing new: little is left, or nothing varies
+            from tunesmith.search.random import draw
+
             configs += draw(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
         return Proposal(tuple(configs), gain, frozenset(followed))
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tunesmith.backends.cuda import inspector
-from tunesmith.backends.fake import FakeBackend, FakeMemory, FakeSession
+from tunesmith.backends.fake.simulated import FakeBackend, FakeMemory, FakeSession
 from tunesmith.core.device import Device
 
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.backends.cuda.builds import built
 from tunesmith.backends.cuda.architectures import absent_device
-from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.disassembly import disassemble
+from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.core.backend import Binary
+from tunesmith.backends.port import Binary
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.plan import Plan, plan_launch
 from tunesmith.core.problem import Problem

@@ -15,13 +15,12 @@ import pytest
 
 from tests.backends.cuda.builds import BOTH, HALF, built, refusal, unit
 from tests.cuda_here import needs_nvcc, needs_nvrtc
+from tunesmith.backends.cuda import CudaBackend, nvcc
 from tunesmith.backends.cuda import compile as cuda_compile
-from tunesmith.backends.cuda import nvcc
 from tunesmith.backends.cuda.architectures import absent_device
-from tunesmith.backends.cuda.backend import CudaBackend
-from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.cubin import Cubin
-from tunesmith.core.backend import Unsupported
+from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.port import Unsupported
 from tunesmith.core.files.read_headers import HeaderFile, user_headers
 
 SEVERAL = """#include <cuda_fp16.h>
@@ -295,10 +294,10 @@ def test_an_unknown_compiler_is_not_supported() -> None:
 def test_without_the_bindings_everything_imports_and_says_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "cuda.py").write_text("raise ImportError('there is no cuda')\n")
     program = """
-import tunesmith.backends.cuda.backend
-from tunesmith.backends.cuda import architectures, compile, cubin, container
+import tunesmith.backends.cuda
+from tunesmith.backends.cuda import architectures, compile, cubin, entries
 from tunesmith.core.messages import Unit
-from tunesmith.core.backend import (Unsupported)
+from tunesmith.backends.port import (Unsupported)
 assert "nvrtc" not in dict(compile.compilers())
 try:
     compile.build(Unit("k.cu", "", "cuda", (), ("k",), compiler="nvrtc"), architectures.absent_device(None))

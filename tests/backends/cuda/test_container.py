@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.backends.cuda.container import MAGIC, pack, unpack
+from tunesmith.backends.cuda.entries import MAGIC, pack, unpack
 from tunesmith.core.codec import Malformed
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.backends.cuda.counter_rights import may_count
+from tunesmith.backends.cuda.ncu import may_count
 
 ROOT, NOBODY, PERFMON = "000001ffffffffff", "0000000000000000", "0000004000000000"
 

@@ -10,8 +10,8 @@ import pytest
 from tests.backends.cuda.builds import HALF, built
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda import disassembly
-from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.disassembly import disassemble, find_disassembler, split_kernels
+from tunesmith.backends.cuda.entries import unpack
 
 needs_disassembler = pytest.mark.skipif(find_disassembler() is None, reason="there is no disassembler here")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.backends.cuda.builds import BOTH, HALF, built, refusal
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda.flags import read_flags
-from tunesmith.core.backend import BuildFailed
+from tunesmith.backends.port import BuildFailed
 
 ALWAYS = {"--gpu-architecture=sm_90", "--std=c++17", "--ptxas-options=-v"}
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.backends.cuda.host_driver import COMPILER, compiled, session_on_host
 from tests.conformance.inspector_suite import InspectorSuite
-from tunesmith.backends.cuda.backend import CudaBackend
-from tunesmith.core.backend import Session
+from tunesmith.backends.cuda import CudaBackend
+from tunesmith.backends.port import Session
 
 
 @pytest.fixture(scope="module")

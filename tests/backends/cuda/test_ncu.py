@@ -15,8 +15,7 @@ import pytest
 
 from tests.lab.labs import scale_problem
 from tunesmith.backends.cuda import ncu
-from tunesmith.backends.cuda.counter_rights import LET_IN
-from tunesmith.backends.cuda.ncu import NOT_PERMITTED, NcuCounting, command_line, find_ncu, main_of
+from tunesmith.backends.cuda.ncu import LET_IN, NOT_PERMITTED, NcuCounting, command_line, find_ncu, main_of
 from tunesmith.backends.cuda.ncu_metrics import (
     DURATION,
     METRICS,
@@ -28,7 +27,7 @@ from tunesmith.backends.cuda.ncu_metrics import (
     read_rows,
     stall_metric,
 )
-from tunesmith.backends.fake import FakeBackend
+from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.config import worker_environment
 from tunesmith.core.messages import Draw, Unit
 from tunesmith.core.plan import Plan, plan_launch

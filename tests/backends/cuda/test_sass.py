@@ -14,8 +14,8 @@ from tests.backends.cuda.static_profiles import FOLDERS, build_of, read_problem,
 from tests.backends.cuda.test_disassembly import needs_disassembler
 from tests.core.profile.recorded import recorded
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.disassembly import disassemble
+from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.core.profile.diagnose import diagnose
 from tunesmith.core.profile.facts import Instructions, MemoryAccess

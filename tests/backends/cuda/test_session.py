@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from tunesmith.backends.cuda.backend import CudaBackend
-from tunesmith.backends.cuda.devices import describe_all
-from tunesmith.core.backend import Call, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
+from tunesmith.backends.cuda import CudaBackend
+from tunesmith.backends.cuda.driver import describe_all
+from tunesmith.backends.port import Call, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
 from tunesmith.core.device import Device
 from tunesmith.core.messages import Unit
 
@@ -184,9 +184,9 @@ def test_says_whether_the_clock_is_held_down(session: Session) -> None:
 
 BAD = """
 import sys
-from tunesmith.backends.cuda.backend import CudaBackend
+from tunesmith.backends.cuda import CudaBackend
 from tunesmith.core.messages import Unit
-from tunesmith.core.backend import (Call, LaunchFailed, Pointer)
+from tunesmith.backends.port import (Call, LaunchFailed, Pointer)
 backend = CudaBackend()
 device = backend.devices()[0]
 session = backend.open(device)

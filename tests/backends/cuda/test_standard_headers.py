@@ -8,6 +8,7 @@ from tests.backends.cuda.builds import built, refusal, unit
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda.compile import needs_host_headers
 from tunesmith.backends.cuda.standard_headers import pre_included, standard_headers
+from tunesmith.csource.types import BY_HEADER
 
 PLAIN = 'extern "C" __global__ void k(float* x) { *x = 1; }'
 NAMES = (
@@ -131,3 +132,10 @@ def test_only_what_is_included_is_given() -> None:
 def test_a_header_comes_first_where_its_words_are_used(source: str, first: str) -> None:
     assert pre_included(source, ()) == first
     assert unit(source, "k").headers == ()
+
+
+@pytest.mark.parametrize("name", ["stdint.h", "limits.h", "float.h", "math.h"])
+def test_constants_are_those_that_a_reader_of_sources_knows(name: str) -> None:
+    (_, text), *_ = (one for one in standard_headers(f"#include <{name}>", ()) if one[0] == name)
+    for constant, value in BY_HEADER[name].items():
+        assert f"#define {constant} {value}\n" in text

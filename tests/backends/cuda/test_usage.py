@@ -7,9 +7,8 @@ import pytest
 from tests.backends.cuda.builds import BOTH, built
 from tests.cuda_here import needs_nvrtc
 from tests.samples import HOPPER
-from tunesmith.backends.cuda.container import unpack
-from tunesmith.backends.cuda.cubin import Cubin
-from tunesmith.backends.cuda.usage import resources_of, spills, without_chatter
+from tunesmith.backends.cuda.cubin import Cubin, resources_of, spills, without_chatter
+from tunesmith.backends.cuda.entries import unpack
 
 # Sixty values that live at once.
 FAT = """extern "C" __global__ void fat(float* x, int n) {

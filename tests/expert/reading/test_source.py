@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.core.errors import BadInput
+from tunesmith.core.languages import language_of
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.headers import blank_source
-from tunesmith.expert.reading.source import language_of, read_source
+from tunesmith.expert.reading.source import read_source
 from tunesmith.expert.reading.source_model import KernelParameter, KernelSignature, elements_of
 
 LANGUAGES: tuple[Language, ...] = ("opencl", "cuda", "hip")

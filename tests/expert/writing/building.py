@@ -9,7 +9,7 @@ from itertools import combinations
 
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
-from tunesmith.core.backend import Binary
+from tunesmith.backends.port import Binary
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.messages import Unit
 from tunesmith.core.problem import Problem

@@ -10,8 +10,8 @@ from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
 from tests.expert.writing.building import build_all, built, configurations, read, variant
 from tests.expert.writing.models import MAP, ROWS, Model
-from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.disassembly import disassemble
+from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.core.profile.facts import Instructions
 from tunesmith.core.space import Config

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tunesmith.core.device import Device, Limits
+from tunesmith.core.device import AllocationUnits, Device, Limits
 from tunesmith.core.errors import BadInput
 
 PLATFORM = "NVIDIA CUDA"
@@ -99,6 +99,11 @@ def capability_named(text: str) -> int | None:
     return int(found[1] or found[2] + found[3]) if found else None
 
 
+def allocation_units(capability: int) -> AllocationUnits:
+    """By the rules of NVIDIA's occupancy calculator."""
+    return AllocationUnits(shared=128 if capability >= 80 else 256)
+
+
 def _by_name(text: str) -> str | None:
     wanted = _plain(text)
     return next((s for s, gpu in GPUS.items() if wanted and wanted in (_plain(s), _plain(gpu.name))), None)
@@ -139,5 +144,6 @@ def _device(short: str, gpu: Gpu) -> Device:
             shared_reserved=architecture.shared_reserved * KIB,
             threads_per_sm=architecture.threads_per_sm,
             blocks_per_sm=architecture.blocks_per_sm,
+            units=allocation_units(gpu.capability),
         ),
     )

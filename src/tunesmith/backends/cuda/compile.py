@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
+from tunesmith.backends.backend_kind import Toolchain
 from tunesmith.backends.cuda import nvcc, nvrtc
-from tunesmith.backends.cuda.container import pack
-from tunesmith.backends.cuda.cubin import Cubin
-from tunesmith.backends.cuda.entries import Compiled, Refused, check_entries, entry_fault, no_such_kernel
+from tunesmith.backends.cuda.cubin import Cubin, resources_of, without_chatter
+from tunesmith.backends.cuda.entries import (
+    Compiled,
+    Refused,
+    check_entries,
+    entry_fault,
+    no_such_kernel,
+    pack,
+)
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.cuda.standard_headers import standard_headers
-from tunesmith.backends.cuda.usage import resources_of, without_chatter
-from tunesmith.core.backend import Binary, BuildFailed, Unsupported
+from tunesmith.backends.port import Binary, BuildFailed, Unsupported
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.messages import Unit
@@ -145,3 +152,23 @@ def _lacking(log: str) -> str | None:
         if (found := pattern.search(log)) is not None:
             return words.format(*found.groups())
     return None
+
+
+def _how_to_install(compiler: str) -> str:
+    if compiler == "nvcc":
+        return "install NVIDIA's CUDA toolkit and put nvcc on the PATH"
+    return "install it with: pip install 'tunesmith[cuda]'"
+
+
+def _advice(here: Collection[str]) -> str:
+    then = "say compiler = 'nvcc' in [kernel]" if "nvcc" in here else _how_to_install("nvcc")
+    return f"NVRTC has no headers of the host's C++ library: {then}, or include only what device code needs"
+
+
+TOOLCHAIN = Toolchain(
+    compilers=compilers,
+    none_here="there is no CUDA compiler here, neither NVRTC nor nvcc",
+    how_to_install=_how_to_install,
+    lacks=lambda compiler, log: compiler == "nvrtc" and needs_host_headers(log),
+    advice=_advice,
+)

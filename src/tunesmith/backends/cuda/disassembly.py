@@ -10,9 +10,14 @@ import subprocess
 import tempfile
 import threading
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.backends.cuda.toolkit import USUAL_PLACE
+from tunesmith.core.codec import Malformed
+from tunesmith.core.profile.facts import Instructions
 
 SECONDS = 20.0  # most kernels take one
 MOST_TEXT = 64 << 20  # bytes; the longest kernels in use have a few million
@@ -115,3 +120,21 @@ def _wheels() -> list[Path]:
     spec = importlib.util.find_spec("nvidia")  # a namespace that NVIDIA's wheels share
     folders = spec.submodule_search_locations or () if spec else ()
     return [binaries for place in folders for binaries in sorted(Path(place).glob("cu*/bin"), reverse=True)]
+
+
+def instructions_of(binary: bytes, entry: str) -> tuple[Instructions | None, str]:
+    try:
+        symbols, cubin = unpack(binary)
+    except Malformed as error:
+        return None, error.message
+    found = _disassembled(cubin)
+    if found.fault:
+        return None, found.fault
+    text = found.kernels.get(symbols.get(entry, ""))
+    read = read_sass(text) if text else None
+    return (read, "") if read is not None else (None, f"the disassembly has no code of {entry}")
+
+
+@lru_cache(maxsize=8)
+def _disassembled(cubin: bytes) -> Disassembly:
+    return disassemble(cubin)

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.core.backend import BuildFailed
+from tunesmith.backends.port import BuildFailed
 
 STANDARD = "--std=c++17"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.backends.cuda.container import unpack
 from tunesmith.backends.cuda.driver import checked, driver
-from tunesmith.core.backend import Comparison, Difference, NumberRule, Pointer
+from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer
 from tunesmith.core.device import Device
 from tunesmith.core.dtypes import ElementType, element_type
 from tunesmith.core.messages import Unit
@@ -112,7 +112,7 @@ class CudaInspector:
 
     @cached_property
     def _functions(self) -> dict[str, Any]:
-        from tunesmith.backends.cuda.backend import CudaBackend
+        from tunesmith.backends.cuda import CudaBackend
 
         cu = driver()
         source = resources.files("tunesmith.backends.cuda").joinpath("inspector.cu").read_text()

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.backends.cuda.counter_rights import LET_IN
 from tunesmith.backends.cuda.ncu_metrics import METRICS, Row, counters_of, read_rows
 from tunesmith.backends.cuda.toolkit import USUAL_PLACE
 from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
@@ -32,6 +31,11 @@ MOST_OUTPUT = 16 << 20  # bytes; a launch takes a few thousand
 POLL = 0.05
 ATTEMPTS = 3  # with fewer metrics each, where this version does not know some
 OPT = Path("/opt/nvidia/nsight-compute")
+PARAMS = Path("/proc/driver/nvidia/params")
+STATUS = Path("/proc/self/status")
+# Either opens the counters that the driver keeps to administrators: CAP_SYS_ADMIN and CAP_PERFMON.
+_CAPABILITIES = (21, 38)
+LET_IN = "run as root, or have the administrator load the driver with NVreg_RestrictProfilingToAdminUsers=0"
 PERMISSION = "ERR_NVGPUCTRPERM"
 NOT_PERMITTED = f"counters are not permitted to this user ({PERMISSION}): {LET_IN}"
 NOT_FOUND = (
@@ -271,3 +275,16 @@ def _signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def may_count(params: Path = PARAMS, status: Path = STATUS) -> tuple[bool | None, str]:
+    """Whether, and why; None where nobody says. Nothing is run: only counting itself is proof."""
+    kept = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", _text(params), re.MULTILINE)
+    if kept is None:
+        return None, "the driver does not say who may read counters: tunesmith profile finds out"
+    if kept[1] == "0":
+        return True, "counters are open to everyone"
+    held = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", _text(status), re.MULTILINE)
+    if held is not None and any(int(held[1], 16) >> bit & 1 for bit in _CAPABILITIES):
+        return True, "counters are kept to administrators, and this user is one"
+    return False, "counters are kept to administrators, and this user is none"

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from tunesmith.backends.cuda.entries import Compiled, Refused, no_such_kernel
 from tunesmith.backends.cuda.flags import Flags
 from tunesmith.backends.cuda.toolkit import find_nvcc
-from tunesmith.core.backend import BuildFailed, Unsupported
+from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.core.messages import Unit
 from tunesmith.core.template import plain_name
 

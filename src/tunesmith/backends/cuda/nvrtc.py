@@ -12,7 +12,7 @@ from tunesmith.backends.cuda.entries import Compiled, Refused
 from tunesmith.backends.cuda.flags import Flags
 from tunesmith.backends.cuda.standard_headers import pre_included, standard_headers
 from tunesmith.backends.cuda.toolkit import header_folders
-from tunesmith.core.backend import Unsupported
+from tunesmith.backends.port import Unsupported
 from tunesmith.core.messages import Unit
 from tunesmith.core.template import plain_name
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.cuda.container import unpack
-from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.backends.cuda.driver import Throttling, checked, driver
+from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector
-from tunesmith.backends.cuda.throttling import Throttling
-from tunesmith.core.backend import (
+from tunesmith.backends.port import (
     Call,
     Executable,
     Inspector,

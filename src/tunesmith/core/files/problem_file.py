@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from tunesmith.core import languages
 from tunesmith.core.device import DEVICE_NAMES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import Expr
@@ -17,12 +18,9 @@ from tunesmith.core.files.toml_table import Table, finite, load_toml, show, text
 from tunesmith.core.files.try_sizes import try_problem
 from tunesmith.core.problem import OPERATIONS, Argument, Kernel, Problem
 
-LANGUAGES = ("cuda", "hip", "opencl", "fake")  # fake: the simulated device of tests and offline trials
-_SUFFIXES = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".fake": "fake"}
 _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
 _ROOT = ("name", "inputs", "traffic", "operations", *_TABLES)
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
-COMPILERS = ("nvrtc", "nvcc")  # CUDA's; for the other languages there is nothing to choose
 _PLACEHOLDER = "FILL"
 
 
@@ -122,7 +120,7 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
     include = table.texts("include")
     key = "include" if "include" in table else "source"
     headers = None
-    if language == "cuda":
+    if languages.named(language).reads_headers:
         headers = table.attempt(key, lambda: user_headers(text or "", source or "", find_header, include))
     return Kernel(
         path=source or "",
@@ -147,23 +145,34 @@ def _read_operations(root: Table, sizes: Collection[str] | None) -> tuple[tuple[
 
 
 def _read_compiler(table: Table, language: str) -> str:
-    if "compiler" in table and language and language != "cuda":
-        rule = f"compiler is for cuda, which has {' and '.join(COMPILERS)}; the language is {language}"
-        table.fault("compiler", rule, "remove it")
+    if "compiler" not in table:
         return ""
-    return table.choice("compiler", COMPILERS) or ""
+    choice = {one.name: one.compilers for one in languages.known() if one.compilers}
+    if language and language not in choice:
+        allowed = "; ".join(f"{name}, which has {' and '.join(own)}" for name, own in choice.items())
+        table.fault("compiler", f"compiler is for {allowed}; the language is {language}", "remove it")
+        return ""
+    every = tuple(compiler for own in choice.values() for compiler in own)
+    return table.choice("compiler", choice.get(language, every)) or ""
 
 
 def _read_language(table: Table, source: str | None) -> str:
     if "language" in table:
-        return table.choice("language", LANGUAGES) or ""
+        given = table.data["language"]
+        is_one = isinstance(given, str) and languages.exists(given)
+        return str(given) if is_one else table.choice("language", _names()) or ""
     if source is None:
         return ""
-    suffix = source[source.rfind(".") :]
-    if suffix not in _SUFFIXES:
-        rule = f"the language cannot be told from {show(source)}, known are {', '.join(_SUFFIXES)}"
-        table.fault("source", rule, f"add language, one of {', '.join(LANGUAGES)}")
-    return _SUFFIXES.get(suffix, "")
+    found = languages.of_suffix(source[source.rfind(".") :])
+    if found is None:
+        endings = ", ".join(languages.all_suffixes())
+        rule = f"the language cannot be told from {show(source)}, known are {endings}"
+        table.fault("source", rule, f"add language, one of {', '.join(_names())}")
+    return found.name if found is not None else ""
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(language.name for language in languages.known())
 
 
 def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
@@ -197,7 +206,7 @@ def _read_arguments(root: Table, sizes: Collection[str] | None, language: str) -
             table.fault("name", "there is an argument of this name already", "rename one of the two")
         seen.add(name if isinstance(name, str) else None)
     for table, argument in sound:
-        if argument.role == "local" and language in ("cuda", "hip"):
+        if argument.role == "local" and not languages.named(language).local_arguments:
             rule = f"role local is for OpenCL, the language is {language}"
             table.fault("role", rule, "use shared in [launch]")
     if len(sound) == len(read):  # an argument that could not be read may be the one that is missed

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tunesmith.core import languages
 from tunesmith.core.device import DEVICE_NAMES, RESOURCE_NAMES
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Combination
@@ -77,7 +78,7 @@ def parse_template(
 def _read_headers(
     root: Table, text: str, path: str, problem: Problem, find: FindHeader
 ) -> tuple[tuple[str, str], ...]:
-    if problem.kernel.language != "cuda":
+    if not languages.named(problem.kernel.language).reads_headers:
         return ()
     return root.attempt(None, lambda: user_headers(text, path, find, problem.kernel.include)) or ()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tunesmith.core.dtypes import ElementType, element_type
@@ -29,27 +28,10 @@ from tunesmith.expert.reading.source_model import (
 if TYPE_CHECKING:
     from tunesmith.expert.reading.pointer_use import Places
 
-_SUFFIXES: Mapping[str, Language] = {".cl": "opencl", ".cu": "cuda", ".cuh": "cuda", ".hip": "hip"}
 _MARKED_BY: Mapping[Language, str] = {"opencl": "__kernel", "cuda": "__global__", "hip": "__global__"}
 _TYPEDEF = re.compile(r"\btypedef\s+([\w:][\w:\s]*?)\s+([^\W\d]\w*)\s*;")
 _USING = re.compile(r"\busing\s+([^\W\d]\w*)\s*=\s*([\w:][\w:\s]*?)\s*;")
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+([^\W\d]\w*)")
-
-
-def is_source_name(file_name: str) -> bool:
-    return PurePath(file_name).suffix.lower() in _SUFFIXES
-
-
-def language_of(file_name: str) -> Language:
-    """The language a file's name promises."""
-    suffix = PurePath(file_name).suffix.lower()
-    if is_source_name(file_name):
-        return _SUFFIXES[suffix]
-    raise BadInput(
-        f"the name of a kernel source must end in {', '.join(_SUFFIXES)}; got {suffix or 'no ending'!r}",
-        hint="rename the file, or give the file that holds the kernel itself",
-        where=file_name,
-    )
 
 
 def read_source(text: str, language: Language, *, where: str | None = None) -> SourceModel:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from tunesmith.backends.fake import FakeBackend, FakeExecutable, FakeKernel, FakeSession, scalars
-from tunesmith.core.backend import Binary, BuildFailed, Call, Session
+from tunesmith.backends.fake.simulated import FakeBackend, FakeExecutable, FakeKernel, FakeSession, scalars
+from tunesmith.backends.port import Binary, BuildFailed, Call, Session
 from tunesmith.core.device import Device
 from tunesmith.core.digest import digest_of
 from tunesmith.core.errors import BadInput
@@ -69,7 +69,6 @@ def _check(times: dict[tuple[int, ...], tuple[float | None, ...]]) -> None:
 
 class ReplayBackend:
     name = "replay"
-    languages: tuple[str, ...] = ("fake",)
 
     def __init__(self, path: str) -> None:
         if not path:

@@ -177,7 +177,6 @@ class Backend(Protocol):
     """A way to build and run kernels. `build` needs the device's description, not the device."""
 
     name: str
-    languages: tuple[str, ...]
 
     def devices(self) -> tuple[Device, ...]: ...
     def build(self, unit: Unit, device: Device) -> Binary: ...

@@ -36,6 +36,11 @@ def drafts_in(source: str) -> dict[str, Scripted]:
 
 
 class FakeAuthor:
+    reading: tuple[str, ...] = ("a simulated kernel says itself what it does",)
+
+    def moves_in(self, problem: Problem) -> tuple[str, ...]:
+        return tuple(drafts_in(problem.kernel.text))
+
     def available(
         self, problem: Problem, device: Device
     ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from tunesmith.core.backend import (
+from tunesmith.backends.port import (
     Binary,
     BuildFailed,
     Call,
@@ -50,7 +50,6 @@ def _cl() -> Any:
 
 class OpenCLBackend:
     name = "opencl"
-    languages: tuple[str, ...] = ("opencl",)
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(_describe(p, i, d, j) for i, p in enumerate(_platforms()) for j, d in _devices(p))

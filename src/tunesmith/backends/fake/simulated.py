@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tunesmith.core.backend import (
+from tunesmith.backends.port import (
     Binary,
     BuildFailed,
     Call,
@@ -107,7 +107,6 @@ class FakeKernel:
 
 class FakeBackend:
     name = "fake"
-    languages: tuple[str, ...] = ("fake",)
 
     def devices(self) -> tuple[Device, ...]:
         limits = Limits(

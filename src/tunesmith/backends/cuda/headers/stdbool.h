@@ -1,0 +1,3 @@
+#ifndef TUNESMITH_STDBOOL_H
+#define TUNESMITH_STDBOOL_H
+#endif

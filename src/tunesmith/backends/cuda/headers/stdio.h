@@ -1,0 +1,3 @@
+#ifndef TUNESMITH_STDIO_H
+#define TUNESMITH_STDIO_H
+#endif

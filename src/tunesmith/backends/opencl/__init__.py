@@ -1,0 +1,85 @@
+"""OpenCL: what it needs here, how its workers are set up, and how its ceilings are measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunesmith.backends.backend_kind import (
+    BackendKind,
+    CeilingKernels,
+    Finding,
+    ListDevices,
+    module_finding,
+    system_package,
+)
+from tunesmith.core.errors import TunesmithError
+from tunesmith.core.languages import OPENCL
+
+if TYPE_CHECKING:
+    from tunesmith.backends.port import Backend
+
+
+def _make(_argument: str) -> Backend:
+    from tunesmith.backends.opencl.device import OpenCLBackend
+
+    return OpenCLBackend()
+
+
+def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
+    """PoCL links kernels with libraries that only a compiler's installation has, and uses none of them: empty
+    archives of these names do, found last, so that real ones win where there are any."""
+    stubs = scratch / "lib"
+    stubs.mkdir(exist_ok=True)
+    for name in ("gcc", "gcc_s", "c"):
+        (stubs / f"lib{name}.a").write_bytes(b"!<arch>\n")
+    return {
+        "POCL_CACHE_DIR": str(scratch / "pocl"),
+        # NVIDIA's driver for OpenCL has the same cache as for CUDA.
+        "CUDA_CACHE_PATH": str(scratch / "nv"),
+        "CUDA_CACHE_DISABLE": "1",
+        "LIBRARY_PATH": os.pathsep.join(filter(None, [inherited.get("LIBRARY_PATH"), str(stubs)])),
+        "PYOPENCL_NO_CACHE": "1",
+    }
+
+
+def _check(devices: ListDevices) -> list[Finding]:
+    has_pyopencl = module_finding("pyopencl", "the OpenCL backend", KIND.install)
+    linker = shutil.which("ld")
+    missing = linker is None and sys.platform == "linux"
+    needs = Finding(
+        "linker (ld)",
+        not missing,
+        linker or "PoCL needs it to finish kernels",
+        system_package("binutils") if missing else "",
+    )
+    return [has_pyopencl, needs, *([_check_device(devices)] if has_pyopencl.usable else [])]
+
+
+def _check_device(devices: ListDevices) -> Finding:
+    try:
+        found = devices()
+    except TunesmithError as error:
+        return Finding("OpenCL device", False, str(error), KIND.install)
+    if found:
+        return Finding("OpenCL device", True, "; ".join(f"{d.name} ({d.platform})" for d in found))
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        return Finding("OpenCL device", False, "no platform found", "pip install pocl-binary-distribution")
+    return Finding("OpenCL device", False, "no platform found, and PoCL has no package for this system")
+
+
+KIND = BackendKind(
+    name="opencl",
+    languages=(OPENCL,),
+    make=_make,
+    extra="opencl",
+    check=_check,
+    environment=_environment,
+    no_counters="OpenCL has no counters that are the same on every device",
+    ceilings=CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
+)
