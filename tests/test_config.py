@@ -11,7 +11,7 @@ import pytest
 from tests.samples import DEVICE
 from tunesmith.config import RunConfig, resolve, worker_environment
 from tunesmith.core.errors import BadInput
-from tunesmith.starting import _settings as run_settings
+from tunesmith.runs import _settings as run_settings
 
 
 def resolved(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from rich.table import Table
@@ -14,6 +15,7 @@ from tunesmith.core.device import Device
 from tunesmith.core.library import Entry
 from tunesmith.core.named_values import named_values
 from tunesmith.core.untrusted import plain
+from tunesmith.deliver.difference import RunDifference
 
 SHOWN = 4  # workloads, on a line
 
@@ -45,7 +47,28 @@ def comparison_table(found: Comparison) -> Table:
     return table
 
 
-def devices_table(devices: list[Device]) -> Table:
+def difference_table(found: RunDifference) -> Table:
+    table = Table()
+    table.add_column("workload", no_wrap=True)
+    for name in ("before", "after", "ratio", "speed-up before", "speed-up after"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("intervals of the speed-ups")
+    for w in found.workloads:
+        (low, high), (other_low, other_high) = w.before_interval, w.after_interval
+        apart = "apart" if w.is_clear else "overlap"
+        table.add_row(
+            Text(plain(w.name)),
+            f"{w.before_us:.1f} µs",
+            f"{w.after_us:.1f} µs",
+            f"{w.ratio:.3f}×",
+            f"{w.before_speedup:.2f}×",
+            f"{w.after_speedup:.2f}×",
+            f"{low:.2f} to {high:.2f}, {other_low:.2f} to {other_high:.2f}: {apart}",
+        )
+    return table
+
+
+def devices_table(devices: Sequence[Device]) -> Table:
     table = Table()
     for name in ("backend", "id", "device", "platform", "driver", "kind", "units", "memory", "cache"):
         table.add_column(name)
@@ -64,7 +87,7 @@ def devices_table(devices: list[Device]) -> Table:
     return table
 
 
-def library_table(entries: list[Entry]) -> Table:
+def library_table(entries: Sequence[Entry]) -> Table:
     table = Table()
     for name in ("name", "language", "device", "speed-up", "workloads", "date", "from"):
         table.add_column(name, justify="right" if name == "speed-up" else "left")

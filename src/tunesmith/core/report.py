@@ -13,6 +13,9 @@ from tunesmith.core.spending import Spent
 from tunesmith.core.survey import SurveyReport
 from tunesmith.core.told import ChainEnd, RoundReport
 
+RESULT_VERSION = (
+    1  # of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added
+)
 # What people call the rules of `pruning`.
 RULES = {
     "cannot_run": "cannot run",
@@ -80,6 +83,8 @@ class SteeringReport:
 
 @dataclass(frozen=True)
 class Report:
+    """What came of a run: `Run.result` in Python, what `--json` prints, and report.json in its folder."""
+
     problem: str
     backend: str
     device: str
@@ -128,6 +133,7 @@ class Report:
     kernel: str = ""  # the original: its function and its file
     notes: tuple[str, ...] = ()  # on the original's launch
     gated: int = 0  # of the evaluations, those of the gate, where no budget counts them
+    version: int = RESULT_VERSION
 
     @property
     def noun(self) -> str:

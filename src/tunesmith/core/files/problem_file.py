@@ -17,7 +17,7 @@ from tunesmith.core.files.try_sizes import try_problem
 from tunesmith.core.problem import OPERATIONS, Argument, Kernel, Problem
 
 LANGUAGES = ("cuda", "hip", "opencl", "fake")  # fake: the simulated device of tests and offline trials
-_SUFFIXES = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".fake": "fake"}
+SUFFIXES = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".fake": "fake"}
 _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
 _ROOT = ("name", "inputs", "traffic", "operations", *_TABLES)
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
@@ -168,10 +168,10 @@ def _read_language(table: Table, source: str | None) -> str:
     if source is None:
         return ""
     suffix = source[source.rfind(".") :]
-    if suffix not in _SUFFIXES:
-        rule = f"the language cannot be told from {show(source)}, known are {', '.join(_SUFFIXES)}"
+    if suffix not in SUFFIXES:
+        rule = f"the language cannot be told from {show(source)}, known are {', '.join(SUFFIXES)}"
         table.fault("source", rule, f"add language, one of {', '.join(LANGUAGES)}")
-    return _SUFFIXES.get(suffix, "")
+    return SUFFIXES.get(suffix, "")
 
 
 def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
