@@ -28,9 +28,9 @@ from tunesmith.core.events import Admitted, Asked, Measured, Primed, Settings, S
 from tunesmith.core.known import ROWS
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.space import Config
-from tunesmith.retuning import USED, priors_of
 from tunesmith.problems import PROBLEM_FILE
 from tunesmith.problems import TEMPLATE as TEMPLATE_NAME
+from tunesmith.retuning import USED, priors_of
 from tunesmith.store import RunFolder
 
 OWN = a_problem()

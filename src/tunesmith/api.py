@@ -9,28 +9,30 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from tunesmith import authoring, comparison, library, profiling, retuning, runs, strategies
-from tunesmith.authoring import CheckedProblem, FoundDevices, KernelReading, TemplateMade
-from tunesmith.comparison import Compared
+from tunesmith import runs
 from tunesmith.config import RunConfig, resolve
 from tunesmith.core.codec import Malformed, decode
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput, TunesmithError
 from tunesmith.core.events import Event, Primed, Recorded
 from tunesmith.core.ports import Listener
-from tunesmith.core.profile.page import ProfilePage
 from tunesmith.core.report import RESULT_VERSION, Report
 from tunesmith.core.reporting import best_so_far
 from tunesmith.core.state import State
-from tunesmith.deliver.difference import RunDifference, difference
 from tunesmith.delivering import Run, as_it_stands
 from tunesmith.display import event_line
 from tunesmith.interrupts import interrupted_once
 from tunesmith.problems import LoadedProblem as Problem
 from tunesmith.problems import load_template, read_text
 from tunesmith.store import JOURNAL, RunFolder, newest_run
+
+if TYPE_CHECKING:  # a run does not load what only other commands need
+    from tunesmith.authoring import CheckedProblem, FoundDevices, KernelReading, TemplateMade
+    from tunesmith.comparison import Compared
+    from tunesmith.core.profile.page import ProfilePage
+    from tunesmith.deliver.difference import RunDifference
 
 PathName = str | os.PathLike[str]
 ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
@@ -121,6 +123,8 @@ def tune(
     With `template` that one is searched, and nothing is written. A `budget` that is a number counts
     configurations. `out` is the run's folder. Ctrl-C raises `Interrupted`, and `resume` goes on.
     """
+    from tunesmith import library, retuning, strategies
+
     if prior_runs and others.get("prior") is False:
         raise BadInput(
             f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from",
@@ -162,6 +166,8 @@ def retune(
     `target` is a run, a template file (with its `problem`) or a name in the library; `workloads` a TOML file
     whose tables take the place of the problem's.
     """
+    from tunesmith import retuning
+
     config = settings(device=device, budget=budget, model="", **others)
     named = os.fspath(target.folder if isinstance(target, Run) else target)
     own = _problem(problem) if problem is not None else None
@@ -180,6 +186,8 @@ def check(
     **others: Unpack[OtherSettings],
 ) -> CheckedProblem:
     """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not."""
+    from tunesmith import authoring
+
     config = settings(device=device, **others)
     with interrupted_once():
         return authoring.check(_problem(problem), _path(template), config, _listener(listener))
@@ -187,6 +195,8 @@ def check(
 
 def explain(problem: ProblemLike, *, device: str | None = None, backend: str | None = None) -> KernelReading:
     """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
+    from tunesmith import authoring
+
     return authoring.explain(_problem(problem).definition, settings(device=device, backend=backend))
 
 
@@ -199,6 +209,8 @@ def write_template(
     backend: str | None = None,
 ) -> TemplateMade:
     """The expert's template of a kernel, with all moves that apply or those named."""
+    from tunesmith import authoring
+
     config = settings(device=device, backend=backend)
     wanted = tuple(moves) if moves is not None else None
     return authoring.make_template(_problem(problem).definition, config, wanted, _path(out))
@@ -222,6 +234,8 @@ def profile(
     `target` is a problem, with or without a template, or a run; `config` sets parameters of the template, or
     of that of the run's winner, the rest have their defaults. `out` is the folder for the plot.
     """
+    from tunesmith import profiling
+
     values = " ".join(f"{k}={v}" for k, v in config.items()) if isinstance(config, Mapping) else config
     resolved = settings(device=device, backend=backend)
     run = _run_folder(target)
@@ -252,6 +266,8 @@ def profile(
 
 def devices(backend: str | None = None) -> FoundDevices:
     """The devices that kernels can run on."""
+    from tunesmith import authoring
+
     return authoring.devices(backend)
 
 
@@ -299,6 +315,8 @@ def resume_all(
 
 def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:
     """Two finished runs of one problem, workload by workload. A path is a run's folder or its report.json."""
+    from tunesmith.deliver.difference import difference
+
     (old, old_name), (new, new_name) = _report(before), _report(after)
     return difference(old, new, old_name, new_name)
 
@@ -309,7 +327,7 @@ def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:
 def compare(
     problems: Sequence[ProblemLike],
     *,
-    strategies: str | Sequence[str] = comparison.USUAL,
+    strategies: str | Sequence[str] | None = None,
     repeats: int = 3,
     device: str | None = None,
     budget: int | Budget | None = None,
@@ -319,8 +337,11 @@ def compare(
     **others: Unpack[OtherSettings],
 ) -> Compared:
     """Compare strategies on the same problems with the same budget, repeatedly; docs/compare.md says how."""
+    from tunesmith import comparison
+
     config = settings(device=device, budget=budget, model=model, **others)
-    arms = strategies if isinstance(strategies, str) else ",".join(strategies)
+    named = comparison.USUAL if strategies is None else strategies
+    arms = named if isinstance(named, str) else ",".join(named)
     loaded = [_problem(problem) for problem in problems]
     with interrupted_once():
         return comparison.start(loaded, arms, repeats, config, _path(out), _listener(listener))
@@ -334,6 +355,8 @@ def resume_comparison(
     record: str | None = None,
 ) -> Compared:
     """Go on with a comparison as it was planned."""
+    from tunesmith import comparison
+
     with interrupted_once():
         return comparison.resume(Path(folder), settings(wait=wait, record=record), _listener(listener))
 

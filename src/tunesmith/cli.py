@@ -192,7 +192,7 @@ def profile(
     """Show how far a kernel is from what its device can do, why, and what to do about it."""
     with handled(as_json):
         from tunesmith import api
-        from tunesmith.deliver.profile_page import page_lines
+        from tunesmith.profiling import page_lines
 
         with progress(as_json) as listener:
             page = api.profile(

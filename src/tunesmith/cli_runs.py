@@ -230,8 +230,7 @@ def diff(
     """Compare what two runs of a problem deliver, workload by workload; for CI."""
     with handled(as_json):
         from tunesmith import api
-        from tunesmith.deliver.difference import difference_lines
-        from tunesmith.tables import difference_table
+        from tunesmith.tables import difference_lines, difference_table
 
         found = api.diff(before, after)
         slower = found.below(fail_below) if fail_below is not None else ()
@@ -273,22 +272,28 @@ def compare(
     """Compare strategies on the same problems with the same budget, repeatedly."""
     with handled(as_json):
         from tunesmith import api
-        from tunesmith.comparison import USUAL
-        from tunesmith.store import resume_command
+        from tunesmith.comparison import resume_command
 
         waits = api.settings(wait=wait).wait
-        planned = {"PROBLEM": problem or None, "--strategies": strategies, "--repeats": repeats, "--out": out}
-        planned |= {"--model": model, "--evals": evals, "--time": time, "--rounds": rounds}
+        planned: dict[str, object] = {"PROBLEM": problem or None, "--strategies": strategies}
+        planned |= {
+            "--repeats": repeats,
+            "--out": out,
+            "--model": model,
+            "--evals": evals,
+            "--time": time,
+            "--rounds": rounds,
+        }
         planned |= {"--tokens": tokens, "--money": money, "--seed": seed, "--prompts": prompts}
         planned |= {"--backend": backend, "--device": device}
         given = [name for name, value in planned.items() if value is not None]
         if resume is not None and given:
             raise BadInput(
                 f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given",
-                hint=resume_command(resume, waits, compared=True),
+                hint=resume_command(resume, waits),
             )
         if resume is None and not problem:
-            go_on = resume_command(Path("DIR"), waits, compared=True)
+            go_on = resume_command(Path("DIR"), waits)
             hint = f"tunesmith compare PROBLEM..., or {go_on}"
             raise BadInput("no PROBLEM is named", hint=hint)
         with progress(as_json) as listener:
@@ -297,7 +302,7 @@ def compare(
             else:
                 found = api.compare(
                     problem or [],
-                    strategies=strategies if strategies is not None else USUAL,
+                    strategies=strategies,
                     repeats=repeats or 3,
                     device=device,
                     budget=api.Budget(evals, time, rounds, tokens, money),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunesmith import casting, machine, registry, runs
+from tunesmith import casting, machine, registry, runs, store
 from tunesmith.config import RunConfig, debugging
 from tunesmith.core import comparing
 from tunesmith.core.codec import Malformed, decode, encode
@@ -121,6 +121,11 @@ def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
+
+
+def resume_command(path: Path, wait: bool) -> str:
+    """What to type, whether there is a comparison yet or not."""
+    return store.resume_command(path, wait, compared=True)
 
 
 # -- planning -----------------------------------------------------------------------------------------------

@@ -180,9 +180,7 @@ def show_report(run: Run, form: str) -> None:
     elif form == "md":
         print_line(run.report("md").rstrip())
     else:
-        from tunesmith.display import report_text
-
-        write(report_text(run, sys.stdout))
+        write(run.report("text", sys.stdout))
 
 
 def show_lines(lines: list[str]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from tunesmith import library
 from tunesmith.config import RunConfig
@@ -17,7 +18,7 @@ from tunesmith.core.reporting import build_report, delivered_templates
 from tunesmith.core.so_far import SoFar, so_far, so_far_name
 from tunesmith.core.state import State, fold
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
-from tunesmith.deliver.tuned import tuned_files
+from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
 from tunesmith.problems import templates_of
 from tunesmith.store import OBJECTS, RunFolder
 
@@ -31,6 +32,10 @@ class BestKernel:
     workloads: tuple[WorkloadReport, ...]
     folder: Path  # the kernels, and dispatch.json, which says which of them serves which sizes
     files: tuple[str, ...]  # in the run's folder
+
+    def kernel_for(self, sizes: Mapping[str, int]) -> ReadyKernel:
+        """Which of the kernels serves a call with these sizes, and how it is launched."""
+        return kernel_for((self.folder / "dispatch.json").read_bytes(), sizes)
 
 
 @dataclass(frozen=True)
@@ -52,15 +57,16 @@ class Run:
         own = self.folder / "tuned"
         return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
 
-    def report(self, form: Literal["text", "md", "json"] = "text") -> str:
-        """As `tunesmith report` prints it."""
+    def report(self, form: Literal["text", "md", "json"] = "text", stream: TextIO | None = None) -> str:
+        """As `tunesmith report` prints it; a table as wide as suits the stream it is for."""
         if form == "json":
             return report_json(self.result).decode()
         if form == "md":
             return report_markdown(self.result)
         from tunesmith.display import report_text
 
-        return report_text(self)
+        folder = str(self.folder)
+        return report_text(self.result, folder, self.resume_command, self.library, stream)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the table and the plot."""
@@ -89,7 +95,7 @@ def as_it_stands(folder: RunFolder) -> Run:
     """A run, finished or not, from its journal; nothing is written."""
     state = fold(folder.journal().read())
     templates = templates_of(folder, state)
-    problem, tuned = templates.problem, ()
+    problem, tuned = templates.problem, tuple[str, ...]()
     if state.started is not None and state.stopped is not None:
         choice = verified_choice(problem, state)
         files = tuned_files(problem, templates.lookup(state), state.device, choice)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.status import Status
@@ -52,9 +52,6 @@ from tunesmith.core.strategy import is_concrete, noun
 from tunesmith.core.survey import LABELS, SurveyReport, planned
 from tunesmith.core.told import RoundReport
 from tunesmith.core.untrusted import cut, plain
-
-if TYPE_CHECKING:
-    from tunesmith.delivering import Run
 
 LONGEST_LINE = 300  # characters of what others say
 SHOWN = 4  # configurations of a kind, on a line
@@ -256,21 +253,36 @@ class Progress:
         return f"{seconds // 60:02d}:{seconds % 60:02d}"
 
 
+class _StandIn(StringIO):
+    """Takes the place of a stream while a table is laid out for it: nothing is written there yet."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return self._stream is not None and self._stream.isatty()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+
 def table_text(table: Table, stream: TextIO | None) -> str:
     """The table as it suits the stream it is for."""
-    is_terminal = stream is not None and stream.isatty()
-    terminal = Console(file=stream or StringIO(), highlight=False, width=None if is_terminal else PLAIN_WIDTH)
-    with terminal.capture() as captured:
-        terminal.print(table)
-    return captured.get().rstrip("\n")
+    stand_in = _StandIn(stream)
+    width = None if stand_in.isatty() else PLAIN_WIDTH
+    Console(file=stand_in, highlight=False, width=width).print(table)
+    return stand_in.getvalue().rstrip("\n")
 
 
-def report_text(run: Run, stream: TextIO | None = None) -> str:
+def report_text(
+    report: Report, folder: str, go_on: str, library: Sequence[str] = (), stream: TextIO | None = None
+) -> str:
     """Title, table and what stands below it; the table as wide as suits the stream."""
-    report, table = run.result, report_table(run.result)
+    table = report_table(report)
     shown = [table_text(table, stream)] if table.row_count else []
-    below = report_summary(report, str(run.folder), run.resume_command)
-    below += [f"library          {line}" for line in run.library]
+    below = [*report_summary(report, folder, go_on), *(f"library          {line}" for line in library)]
     return "\n".join([plain(report_title(report)), *shown, *map(plain, below)])
 
 

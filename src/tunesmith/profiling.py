@@ -24,6 +24,7 @@ from tunesmith.core.space import Config
 from tunesmith.core.state import State, fold
 from tunesmith.core.steering_rounds import best_config
 from tunesmith.core.template import Template
+from tunesmith.deliver.profile_page import page_lines as page_lines
 from tunesmith.deliver.roofline_plot import roofline_svg
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import kept_or_measured

@@ -14,6 +14,7 @@ from tunesmith.core.counted import counted
 from tunesmith.core.device import Device
 from tunesmith.core.library import Entry
 from tunesmith.core.named_values import named_values
+from tunesmith.core.report import config_text
 from tunesmith.core.untrusted import plain
 from tunesmith.deliver.difference import RunDifference
 
@@ -66,6 +67,16 @@ def difference_table(found: RunDifference) -> Table:
             f"{low:.2f} to {high:.2f}, {other_low:.2f} to {other_high:.2f}: {apart}",
         )
     return table
+
+
+def difference_lines(found: RunDifference) -> list[str]:
+    """What stands below the table."""
+    lines = [f"geometric mean   {found.ratio:.3f}× by {found.judged_by}"]
+    for w in found.workloads:
+        if w.before_config != w.after_config:
+            change = f"{config_text(w.before_config)} before, {config_text(w.after_config)} after"
+            lines.append(f"{w.name:<16} {change}")
+    return [*lines, *(f"note             {note}" for note in found.notes)]
 
 
 def devices_table(devices: Sequence[Device]) -> Table:

@@ -21,8 +21,8 @@ from tests.running import Ended, facts, journal, start, tunesmith, wait_for_even
 from tests.talkers import file, plan
 from tunesmith import comparison
 from tunesmith.config import RunConfig
-from tunesmith.problems import load_problem
 from tunesmith.core.comparing import Planned, RunResult
+from tunesmith.problems import load_problem
 from tunesmith.store import RunFolder
 
 pytestmark = pytest.mark.long
@@ -264,7 +264,8 @@ def test_an_arm_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: 
     config = RunConfig(model=MODEL[1], evals=12, rounds=2, builders=1, wait=False)
 
     def compared() -> tuple[comparison.Compared, dict[str, RunResult]]:
-        found = comparison.start([load_problem(path)], "template,expert", 1, config, tmp_path / "cmp", _Quiet())
+        loaded = [load_problem(path)]
+        found = comparison.start(loaded, "template,expert", 1, config, tmp_path / "cmp", _Quiet())
         return found, {run.planned.arm: run for run in found.comparison.runs}
 
     found, runs = compared()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tunesmith.core.counted import counted
 from tunesmith.core.errors import BadInput
 from tunesmith.core.named_values import named_values
-from tunesmith.core.report import Report, WorkloadReport, config_text
+from tunesmith.core.report import Report, WorkloadReport
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,3 @@ def _notes(
     if alone:
         notes.append(f"{counted(len(alone), 'workload')} of one run alone: {', '.join(alone)}")
     return notes
-
-
-def difference_lines(found: RunDifference) -> list[str]:
-    """What stands below the table."""
-    lines = [f"geometric mean   {found.ratio:.3f}× by {found.judged_by}"]
-    for w in found.workloads:
-        if w.before_config != w.after_config:
-            change = f"{config_text(w.before_config)} before, {config_text(w.after_config)} after"
-            lines.append(f"{w.name:<16} {change}")
-    return [*lines, *(f"note             {note}" for note in found.notes)]
