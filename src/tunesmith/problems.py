@@ -44,7 +44,7 @@ _OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
 
 
 @dataclass(frozen=True)
-class Drafted:
+class DraftedProblem:
     folder: Path
     files: tuple[str, ...]
     fills: int  # places that only the user can fill in
@@ -361,7 +361,7 @@ def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
 # -- drafts ---------------------------------------------------------------------------------------------
 
 
-def draft(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
+def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedProblem:
     """Write a drafted problem folder; never over anything that is there."""
     from tunesmith.expert.drafting.draft import draft_problem
     from tunesmith.expert.reading.source import language_of
@@ -390,7 +390,7 @@ def draft(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
             for name in files:
                 (folder / name).unlink(missing_ok=True)
             raise
-    return Drafted(folder, tuple(files), drafted.fills)
+    return DraftedProblem(folder, tuple(files), drafted.fills)
 
 
 def _left_behind(kernel_file: Path, text: str, folder: Path) -> list[str]:

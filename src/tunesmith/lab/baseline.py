@@ -12,7 +12,7 @@ from tunesmith.core.template import original
 from tunesmith.lab import policies
 from tunesmith.lab.builders import COMPILER_CRASHED, Builders, BuiltCode
 from tunesmith.lab.references import draw_of
-from tunesmith.lab.runner import Run, Runner
+from tunesmith.lab.runner import CaseOutputs, Runner
 from tunesmith.lab.verdicts import Verdict
 
 # What they are: `core/checks/draws`.
@@ -53,7 +53,7 @@ class Original:
             )
         return code, plan
 
-    def run(self, case: Case, plan: Plan) -> Run | Verdict:
+    def run(self, case: Case, plan: Plan) -> CaseOutputs | Verdict:
         code = self.build(dict(case.sizes))
         deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan)
         run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)

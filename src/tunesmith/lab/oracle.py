@@ -20,7 +20,7 @@ from tunesmith.lab import guards
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.outputs import as_array, count_poisoned, gaps_damaged, unwritten_words
 from tunesmith.lab.references import CONTESTED_ROWS, References
-from tunesmith.lab.runner import Run
+from tunesmith.lab.runner import CaseOutputs
 from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
 
 KEPT_BYTES = 1 << 29
@@ -54,8 +54,8 @@ class HostOracle:
         alignment: int,
         references: References,
         plan_original: Callable[[Case], Plan],
-        run_original: Callable[[Case, Plan], Run | Verdict],
-        run: Callable[[BuiltCode, Case, Plan, float], Run | Verdict],
+        run_original: Callable[[Case, Plan], CaseOutputs | Verdict],
+        run: Callable[[BuiltCode, Case, Plan, float], CaseOutputs | Verdict],
     ) -> None:
         self._problem = problem
         self._alignment = alignment
@@ -92,7 +92,7 @@ class HostOracle:
         self._known.move_to_end(case)
         return self._known[case]
 
-    def judge(self, case: Case, plan: Plan, run: Run) -> Verdict:
+    def judge(self, case: Case, plan: Plan, run: CaseOutputs) -> Verdict:
         expected = self.expectation(case)
         if isinstance(expected, Verdict):
             return expected
@@ -152,7 +152,7 @@ class HostOracle:
         keep = {name: array for name, array in outputs.items() if name in sampled or name not in arrays}
         return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
 
-    def _integrity(self, plan: Plan, run: Run, expected: Expectation) -> Verdict:
+    def _integrity(self, plan: Plan, run: CaseOutputs, expected: Expectation) -> Verdict:
         """Everything but the values: guards, inputs, elements never written, two runs alike."""
         reports = {r.name: r for r in run.report.buffers}
         outputs = dict(zip((b.name for b in plan.compared()), run.outputs, strict=True))

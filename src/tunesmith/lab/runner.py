@@ -41,7 +41,7 @@ _FAILED = {"memory": Status.OVER_LIMITS, "unsupported": Status.INFEASIBLE, "buil
 
 
 @dataclass(frozen=True)
-class Run:
+class CaseOutputs:
     """What a worker reported of one case: digests, and the bytes of the outputs after the first run."""
 
     report: Ran
@@ -78,7 +78,7 @@ class Runner:
         self._worker.ensure_started()
         return self._worker.generation
 
-    def run(self, code: BuiltCode, plan: Plan, draw: Draw, deadline: float) -> Run | Verdict:
+    def run(self, code: BuiltCode, plan: Plan, draw: Draw, deadline: float) -> CaseOutputs | Verdict:
         reply = self._ask_loaded([code], RunCase(code.code_digest, plan, draw), deadline)
         if isinstance(reply, Verdict):
             return reply
@@ -86,7 +86,7 @@ class Runner:
         if isinstance(report, Ran) and len(blobs) == len(plan.compared()):
             if any(b.damage for b in report.buffers):
                 self.restart()  # what else it hit, perhaps in this very process, nobody knows
-            return Run(report, blobs)
+            return CaseOutputs(report, blobs)
         return Verdict(Status.CRASHED, "the worker answered something else than was asked")
 
     def keep(
