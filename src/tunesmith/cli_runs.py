@@ -93,6 +93,11 @@ def tune(
     with handled(as_json):
         from tunesmith import api
 
+        searching = api.OtherSettings(backend=backend, search=search, seed=seed, cache=cache, prune=prune)
+        steering = api.OtherSettings(steer=steer, counters=counters, prior=prior, library=library)
+        talking = api.OtherSettings(
+            strategy=strategy, linear=linear, prompts=prompts, wait=wait, record=record
+        )
         with progress(as_json) as listener:
             run = api.tune(
                 problem,
@@ -104,20 +109,9 @@ def tune(
                 out=out,
                 prior_runs=prior_run or (),
                 from_library=from_library,
-                backend=backend,
-                search=search,
-                seed=seed,
-                cache=cache,
-                prune=prune,
-                steer=steer,
-                counters=counters,
-                prior=prior,
-                strategy=strategy,
-                linear=linear,
-                wait=wait,
-                prompts=prompts,
-                record=record,
-                library=library,
+                **searching,
+                **steering,
+                **talking,
             )
         show_result(run, as_json)
 
@@ -153,6 +147,8 @@ def retune(
     with handled(as_json):
         from tunesmith import api
 
+        searching = api.OtherSettings(backend=backend, search=search, seed=seed, cache=cache, prune=prune)
+        steering = api.OtherSettings(steer=steer, counters=counters, prior=prior, library=library)
         with progress(as_json) as listener:
             run = api.retune(
                 target,
@@ -162,15 +158,8 @@ def retune(
                 budget=api.Budget(evals, time),
                 listener=listener,
                 out=out,
-                backend=backend,
-                search=search,
-                seed=seed,
-                cache=cache,
-                prune=prune,
-                steer=steer,
-                counters=counters,
-                prior=prior,
-                library=library,
+                **searching,
+                **steering,
             )
         show_result(run, as_json)
 
@@ -300,6 +289,9 @@ def compare(
             if resume is not None:
                 found = api.resume_comparison(resume, listener=listener, wait=wait, record=record)
             else:
+                others = api.OtherSettings(
+                    seed=seed, backend=backend, prompts=prompts, wait=wait, record=record
+                )
                 found = api.compare(
                     problem or [],
                     strategies=strategies,
@@ -309,10 +301,6 @@ def compare(
                     model=model,
                     listener=listener,
                     out=out,
-                    seed=seed,
-                    backend=backend,
-                    prompts=prompts,
-                    wait=wait,
-                    record=record,
+                    **others,
                 )
         show_comparison(found, as_json)

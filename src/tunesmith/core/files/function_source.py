@@ -134,8 +134,9 @@ def _importable(value: object) -> tuple[str, str] | None:
     name = name or getattr(value, "__name__", None)
     if not isinstance(module, str) or not isinstance(name, str) or not name.isidentifier():
         return None
-    source = getattr(sys.modules.get(module), "__file__", None)
-    installed = module in sys.stdlib_module_names or "site-packages" in str(source) or source is None
+    source = str(getattr(sys.modules.get(module), "__file__", ""))
+    known = module.partition(".")[0] in sys.stdlib_module_names
+    installed = known or "site-packages" in source or "dist-packages" in source
     if module in ("__main__", "builtins") or not installed:
         return None
     return (module, name) if getattr(sys.modules.get(module), name, None) is value else None
