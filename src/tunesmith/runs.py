@@ -40,7 +40,7 @@ from tunesmith.problems import (
     spec_of,
     templates_of,
 )
-from tunesmith.store import FileJournal, RunFolder
+from tunesmith.store import FileJournal, FolderTexts, RunFolder
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -102,7 +102,8 @@ def begin(
     try:
         stored = keep(folder, *given.problem, template)
         stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
-        stored |= {f"{BESIDE}{own}": folder.put(t.source.encode()) for own, t in given.beside.items()}
+        beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
+        stored |= {f"{BESIDE}{own}": digest for own, digest in beside.items()}
         stored |= {f"{KEPT}{entry.name}": folder.put(encode(Kept.of(entry))) for entry in kept}
         if spec.startswith("replay:"):
             stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
@@ -128,7 +129,8 @@ def begin(
         folder.discard()
         folder.unlock()
         raise
-    return _execute(folder, config, listener, here)
+    templates = Templates(problem, device, template, FolderTexts(folder), beside)
+    return _execute(folder, config, listener, here, templates)
 
 
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
@@ -198,12 +200,17 @@ def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
 
 
 def _execute(
-    folder: RunFolder, config: RunConfig, listener: Listener, here: machine.Here | None = None
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    here: machine.Here | None = None,
+    templates: Templates | None = None,
 ) -> Run:
-    """Do what is left of a run whose folder we hold, and let go of it."""
+    """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
+    again."""
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
-        return _continue(folder, config, listener, here)
+        return _continue(folder, config, listener, here, templates)
     except WaitingForModel as waiting:
         go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
@@ -236,10 +243,16 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
         casting.record(Path(config.record), fold(folder.journal().read()))
 
 
-def _continue(folder: RunFolder, config: RunConfig, listener: Listener, here: machine.Here | None) -> Run:
+def _continue(
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    here: machine.Here | None,
+    templates: Templates | None,
+) -> Run:
     journal = folder.journal()
     state = fold(journal.read())
-    templates = templates_of(folder, state)
+    templates = templates_of(folder, state) if templates is None else templates
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
     if len(state.primed) < started.priors:
