@@ -109,9 +109,7 @@ def tune(
                 out=out,
                 prior_runs=prior_run or (),
                 from_library=from_library,
-                **searching,
-                **steering,
-                **talking,
+                **(searching | steering | talking),
             )
         show_result(run, as_json)
 
@@ -158,8 +156,7 @@ def retune(
                 budget=api.Budget(evals, time),
                 listener=listener,
                 out=out,
-                **searching,
-                **steering,
+                **(searching | steering),
             )
         show_result(run, as_json)
 
