@@ -45,7 +45,7 @@ from tunesmith.core.space.feasible import configs_of
 from tunesmith.lab.profiling import Profiler
 from tunesmith.loop import Loop
 from tunesmith.machine import temporary_scratch
-from tunesmith.starting import DEFAULT_EVALS, UNLIMITED
+from tunesmith.runs import DEFAULT_EVALS, UNLIMITED
 
 WITHIN = -math.log(1 - 0.03)
 MISLED = ", every answer turned round"

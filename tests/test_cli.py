@@ -31,6 +31,7 @@ COMMANDS = (
     "retune",
     "resume",
     "report",
+    "diff",
     "compare",
     "profile",
     "devices",
@@ -81,9 +82,30 @@ class TestHelp:
         for option in re.findall(r"(?m)^  (?:-\w, )?--\S+.*", explained):
             assert re.search(r"  \S.*\w", option.strip()), f"{option!r} says nothing"
 
+    def test_short_option(self, tmp_path: Path) -> None:
+        for arguments in ((), ("library", "show")):
+            assert tunesmith(tmp_path, *arguments, "-h").out == tunesmith(tmp_path, *arguments, "--help").out
+
     def test_version(self, tmp_path: Path) -> None:
         ended = tunesmith(tmp_path, "--version")
         assert (ended.code, ended.out, ended.err) == (0, f"tunesmith {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("tunesmith tune --backend op", ["opencl"]),
+        ("tunesmith retune x --search ev", ["evolution"]),
+        ("tunesmith tune p --strategy re", ["rewrite"]),
+        ("tunesmith compare p --strategies expert,sin", ["expert,single"]),
+    ],
+)
+def test_completion(tmp_path: Path, line: str, known: list[str]) -> None:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    variables = {**environment(tmp_path), **words, "_TUNESMITH_COMPLETE": "complete_bash"}
+    command = [sys.executable, "-m", "tunesmith"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == known, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -162,6 +184,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestOutput:
+    def test_quiet_and_verbose(self, run: Path) -> None:
+        ended = tunesmith(run, "check", "problem", "-q")
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.out.startswith("tiny is right")
+        ended = tunesmith(run, "check", "problem", "--verbose")
+        assert ended.err.count("checking the original, case") == 7
+        assert tunesmith(run, "check", "gone", "-q").err.startswith("error: ")
+
     @pytest.mark.parametrize("form", ["text", "md", "json"])
     def test_whoever_stops_reading_has_seen_enough(self, run: Path, form: str) -> None:
         ended = shell(run, f"$T report --format {form} | true")

@@ -10,9 +10,9 @@ import pytest
 
 from tests.comparisons import plan
 from tests.samples import DEVICE, a_problem, state_of
-from tunesmith import going_on, registry
+from tunesmith import registry, runs
 from tunesmith.caches import CeilingsCache
-from tunesmith.comparison_runs import Work
+from tunesmith.comparison import ComparisonRuns
 from tunesmith.config import RunConfig
 from tunesmith.core.comparing import ARMS, Planned
 from tunesmith.core.errors import WaitingForModel
@@ -31,7 +31,7 @@ class Quiet:
 def told(arm: str, repeat: int = 1) -> RunConfig:
     own = RunConfig(cache=True, prior=True, wait=True, seed=99, rounds=77, record="kept", builders=3)
     planned = plan(",".join(ARMS), model="mailbox:box", backend="fake", device="d")
-    return Work(RunFolder(Path("cmp")), planned, own, Quiet())._config(Planned("p", arm, repeat))
+    return ComparisonRuns(RunFolder(Path("cmp")), planned, own, Quiet())._config(Planned("p", arm, repeat))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_kept_ceilings_are_used_where_timings_are_not(
     monkeypatch.setattr(registry, "lab", lab)
     missing: Any = None
     config = RunConfig(cache_dir=str(tmp_path))
-    run = going_on._Run(a_problem(), missing, DEVICE, "fake", tmp_path, config, missing, Quiet(), missing)
+    run = runs.ActiveRun(a_problem(), missing, DEVICE, "fake", tmp_path, config, missing, Quiet(), missing)
     with pytest.raises(Enough):
         run.search(state_of(settings=Settings(use_cache=False, ceilings=kept)))
     assert given["cache"] is None
@@ -96,7 +96,7 @@ def test_who_waits_is_told_of_a_reply_under_another_name(tmp_path: Path) -> None
             if "rename" in text:
                 near.rename(target)
 
-    work = Work(RunFolder(tmp_path), plan("template", model="mailbox"), RunConfig(), Renames())
+    work = ComparisonRuns(RunFolder(tmp_path), plan("template", model="mailbox"), RunConfig(), Renames())
     item = Planned("p", "template", 1)
     work.errors[item] = WaitingForModel("missing", awaits=str(target))
     assert work._answered() == [item]

@@ -12,7 +12,7 @@ from tests.samples import DEVICE
 from tunesmith.config import RunConfig, resolve
 from tunesmith.core.errors import BadInput
 from tunesmith.registry import worker_environment
-from tunesmith.starting import _settings as run_settings
+from tunesmith.runs import _settings as run_settings
 
 
 def resolved(

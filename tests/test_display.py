@@ -117,6 +117,19 @@ class TestProgress:
             progress.note("case 5")
         assert stream.getvalue() == "00:00 case 0\n00:00 case 5\n"
 
+    def test_verbose_tells_of_every_trial(self) -> None:
+        stream = StringIO()
+        with Progress(stream, verbose=True).live() as progress:
+            bad = measured(CONFIG, number=1, detail="off by one")
+            trials = (Asked((bad.trial,)), Measured(bad), Pruned(CONFIG, "spills", "8 bytes"))
+            listen(progress, started(), Baseline(measured(None), "reference"), *trials)
+            progress.note("one")
+            progress.note("two")
+        lines = [line.split(" ", 1)[1] for line in stream.getvalue().splitlines()]
+        assert "search BLOCK=64: wrong off by one" in lines
+        assert "not measured, spills: BLOCK=64: 8 bytes" in lines
+        assert lines[-2:] == ["one", "two"]
+
     def test_failures_are_counted(self) -> None:
         stream = StringIO()
         with Progress(stream).live() as progress:

@@ -28,9 +28,9 @@ from tunesmith.core.events import Admitted, Asked, Measured, Primed, Settings, S
 from tunesmith.core.library import ROWS
 from tunesmith.core.outcome import Outcome, Status
 from tunesmith.core.space import Config
-from tunesmith.earlier import USED, priors
 from tunesmith.problems import PROBLEM_FILE
 from tunesmith.problems import TEMPLATE as TEMPLATE_NAME
+from tunesmith.retuning import USED, priors_of
 from tunesmith.store import RunFolder
 
 OWN = a_problem()
@@ -77,7 +77,7 @@ def a_run(
 
 
 def found(root: Path, *named: Path, device: Device = DEVICE) -> tuple[Primed, ...]:
-    return priors(root, named, OWN, SAME, device)
+    return priors_of(root, named, OWN, SAME, device)
 
 
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_values_that_the_template_no_longer_has_are_left_out_and_the_order_is_it
     )
     a_run(tmp_path, "scale-1")
     mine = a_template(OWN, turned.replace("// BLOCK = 64\n", "// BLOCK = 32\n"))
-    (primed,) = priors(tmp_path, (), OWN, mine, DEVICE)
+    (primed,) = priors_of(tmp_path, (), OWN, mine, DEVICE)
     assert [row.items for row, _ in primed.rows] == [(("VEC", 1), ("BLOCK", 32))]
 
 
@@ -164,7 +164,7 @@ def test_of_a_long_run_the_best_half_and_some_of_the_rest(tmp_path: Path) -> Non
         for number in range(900)
     ]
     a_run(tmp_path, "long", outcomes, template=many)
-    (primed,) = priors(tmp_path, (), OWN, a_template(OWN, many), DEVICE)
+    (primed,) = priors_of(tmp_path, (), OWN, a_template(OWN, many), DEVICE)
     blocks = [row["BLOCK"] for row, _ in primed.rows]
     assert ROWS * 3 // 4 <= len(blocks) <= ROWS
     assert blocks[: ROWS // 2] == list(range(1, ROWS // 2 + 1))
@@ -175,7 +175,7 @@ def test_of_a_long_run_the_best_half_and_some_of_the_rest(tmp_path: Path) -> Non
 def test_a_run_with_nonsense_in_it_is_passed_over_with_a_note(tmp_path: Path, seconds: float) -> None:
     a_run(tmp_path, "strange", (outcome(0, config(32), {"small": seconds, "wide": 1.0}),))
     notes: list[str] = []
-    assert priors(tmp_path, (), OWN, SAME, DEVICE, notes.append) == ()
+    assert priors_of(tmp_path, (), OWN, SAME, DEVICE, notes.append) == ()
     assert len(notes) == 1
     assert notes[0].startswith("the earlier run strange is passed over: ")
 

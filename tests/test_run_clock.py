@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.samples import a_device, a_problem, started
-from tunesmith import casting, going_on, registry
+from tunesmith import casting, registry, runs
 from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates
 from tunesmith.core.events import Settings, Stopped
@@ -79,7 +79,7 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)
     talk = casting.talking(problem, templates, state, casting.Cast("", {}, folder.path))
-    run = going_on._Run(problem, templates, device, "fake", tmp_path, config, journal, Silent(), talk)  # type: ignore[arg-type]
+    run = runs.ActiveRun(problem, templates, device, "fake", tmp_path, config, journal, Silent(), talk)  # type: ignore[arg-type]
     after = run.search(state)
     journal.close()
     folder.unlock()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
-from tunesmith.comparison_runs import journal_facts
+from tunesmith.comparison import journal_facts
 from tunesmith.core.codec import Malformed, decode, encode
 from tunesmith.core.compared import ComparisonResult
 from tunesmith.core.comparing import RunFacts

@@ -1,3 +1,81 @@
-"""Tunesmith: a kernel that works in, a faster kernel that is still right out, with the evidence."""
+"""Tunesmith: a kernel that works in, a faster kernel that is still right out, with the evidence.
+
+The names below are the whole Python interface; docs/python.md shows it. They are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tunesmith.api import (
+        Budget,
+        ProgressUpdate,
+        check,
+        compare,
+        devices,
+        diff,
+        explain,
+        load_run,
+        profile,
+        resume,
+        resume_comparison,
+        retune,
+        tune,
+        write_template,
+    )
+    from tunesmith.core.errors import (
+        BadInput,
+        DeviceMissing,
+        Interrupted,
+        KernelWrong,
+        TunesmithError,
+        WaitingForModel,
+    )
+    from tunesmith.core.report import Report
+    from tunesmith.delivering import Run
+    from tunesmith.problems import LoadedProblem as Problem
 
 __version__ = "0.1.0"
+__all__ = [
+    "BadInput",
+    "Budget",
+    "DeviceMissing",
+    "Interrupted",
+    "KernelWrong",
+    "Problem",
+    "ProgressUpdate",
+    "Report",
+    "Run",
+    "TunesmithError",
+    "WaitingForModel",
+    "__version__",
+    "check",
+    "compare",
+    "devices",
+    "diff",
+    "explain",
+    "load_run",
+    "profile",
+    "resume",
+    "resume_comparison",
+    "retune",
+    "tune",
+    "write_template",
+]
+_ERRORS = ("BadInput", "DeviceMissing", "Interrupted", "KernelWrong", "TunesmithError", "WaitingForModel")
+
+
+if not TYPE_CHECKING:  # a type checker knows every name, and says so where one is not there
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'tunesmith' has no attribute {name!r}")
+        value = getattr(import_module("tunesmith.core.errors" if name in _ERRORS else "tunesmith.api"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""What the expert reads in a kernel, and the template it writes from it, without a run."""
+"""What can be asked of a kernel without a run: is it right, what does the expert read in it, its template."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith import backends, machine, roles
+from tunesmith import backends, machine, registry, roles
 from tunesmith.config import RunConfig
 from tunesmith.core.device import Device, Limits
-from tunesmith.core.errors import BadInput
+from tunesmith.core.errors import BadInput, DeviceMissing
 from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.ports import Declined, Refactoring
+from tunesmith.core.ports import Declined, Listener, Refactoring
 from tunesmith.core.problem import Problem
 from tunesmith.core.space.feasible import configs_of
-from tunesmith.machine import temporary_scratch
-from tunesmith.problems import load_problem
+from tunesmith.problems import LoadedProblem, load_template
 from tunesmith.store import explained
 
 # Where kernels can be read and written, though no backend runs them yet: by their language.
@@ -45,6 +44,17 @@ ASSUMED = {
 
 
 @dataclass(frozen=True)
+class CheckedProblem:
+    problem: str
+    device: str
+    judged_by_reference: bool
+    cases: int  # on which the kernel is right; 0: it was built and not run
+    feasible: int | None  # configurations of the template, where one was given
+    missing: DeviceMissing | None = None  # why the kernel was built and not run
+    notes: tuple[str, ...] = ()  # on the launch
+
+
+@dataclass(frozen=True)
 class TemplateMade:
     problem: str
     device: str  # whose limits its choices were made for
@@ -58,20 +68,68 @@ class TemplateMade:
 
 
 @dataclass(frozen=True)
-class Reading:
+class KernelReading:
     problem: str
     device: str
     lines: tuple[str, ...]  # what the kernel does, in words
     moves: tuple[str, ...]  # that apply
-    refused: tuple[tuple[str, str], ...]
+    refused: tuple[tuple[str, str], ...]  # those that do not, and why
     notes: tuple[str, ...] = ()  # on the launch
 
 
+@dataclass(frozen=True)
+class FoundDevices:
+    devices: tuple[Device, ...]
+    troubles: tuple[str, ...]  # why a backend has none
+
+
+def check(
+    loaded: LoadedProblem, template_path: Path | None, config: RunConfig, listener: Listener
+) -> CheckedProblem:
+    problem, files = loaded
+    template = load_template(template_path, problem, files) if template_path is not None else None
+    spec = backends.backend_for(problem.kernel.language, config.backend)
+    with machine.temporary_scratch() as scratch:
+        here = machine.look(spec, scratch)
+        device = machine.choose_device(here, config.device)
+        feasible = len(configs_of(problem, template, device)) if template is not None else None
+        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+        known = (problem.name, device.name, problem.accuracy.reference is not None)
+        notes = roles.launch_notes(problem, device)
+        if device.absent:
+            built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
+            missing = DeviceMissing(
+                f"{built} for {device.name}, which is not here to check it on: {here.trouble}",
+                hint="run the same command where one is, or see what is missing with: tunesmith doctor",
+            )
+            return CheckedProblem(*known, 0, feasible, missing, notes)
+        lab = registry.lab(
+            problem,
+            device,
+            spec,
+            scratch,
+            seed=config.seed,
+            builders=1,
+            compiler=compiler,
+            progress=listener.note,
+        )
+        try:
+            return CheckedProblem(*known, lab.check(), feasible, notes=notes)
+        finally:
+            lab.close()
+
+
+def explain(problem: Problem, config: RunConfig) -> KernelReading:
+    device = _device(problem, config)
+    available, refused = roles.move_author(problem).available(problem, device)
+    lines, notes = roles.reading_of(problem), roles.launch_notes(problem, device)
+    return KernelReading(problem.name, device.name, lines, available, refused, notes)
+
+
 def make_template(
-    problem_path: Path, config: RunConfig, moves: tuple[str, ...] | None, out: Path | None
+    problem: Problem, config: RunConfig, moves: tuple[str, ...] | None, out: Path | None
 ) -> TemplateMade:
     """With all moves that apply, or those named. Nothing is built or run."""
-    problem, _ = load_problem(problem_path)
     device = _device(problem, config)
     author = roles.move_author(problem)
     available, refused = author.available(problem, device)
@@ -105,12 +163,16 @@ def make_template(
     )
 
 
-def explain(problem_path: Path, config: RunConfig) -> Reading:
-    problem, _ = load_problem(problem_path)
-    device = _device(problem, config)
-    available, refused = roles.move_author(problem).available(problem, device)
-    lines, notes = roles.reading_of(problem), roles.launch_notes(problem, device)
-    return Reading(problem.name, device.name, lines, available, refused, notes)
+def devices(wanted: str | None) -> FoundDevices:
+    """Every device of the backends usable here, and why the others are not."""
+    with machine.temporary_scratch() as scratch:
+        specs = [wanted] if wanted else [kind.name for kind in backends.kinds() if not kind.from_file]
+        looks = [machine.look(spec, scratch) for spec in specs]
+    found = tuple(device for here in looks for device in here.devices)
+    troubles = tuple(here.trouble for here in looks if here.trouble)
+    if wanted and not found:
+        raise DeviceMissing("; ".join(troubles), hint=machine.DOCTOR)
+    return FoundDevices(found, troubles)
 
 
 def _device(problem: Problem, config: RunConfig) -> Device:
@@ -119,5 +181,5 @@ def _device(problem: Problem, config: RunConfig) -> Device:
     if assumed is not None and config.backend is None:
         return assumed
     spec = backends.backend_for(problem.kernel.language, config.backend)
-    with temporary_scratch() as scratch:
+    with machine.temporary_scratch() as scratch:
         return machine.choose_device(machine.look(spec, scratch), config.device)

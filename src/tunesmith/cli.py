@@ -1,33 +1,31 @@
-"""The command line: thin, on top of `runs`. stdout carries the result, stderr everything else."""
+"""The command line: options in, `api` asked, the result on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
 import io
 import os
 import shlex
-import signal
 import sys
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tunesmith import __version__
-from tunesmith.cli_compare import compare
 from tunesmith.cli_library import library_app
 from tunesmith.cli_options import Backend, DeviceName, OneTemplate, ProblemFile, Seed
-from tunesmith.cli_runs import report, resume, retune, tune
+from tunesmith.cli_runs import compare, diff, report, resume, retune, tune
 from tunesmith.console import (
     AsJson,
+    add_command,
     fail,
     handled,
-    print_json,
+    print_encoded,
     print_line,
+    print_note,
     print_table,
     progress,
-    resolved,
     say,
     show_lines,
     write,
@@ -35,20 +33,18 @@ from tunesmith.console import (
 from tunesmith.core.counted import counted
 from tunesmith.core.errors import DeviceMissing
 from tunesmith.core.untrusted import plain
-
-PATIENCE = 3.0  # seconds a clean-up may take before another Ctrl-C interrupts that too
+from tunesmith.interrupts import end_when_asked
 
 app = typer.Typer(
     name="tunesmith",
     help="Takes a kernel that works and gives back a faster one that is still right, with the evidence.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
-@app.command()
 def init(
     kernel_file: Annotated[Path, typer.Argument(metavar="KERNEL_FILE", help="The source of your kernel.")],
     output: Annotated[
@@ -74,7 +70,6 @@ def init(
         )
 
 
-@app.command()
 def check(
     problem: ProblemFile,
     template: OneTemplate = None,
@@ -85,32 +80,26 @@ def check(
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with handled(as_json):
-        from tunesmith import runs
+        from tunesmith import api
 
-        config = resolved(backend=backend, device=device, seed=seed)
         with progress(as_json) as listener:
-            done = runs.check(problem, template, config, listener)
-        known = {
-            "problem": done.problem.name,
-            "device": done.device.name,
-            "feasible": done.feasible,
-            "notes": done.notes,
-        }
+            done = api.check(
+                problem, template=template, device=device, listener=listener, backend=backend, seed=seed
+            )
+        known: dict[str, Any] = {"problem": done.problem, "device": done.device}
+        known |= {"feasible": done.feasible, "notes": done.notes}
         notes = [f"note: {note}" for note in done.notes]
         count = f"the template has {counted(done.feasible or 0, 'configuration')} for it there"
+        counts = [count] if done.feasible is not None else []
         if done.missing:
             if not as_json:
-                show_lines([*([count] if done.feasible is not None else []), *notes])
+                show_lines([*counts, *notes])
             fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
-        by = "the reference" if done.problem.accuracy.reference else "itself, run twice (no reference given)"
-        cases = counted(done.cases, "case")
-        lines = [f"{done.problem.name} is right on {cases} on {done.device.name}, judged by {by}"]
-        if done.feasible is not None:
-            lines.append(count)
-        say(as_json, {**known, "cases": done.cases, "right": True}, [*lines, *notes])
+        by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
+        right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
+        say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
 
 
-@app.command()
 def template(
     problem: ProblemFile,
     out: Annotated[
@@ -123,26 +112,21 @@ def template(
 ) -> None:
     """Only write the expert's template of a kernel; nothing is built or run."""
     with handled(as_json):
-        from tunesmith import authoring
-        from tunesmith.core.codec import encode
+        from tunesmith import api
 
-        wanted = (
-            tuple(name.strip() for name in moves.split(",") if name.strip()) if moves is not None else None
-        )
-        made = authoring.make_template(problem, resolved(backend=backend, device=device), wanted, out)
+        wanted = [name.strip() for name in moves.split(",") if name.strip()] if moves is not None else None
+        made = api.write_template(problem, moves=wanted, out=out, device=device, backend=backend)
         if as_json:
-            print_json(encode(made))
+            print_encoded(made)
             return
-        for note in made.notes:
-            print_line(note, stderr=True)
-        for line in _refusals(made.refused):
-            print_line(line, stderr=True)
+        for line in (*made.notes, *_refusals(made.refused)):
+            print_note(line)
         if made.template is None:
             print_line(f"there is no template: {made.declined}", stderr=True)
             return
         count = counted(made.feasible or 0, "configuration")
         how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
-        print_line(f"{made.problem}: {how}", stderr=True)
+        print_note(f"{made.problem}: {how}")
         if out is None:
             write(made.template.rstrip())
         else:
@@ -164,18 +148,16 @@ def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
     return lines
 
 
-@app.command()
 def explain(
     problem: ProblemFile, backend: Backend = None, device: DeviceName = None, as_json: AsJson = False
 ) -> None:
     """Show what the expert reads in a kernel, and which moves apply to it."""
     with handled(as_json):
-        from tunesmith import authoring
-        from tunesmith.core.codec import encode
+        from tunesmith import api
 
-        reading = authoring.explain(problem, resolved(backend=backend, device=device))
+        reading = api.explain(problem, device=device, backend=backend)
         if as_json:
-            print_json(encode(reading))
+            print_encoded(reading)
             return
         show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
         print_line("")
@@ -184,12 +166,6 @@ def explain(
             print_line(f"  {line}")
 
 
-for _command in (tune, retune, resume, report, compare):
-    app.command()(_command)
-app.add_typer(library_app, name="library")
-
-
-@app.command()
 def profile(
     target: Annotated[Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")],
     template: OneTemplate = None,
@@ -215,66 +191,68 @@ def profile(
 ) -> None:
     """Show how far a kernel is from what its device can do, why, and what to do about it."""
     with handled(as_json):
-        from tunesmith import profiling
+        from tunesmith import api
+        from tunesmith.deliver.profile_page import page_lines
 
         with progress(as_json) as listener:
-            page = profiling.profile(
+            page = api.profile(
                 target,
-                resolved(backend=backend, device=device),
-                listener,
                 template=template,
-                values=values,
+                config=values,
                 workloads=workload or (),
                 counters=counters,
                 remeasure=remeasure,
+                device=device,
+                listener=listener,
                 out=out,
-                chosen_by_flag=[
-                    f for f, given in (("--backend", backend), ("--device", device)) if given is not None
-                ],
+                backend=backend,
             )
+        if not as_json:
+            show_lines(page_lines(page))
         if page.missing:
-            if not as_json:
-                show_lines(profiling.rendered_lines(page))
             hint = "run the same command where it is, or see what is missing with: tunesmith doctor"
             fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
         if as_json:
-            print_json(profiling.rendered_json(page))
-        else:
-            show_lines(profiling.rendered_lines(page))
+            print_encoded(page)
 
 
-@app.command()
 def devices(backend: Backend = None, as_json: AsJson = False) -> None:
     """List the devices that kernels can run on."""
     with handled(as_json):
-        from tunesmith import runs
-        from tunesmith.core.codec import encode
+        from tunesmith import api
         from tunesmith.tables import devices_table
 
-        found, troubles = runs.devices(backend)
+        found = api.devices(backend)
         if as_json:
-            print_json(encode(found))
-        elif found:
-            print_table(devices_table(found))
-        for trouble in troubles:
-            print_line(trouble, stderr=True)
+            print_encoded(found.devices)
+        elif found.devices:
+            print_table(devices_table(found.devices))
+        for trouble in found.troubles:
+            print_note(trouble)
 
 
-@app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Say what is usable here, and the one command that enables what is not."""
     with handled(as_json):
-        from tunesmith.core.codec import encode
         from tunesmith.doctor import examine
 
         findings = examine()
         if as_json:
-            print_json(encode(findings))
+            print_encoded(findings)
             return
         for f in findings:
             print_line(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
             if f.fix:
                 print_line(f"         enable it with: {f.fix}")
+
+
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(init, check, template, explain, tune, retune, resume),
+    *(report, diff, compare, profile, devices, doctor),
+)
+for _command in _COMMANDS:
+    add_command(app, _command)
+app.add_typer(library_app, name="library")
 
 
 def _version(value: bool) -> None:
@@ -303,22 +281,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # not every terminal can write µ
     end_when_asked()
     app(prog_name="tunesmith")
-
-
-def end_when_asked() -> None:
-    """Whoever asks, however often, gets the same clean-up and the same message as for one Ctrl-C."""
-    asked = -PATIENCE
-
-    def ask(_number: int, _frame: object) -> None:
-        nonlocal asked
-        now = time.monotonic()
-        if now - asked >= PATIENCE:
-            asked = now
-            raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup says so
-            signal.signal(number, ask)
 
 
 if __name__ == "__main__":

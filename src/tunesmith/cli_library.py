@@ -9,11 +9,12 @@ import typer
 
 from tunesmith.console import (
     AsJson,
+    add_command,
     handled,
-    print_json,
+    print_encoded,
     print_line,
+    print_note,
     print_table,
-    resolved,
     say,
     show_lines,
     write,
@@ -29,7 +30,15 @@ library_app = typer.Typer(
     invoke_without_command=True,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As `tunesmith library` lists it.")]
+
+def _entry_names(incomplete: str) -> list[str]:
+    return [path.stem for path in _library().folder.glob(f"{incomplete}*.json")]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="As `tunesmith library` lists it.", autocompletion=_entry_names),
+]
 
 
 @library_app.callback()
@@ -38,35 +47,31 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with handled(as_json):
-        from tunesmith.core.codec import encode
         from tunesmith.core.library import summary
         from tunesmith.tables import library_table
 
         own = _library()
-        entries = own.entries(lambda text: print_line(text, stderr=True))
+        entries = own.entries(print_note)
         if as_json:
-            print_json(encode([summary(entry) for entry in entries]))
+            print_encoded([summary(entry) for entry in entries])
         elif entries:
             print_table(library_table(entries))
         else:
             print_line(f"{own.folder} has no template yet: runs that find something better put theirs there")
 
 
-@library_app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one of them: what it is of, what it gave and where, and how to use it again."""
     with handled(as_json):
-        from tunesmith.core.codec import encode
         from tunesmith.tables import library_lines
 
         entry = _library().get(name)
         if as_json:
-            print_json(encode(entry))
-            return
-        show_lines(library_lines(entry))
+            print_encoded(entry)
+        else:
+            show_lines(library_lines(entry))
 
 
-@library_app.command()
 def export(
     name: Name,
     out: Annotated[Path | None, typer.Option(help="The file to write; by default stdout.")] = None,
@@ -75,20 +80,18 @@ def export(
     """Write its template to a file of its own."""
     with handled(as_json):
         from tunesmith import library as kept
-        from tunesmith.core.codec import encode
 
         entry = _library().get(name)
         if out is None and not as_json:
             write(plain(entry.template.rstrip()))
             return
         if out is None:
-            print_json(encode({"name": name, "template": entry.template}))
+            print_encoded({"name": name, "template": entry.template})
             return
         written = [str(path) for path in kept.export(entry, out)]
         say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
 
 
-@library_app.command()
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Take it out of the library; runs are left alone."""
     with handled(as_json):
@@ -97,6 +100,11 @@ def remove(name: Name, as_json: AsJson = False) -> None:
 
 
 def _library() -> Library:
+    from tunesmith.config import resolve
     from tunesmith.library import Library
 
-    return Library(Path(resolved().library_dir))
+    return Library(Path(resolve({}).library_dir))
+
+
+for _command in (show, export, remove):
+    add_command(library_app, _command)

@@ -7,32 +7,63 @@ DIR/compare.md, compare-data.json, plots/   what they say together, written when
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunesmith import backends, casting, machine
-from tunesmith.comparison_runs import PROMPTS, Troubles, Work, model_of
-from tunesmith.config import RunConfig
+from tunesmith import backends, casting, machine, runs, store
+from tunesmith.config import RunConfig, debugging
 from tunesmith.core import comparing
 from tunesmith.core.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.codec import Malformed, decode, encode
-from tunesmith.core.compared import ComparisonResult
-from tunesmith.core.comparing import ARMS, Allowance, ComparisonPlan, PlannedProblem
+from tunesmith.core.compared import ComparisonResult, compare
+from tunesmith.core.comparing import (
+    ARMS,
+    Allowance,
+    ComparisonPlan,
+    Planned,
+    PlannedProblem,
+    RunFacts,
+    RunResult,
+)
 from tunesmith.core.comparison_words import limits
+from tunesmith.core.counted import counted
 from tunesmith.core.digest import digest_of
-from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted
+from tunesmith.core.errors import (
+    BadInput,
+    DeviceMissing,
+    Interrupted,
+    TunesmithError,
+    WaitingForModel,
+    bug_text,
+)
 from tunesmith.core.ports import Listener
-from tunesmith.machine import temporary_scratch
-from tunesmith.problems import all_texts, load_problem, read_text
+from tunesmith.core.state import State, fold
+from tunesmith.deliver.comparison import (
+    DATA,
+    MARKDOWN,
+    PLOTS,
+    RUNS,
+    comparison_json,
+    comparison_markdown,
+    comparison_plots,
+)
+from tunesmith.models.mailbox import near_miss
+from tunesmith.models.names import alone, placed
+from tunesmith.problems import LoadedProblem, all_texts, read_text, restore, templates_of
+from tunesmith.runs import RunInput, begin, versions
 from tunesmith.search import check_name
-from tunesmith.starting import versions
-from tunesmith.store import PLAN, RunFolder, explained, resume_command
+from tunesmith.store import PLAN, RunFolder, begun, explained
 from tunesmith.strategies import played
 from tunesmith.whole_files import partial_of
 
 DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"
 USUAL = "template,rewrite,single,expert"  # arms
+PROMPTS = "prompts"
+POLL = 0.5  # seconds between two looks for replies
+REMIND = 60.0  # seconds after which it is said again what is waited for
+Troubles = tuple[tuple[Path, TunesmithError], ...]
 
 
 @dataclass(frozen=True)
@@ -44,7 +75,7 @@ class Compared:
 
 
 def start(
-    problems: Sequence[Path],
+    loaded: Sequence[LoadedProblem],
     strategies: str,
     repeats: int,
     config: RunConfig,
@@ -53,7 +84,6 @@ def start(
 ) -> Compared:
     """A new comparison; or, where `out` holds the same one, what is left of it."""
     arms = comparing.parse_arms(strategies)
-    loaded = [load_problem(path) for path in problems]
     texts = [all_texts(*one) for one in loaded]
     prompts = _prompts(config.prompts, listener.note)
     _check(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
@@ -102,9 +132,9 @@ def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
         folder.unlock()
 
 
-def go_on_command(path: Path, config: RunConfig) -> str:
+def resume_command(path: Path, wait: bool) -> str:
     """What to type, whether there is a comparison yet or not."""
-    return resume_command(path, config.wait, compared=True)
+    return store.resume_command(path, wait, compared=True)
 
 
 # -- planning -----------------------------------------------------------------------------------------------
@@ -126,7 +156,7 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
                 "be compared on it",
                 hint="leave out --backend, or take another one",
             )
-        with temporary_scratch() as scratch:
+        with machine.temporary_scratch() as scratch:
             here = machine.look(spec, scratch)
             try:
                 machine.choose_device(here, config.device)
@@ -228,9 +258,9 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener) -> Compared
     if plan.prompts:
         folder.replace_folder(PROMPTS, {name: folder.get(digest) for name, digest in plan.prompts})
     try:
-        found, troubles = Work(folder, plan, config, listener).run()
+        found, troubles = ComparisonRuns(folder, plan, config, listener).run()
         return Compared(found, folder.path, folder.go_on, troubles)
-    except (KeyboardInterrupt, Interrupted) as error:
+    except KeyboardInterrupt as error:
         hint = f"go on with: {folder.go_on}"
         raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=hint) from error
 
@@ -240,3 +270,173 @@ def rendered_json(found: Compared) -> bytes:
     troubles = [{"run": str(path), "exit": e.exit_code, "error": str(e)} for path, e in found.troubles]
     told = {"folder": str(found.folder), "troubles": troubles, "limits": limits(found.comparison)}
     return encode({**told, "comparison": found.comparison})
+
+
+# -- the runs: what stops one does not stop the others --------------------------------------------------
+
+
+def model_of(arm: str, model: str) -> str:
+    """One conversation has one model, whatever roles that plays in the other arms."""
+    return alone(model) if ARMS[arm].strategy == "single" else model
+
+
+@dataclass
+class ComparisonRuns:
+    folder: RunFolder
+    plan: ComparisonPlan
+    config: RunConfig
+    listener: Listener
+    results: dict[Planned, RunResult] = field(default_factory=dict)
+    errors: dict[Planned, TunesmithError] = field(default_factory=dict)
+
+    def run(self) -> tuple[ComparisonResult, Troubles]:
+        """Every run as far as it goes; where replies come by files and are waited for, again and again."""
+        every = comparing.schedule(self.plan)
+        self.listener.note(f"looking at {counted(len(every), 'run')}")
+        self.results = {item: self._seen(item) for item in every}
+        todo = [item for item in every if self.results[item].status != "finished"]
+        while todo:
+            for item in todo:
+                place = f"run {every.index(item) + 1} of {len(every)}"
+                self.listener.say(f"{place}: {item.problem}, {item.arm}, repeat {item.repeat}")
+                try:
+                    self.results[item] = self._one(item)
+                except KeyboardInterrupt:
+                    self.results[item] = self._seen(item)
+                    self._tell()
+                    raise
+                self._tell()
+            todo = self._answered() if self.config.wait else []
+        troubles = ((self._path(item), self.errors[item]) for item in every if item in self.errors)
+        return self._tell(), tuple(troubles)
+
+    def _path(self, item: Planned) -> Path:
+        return self.folder.path / RUNS / item.place
+
+    def _seen(self, item: Planned) -> RunResult:
+        """What an earlier call has left of it."""
+        path = self._path(item)
+        if not begun(path):
+            return RunResult(item, "not begun")
+        try:
+            state, facts = journal_facts(path)
+        except TunesmithError as error:  # told again, with its exit code, when the run is resumed
+            return RunResult(item, "stopped", str(error))
+        done = state.stopped is not None and (path / "report.json").exists()
+        if done and (own := self._recording(item)):
+            casting.record(Path(own), state)
+        if done:
+            return RunResult(item, "finished", facts=facts)
+        if state.open_request is not None:
+            return RunResult(
+                item, "waiting", f"request {state.open_request.request.number} has no reply yet", facts
+            )
+        return RunResult(item, "stopped", "not finished", facts)
+
+    def _one(self, item: Planned) -> RunResult:
+        path = self._path(item)
+        self.errors.pop(item, None)
+        error = self._trouble(item, path)
+        if error is None:
+            return RunResult(item, "finished", facts=journal_facts(path)[1])
+        self.errors[item] = error
+        known = None
+        if begun(path):
+            try:
+                known = journal_facts(path)[1]
+            except TunesmithError:
+                known = None  # the trouble is that there is nothing to be read
+        if isinstance(error, WaitingForModel):
+            return RunResult(item, "waiting", str(error), known)
+        if isinstance(error, DeviceMissing):
+            return RunResult(item, "no device", str(error), known)
+        # What the user can mend is not the arm's fault.
+        return RunResult(item, "stopped" if isinstance(error, BadInput) else "failed", str(error), known)
+
+    def _trouble(self, item: Planned, path: Path) -> TunesmithError | None:
+        """Go on with one run; what stops it does not stop the others."""
+        config = self._config(item)
+        try:
+            if begun(path):
+                return runs.resume(path, config, self.listener).missing
+            problem = next(p for p in self.plan.problems if p.folder == item.problem)
+            texts = {name: self.folder.get(digest).decode() for name, digest in problem.files}
+            return begin(RunInput(restore(texts)), config, path, self.listener).missing
+        except TunesmithError as error:
+            return error
+        except OSError as error:
+            name = f"{error.filename}: " if error.filename else ""
+            return BadInput(f"{name}{error.strerror or error}")
+        except Exception as error:
+            if debugging():
+                raise
+            return TunesmithError(f"a bug in Tunesmith: {bug_text(error)}")
+
+    def _config(self, item: Planned) -> RunConfig:
+        """The same for every arm but for its strategy; no run knows of another."""
+        plan, arm, budget = self.plan, ARMS[item.arm], self.plan.budget
+        return replace(
+            self.config,
+            backend=plan.backend or None,
+            device=plan.device or None,
+            search=plan.search,
+            prune=plan.prune,
+            steer=plan.steer,
+            counters=plan.counters,
+            seed=plan.seed + item.repeat - 1,
+            strategy=arm.strategy,
+            linear=arm.linear,
+            model=placed(model_of(item.arm, plan.model), item.place) if arm.talks else "",
+            prompts=str(self.folder.path / PROMPTS) if plan.prompts else "",
+            record=self._recording(item),
+            evals=budget.evals,
+            time=budget.seconds,
+            rounds=budget.rounds,
+            tokens=budget.tokens,
+            money=budget.dollars,
+            cache=False,
+            ceilings=self.config.cache,  # they are the device's, whoever asks
+            prior=False,
+            library=False,
+            wait=False,
+        )
+
+    def _recording(self, item: Planned) -> str:
+        """Where what its models say is kept; empty: nowhere."""
+        asked = self.config.record and ARMS[item.arm].talks
+        return str(Path(self.config.record) / item.place) if asked else ""
+
+    def _answered(self) -> list[Planned]:
+        """Wait until replies are there; the runs that can go on. None: nobody waits for a file."""
+        awaited = {
+            item: Path(error.awaits)
+            for item, error in self.errors.items()
+            if isinstance(error, WaitingForModel) and error.awaits
+        }
+        told = -REMIND
+        while awaited:
+            if found := [item for item, file in awaited.items() if file.exists() and file.stat().st_size]:
+                return found
+            if time.monotonic() - told >= REMIND:
+                told = time.monotonic()
+                first, count = next(iter(awaited.values())), counted(len(awaited), "reply", "replies")
+                self.listener.say(f"waiting for {count}, the first is {first}")
+                for file in awaited.values():
+                    if seen := near_miss(file):
+                        self.listener.say(f"{file}: {seen}")
+            time.sleep(POLL)
+        return []
+
+    def _tell(self) -> ComparisonResult:
+        found = compare(self.plan, tuple(self.results.values()))
+        self.folder.replace_folder(PLOTS, comparison_plots(found))
+        self.folder.write(MARKDOWN, comparison_markdown(found).encode())
+        self.folder.write(DATA, comparison_json(found))
+        return found
+
+
+def journal_facts(path: Path) -> tuple[State, RunFacts]:
+    folder = RunFolder.open(path)
+    state = fold(folder.journal().read())
+    templates = templates_of(folder, state)
+    return state, comparing.facts_of(templates.problem, state, templates)

@@ -75,6 +75,8 @@ def resolve(
         if text:
             config = replace(config, **{name: _from_text(name, text)})
     given = {name: value for name, value in flags.items() if value is not None}
+    for name, value in given.items():
+        _check_type(name, value, None)
     return _sound(replace(config, **given))
 
 
@@ -141,20 +143,20 @@ def _from_file(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadInput(f"cannot be read: {error}", where=str(path)) from error
     for name, value in table.items():
-        if name not in _TYPES:
-            from tunesmith.core.expr.grammar import suggestion
-
-            raise BadInput(
-                f"unknown key {name!r}; known are {', '.join(_TYPES)}",
-                where=str(path),
-                hint=suggestion(name, _TYPES),
-            )
-        kind = _kind(name)
-        if isinstance(value, bool) != (kind is bool) or not isinstance(
-            value, (int, float) if kind is float else kind
-        ):
-            raise BadInput(f"{name} must be {_KINDS[kind]}, got {value!r}", where=str(path))
+        _check_type(name, value, str(path))
     return table
+
+
+def _check_type(name: str, value: object, where: str | None) -> None:
+    if name not in _TYPES:
+        from tunesmith.core.expr.grammar import suggestion
+
+        known = f"unknown key {name!r}; known are {', '.join(_TYPES)}"
+        raise BadInput(known, where=where, hint=suggestion(name, _TYPES))
+    kind = _kind(name)
+    allowed = (int, float) if kind is float else kind
+    if isinstance(value, bool) != (kind is bool) or not isinstance(value, allowed):
+        raise BadInput(f"{name} must be {_KINDS[kind]}, got {value!r}", where=where)
 
 
 def _from_text(name: str, text: str) -> Any:

@@ -2,25 +2,69 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
 
 import typer
 
-from tunesmith.config import RunConfig, debugging, resolve
-from tunesmith.core.errors import BadInput, TunesmithError, bug_text
+from tunesmith.config import debugging
+from tunesmith.core.errors import BadInput, Interrupted, TunesmithError, bug_text
 from tunesmith.core.untrusted import escaped_json, plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tunesmith.comparison import Compared
+    from tunesmith.core.ports import Listener
+    from tunesmith.delivering import Run
+
+    Ended = Run | TunesmithError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 URGENCY = (1, 2, 3, 4, 5)  # of several runs: a fault first, then a reply that is missing, then a device
 
 
-def resolved(**flags: Any) -> RunConfig:
-    return resolve(flags)
+@dataclass
+class Verbosity:
+    """How much stderr is told; every command line sets it anew."""
+
+    quiet: bool = False  # errors alone
+    verbose: bool = False
+
+
+verbosity = Verbosity()
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but the result and errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show every trial and note on stderr.")]
+
+
+def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
+    """A command of the app, with the options that all have."""
+
+    @functools.wraps(function)
+    def run(*, quiet: bool = False, verbose: bool = False, **named: object) -> None:
+        verbosity.quiet, verbosity.verbose = quiet, verbose
+        function(**named)
+
+    hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
+    defaults = {name: given.default for name, given in inspect.signature(function).parameters.items()}
+    known: Any = run
+    known.__annotations__ = hints
+    known.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+            for name, default in {**defaults, "quiet": False, "verbose": False}.items()
+        ]
+    )
+    app.command()(run)
 
 
 @contextmanager
@@ -33,8 +77,10 @@ def handled(as_json: bool) -> Iterator[None]:
     except TunesmithError as error:
         mend = "mend it and run the same command again" if isinstance(error, BadInput) else None
         fail(as_json, error.exit_code, str(error), error.hint or mend)
+    except Interrupted as error:
+        fail(as_json, error.exit_code, str(error), error.hint)
     except KeyboardInterrupt:
-        fail(as_json, 130, "interrupted", "run the same command again")
+        fail(as_json, Interrupted.exit_code, "interrupted", "run the same command again")
     except MemoryError:
         fail(as_json, 1, "this machine ran out of memory", "choose smaller sizes")
     except OSError as error:
@@ -52,55 +98,57 @@ def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) 
     if hint:
         print_line(f"hint: {hint}", stderr=True)
     if as_json:
-        from tunesmith.core.codec import encode
-
         told = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
-        print_json(encode({**told, **more}))
+        print_encoded({**told, **more})
     raise typer.Exit(code)
 
 
 @contextmanager
-def progress(as_json: bool) -> Iterator[Any]:
+def progress(as_json: bool) -> Iterator[Listener]:
     from tunesmith.display import Progress
 
-    with Progress(sys.stderr, quiet=as_json).live() as listener:
+    quiet = as_json or verbosity.quiet
+    with Progress(sys.stderr, quiet=quiet, verbose=verbosity.verbose).live() as listener:
         yield listener
 
 
-def show_result(finished: Any, as_json: bool) -> None:
+def show_result(run: Run, as_json: bool) -> None:
     """The report; where the device is missing also that, as the error it is."""
-    missing = finished.missing
+    missing = run.missing
     if not (missing and as_json):
-        show_report(finished, "json" if as_json else "text")
+        show_report(run, "json" if as_json else "text")
     if missing:
-        fail(as_json, missing.exit_code, str(missing), missing.hint, report=finished.report)
+        fail(as_json, missing.exit_code, str(missing), missing.hint, report=run.result)
 
 
-def show_several(ended: list[tuple[Path, Any]], as_json: bool) -> None:
+def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
     """Each run as far as it got; the exit code is the most urgent of all."""
-    troubles = []
+    troubles: list[tuple[Path, TunesmithError]] = []
+    rows: list[dict[str, object]] = []
     for folder, found in ended:
-        trouble = found if isinstance(found, TunesmithError) else found.missing
-        if not as_json:
-            print_line(f"== {folder}")
-            if not isinstance(found, TunesmithError):
-                show_report(found, "text")
+        run, trouble = (None, found) if isinstance(found, TunesmithError) else (found, found.missing)
         if trouble is not None:
             troubles.append((folder, trouble))
-    code = most_urgent(trouble.exit_code for _, trouble in troubles)
+        error = {
+            "exit": trouble.exit_code if trouble else 0,
+            "error": plain(str(trouble)) if trouble else None,
+        }
+        rows.append({"run": str(folder), **error, "report": run.result if run else None})
+        if not as_json:
+            print_line(f"== {folder}")
+            if run is not None:
+                show_report(run, "text")
     if as_json:
-        from tunesmith.core.codec import encode
-
-        print_json(encode([_ended(folder, found) for folder, found in ended]))
+        print_encoded(rows)
     for folder, trouble in troubles:
         print_line(f"error: {folder}: {trouble}", stderr=True)
         if trouble.hint:
             print_line(f"hint: {trouble.hint}", stderr=True)
-    if code:
+    if code := most_urgent(trouble.exit_code for _, trouble in troubles):
         raise typer.Exit(code)
 
 
-def show_comparison(found: Any, as_json: bool) -> None:
+def show_comparison(found: Compared, as_json: bool) -> None:
     """What all runs say together; the exit code is that of the most urgent trouble."""
     from tunesmith import comparison
     from tunesmith.tables import comparison_table
@@ -116,8 +164,7 @@ def show_comparison(found: Any, as_json: bool) -> None:
         print_line(f"error: {folder}: {trouble}", stderr=True)
         if trouble.hint and isinstance(trouble, BadInput):  # the others go on with the comparison, see below
             print_line(f"hint: {trouble.hint}", stderr=True)
-    code = most_urgent(trouble.exit_code for _, trouble in found.troubles)
-    if code:
+    if code := most_urgent(trouble.exit_code for _, trouble in found.troubles):
         print_line(f"hint: go on with: {found.go_on}", stderr=True)
         raise typer.Exit(code)
 
@@ -127,30 +174,13 @@ def most_urgent(codes: Iterable[int]) -> int:
     return next((code for code in URGENCY if code in found), 0)
 
 
-def _ended(folder: Path, found: Any) -> dict[str, Any]:
-    trouble = found if isinstance(found, TunesmithError) else found.missing
-    report = None if isinstance(found, TunesmithError) else found.report
-    error = plain(str(trouble)) if trouble else None
-    return {"run": str(folder), "exit": trouble.exit_code if trouble else 0, "error": error, "report": report}
-
-
-def show_report(finished: Any, form: str) -> None:
-    from tunesmith import runs
-    from tunesmith.display import report_summary, report_table, report_title
-
-    if form == "text":
-        print_line(report_title(finished.report))
-        table = report_table(finished.report)
-        if table.row_count:
-            print_table(table)
-        for line in report_summary(finished.report, str(finished.folder), finished.go_on):
-            print_line(line)
-        for line in finished.library:
-            print_line(f"library          {line}")
-    elif form == "json":
-        print_json(runs.rendered(finished, form))
+def show_report(run: Run, form: str) -> None:
+    if form == "json":
+        print_json(run.report("json").encode())
+    elif form == "md":
+        print_line(run.report("md").rstrip())
     else:
-        print_line(runs.rendered(finished, form).decode().rstrip())
+        write(run.report("text", sys.stdout))
 
 
 def show_lines(lines: list[str]) -> None:
@@ -159,12 +189,22 @@ def show_lines(lines: list[str]) -> None:
 
 
 def say(as_json: bool, value: dict[str, Any], lines: list[str]) -> None:
+    if as_json:
+        print_encoded(value)
+    else:
+        show_lines(lines)
+
+
+def print_note(text: str) -> None:
+    """Beside the result: nobody who wants quiet is told."""
+    if not verbosity.quiet:
+        print_line(text, stderr=True)
+
+
+def print_encoded(value: object) -> None:
     from tunesmith.core.codec import encode
 
-    if as_json:
-        print_json(encode(value))
-        return
-    show_lines(lines)
+    print_json(encode(value))
 
 
 def print_line(text: str, stderr: bool = False) -> None:
@@ -175,7 +215,7 @@ def print_json(data: bytes) -> None:
     write(escaped_json(data.decode()).rstrip())
 
 
-def print_table(table: Any) -> None:
+def print_table(table: Table) -> None:
     from tunesmith.display import table_text
 
     write(table_text(table, sys.stdout))

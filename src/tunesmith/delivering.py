@@ -1,52 +1,106 @@
-"""What a run leaves in its folder: the results, or where it stopped unfinished, what stands so far."""
+"""A run as it stands, and what it leaves in its folder: results, or where it stopped, the best template."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TextIO
 
+from tunesmith import library
+from tunesmith.config import RunConfig
 from tunesmith.core.candidates import Templates, draft_name
 from tunesmith.core.choose import verified_choice
+from tunesmith.core.errors import DeviceMissing, WaitingForModel
 from tunesmith.core.problem import Problem
-from tunesmith.core.report import Report, UnfinishedBest
+from tunesmith.core.report import Report, UnfinishedBest, WorkloadReport
 from tunesmith.core.reporting import best_unfinished, build_report, delivered_templates, unfinished_name
 from tunesmith.core.state import State, fold
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
-from tunesmith.deliver.tuned import tuned_files
+from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
 from tunesmith.problems import templates_of
 from tunesmith.store import OBJECTS, RunFolder
 
 
-def deliver(folder: RunFolder, problem: Problem, templates: Templates, state: State) -> Report:
+@dataclass(frozen=True)
+class BestKernel:
+    """What a run delivers: `speedup` is the geometric mean over the workloads, verified."""
+
+    speedup: float
+    config: dict[str, int] | None  # the general one; None: the original serves sizes that no workload has
+    workloads: tuple[WorkloadReport, ...]
+    folder: Path  # the kernels, and dispatch.json, which says which of them serves which sizes
+    files: tuple[str, ...]  # in the run's folder
+
+    def kernel_for(self, sizes: Mapping[str, int]) -> ReadyKernel:
+        """Which of the kernels serves a call with these sizes, and how it is launched."""
+        return kernel_for((self.folder / "dispatch.json").read_bytes(), sizes)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it stands: finished, or as far as it went."""
+
+    result: Report
+    folder: Path
+    resume_command: str  # what to type in a shell, where it is not finished
+    missing: DeviceMissing | WaitingForModel | None = None  # why it goes no further here
+    library: tuple[str, ...] = ()  # what has become of its templates in the library
+
+    @property
+    def best(self) -> BestKernel | None:
+        """The kernels delivered; None: the run is not finished, or found nothing better than the original."""
+        found = self.result
+        if not found.finished or found.geometric_mean is None or not found.tuned:
+            return None
+        own = self.folder / "tuned"
+        return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
+
+    def report(self, form: Literal["text", "md", "json"] = "text", stream: TextIO | None = None) -> str:
+        """As `tunesmith report` prints it; a table as wide as suits the stream it is for."""
+        if form == "json":
+            return report_json(self.result).decode()
+        if form == "md":
+            return report_markdown(self.result)
+        from tunesmith.display import report_text
+
+        folder = str(self.folder)
+        return report_text(self.result, folder, self.resume_command, self.library, stream)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table and the plot."""
+        from tunesmith.deliver.report_html import report_html
+
+        return report_html(self.result, str(self.folder))
+
+
+def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
     """Derived from the journal alone, so writing it twice changes nothing."""
-    names = file_names(problem, templates, state)
-    template_of = templates.lookup(state)
-    report_ = build_report(problem, state, names, templates=templates)
+    problem = templates.problem
     choice = verified_choice(problem, state)
-    folder.replace_folder("tuned", tuned_files(problem, template_of, state.device, choice))
+    tuned = tuned_files(problem, templates.lookup(state), state.device, choice)
+    report = build_report(problem, state, tuple(f"tuned/{name}" for name in tuned), templates=templates)
+    folder.replace_folder("tuned", tuned)
     for candidate, name in delivered_templates(problem, state, choice).items():
         folder.write(name, templates.of(state.candidate(candidate)).source.encode())
-    folder.replace_folder(PLOTS, plot_files(report_))
-    folder.write("report.md", report_markdown(report_).encode())
-    folder.write("report.json", report_json(report_))
-    return report_
+    folder.replace_folder(PLOTS, plot_files(report))
+    folder.write("report.md", report_markdown(report).encode())
+    folder.write("report.json", report_json(report))
+    kept = library.keep_winners(config, folder, problem, templates, state)
+    return Run(report, folder.path, folder.go_on, library=tuple(kept))
 
 
-def as_it_stands(folder: RunFolder) -> Report:
-    """The report of a run, finished or not, from its journal; nothing is written."""
+def as_it_stands(folder: RunFolder) -> Run:
+    """A run, finished or not, from its journal; nothing is written."""
     state = fold(folder.journal().read())
     templates = templates_of(folder, state)
-    problem = templates.problem
-    built = build_report(problem, state, file_names(problem, templates, state), templates=templates)
-    return with_place(folder, problem, built)
-
-
-def file_names(problem: Problem, templates: Templates, state: State) -> tuple[str, ...]:
-    if state.started is None or state.stopped is None:
-        return ()
-    choice = verified_choice(problem, state)
-    return tuple(
-        f"tuned/{name}" for name in tuned_files(problem, templates.lookup(state), state.device, choice)
-    )
+    problem, tuned = templates.problem, tuple[str, ...]()
+    if state.started is not None and state.stopped is not None:
+        choice = verified_choice(problem, state)
+        files = tuned_files(problem, templates.lookup(state), state.device, choice)
+        tuned = tuple(f"tuned/{name}" for name in files)
+    report = build_report(problem, state, tuned, templates=templates)
+    return Run(with_place(folder, problem, report), folder.path, folder.go_on)
 
 
 def with_place(folder: RunFolder, problem: Problem, built: Report) -> Report:
@@ -54,17 +108,17 @@ def with_place(folder: RunFolder, problem: Problem, built: Report) -> Report:
     found = built.so_far
     if found is None:
         return built
-    name = _unfinished_name(problem, found)
+    name = _best_template_name(problem, found)
     file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
     return replace(built, so_far=replace(found, file=file))
 
 
-def keep_unfinished(folder: RunFolder, problem: Problem, state: State) -> None:
-    """The best template, as a file of its own: a run that stops may stay so."""
+def write_best_template(folder: RunFolder, problem: Problem, state: State) -> None:
+    """As a file of its own: a run that stops may stay so."""
     if (found := best_unfinished(problem, state)) is not None:
-        folder.write(_unfinished_name(problem, found), folder.get(found.digest))
+        folder.write(_best_template_name(problem, found), folder.get(found.digest))
 
 
-def _unfinished_name(problem: Problem, found: UnfinishedBest) -> str:
+def _best_template_name(problem: Problem, found: UnfinishedBest) -> str:
     """That of the file which a finished run delivers; of a draft, which no gate has seen, its own."""
     return draft_name(problem, found.template) if found.status == "drafted" else unfinished_name(problem)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import StringIO
 from typing import TextIO
 
@@ -23,19 +24,25 @@ from tunesmith.core.events import (
     Decided,
     Declined,
     Drafted,
+    Event,
     Extended,
     Measured,
     Primed,
+    Profiled,
+    Pruned,
     Recorded,
     Rejected,
     Replied,
+    Requested,
     Searched,
+    Started,
     Steered,
     Surveyed,
     Unanswered,
     Verified,
 )
 from tunesmith.core.gate import rule_text
+from tunesmith.core.outcome import Outcome
 from tunesmith.core.prior import change_text
 from tunesmith.core.report import (
     RULES,
@@ -59,14 +66,142 @@ PLAIN_EVERY = 2.0  # seconds between two progress lines where there is no termin
 PLAIN_WIDTH = 160  # off a terminal a table may be as wide as it needs: what reads it there does not wrap
 
 
+@dataclass(frozen=True)
+class EventLine:
+    """What people are told of an event."""
+
+    text: str
+    passing: bool = False  # true only for now, and may be left out
+    always: bool = False  # passing, yet not to be left out
+
+
+def event_line(event: Event, state: State) -> EventLine | None:
+    """None: nothing that is worth a line."""
+    match event:
+        case Surveyed() if state.device.absent:
+            return EventLine(_surveying(state), passing=True)
+        case Measured(outcome):
+            return EventLine(_searching(state), passing=True, always=outcome.trial.purpose == "finalist")
+    text = _worth_keeping(event, state)
+    return EventLine(text) if text else None
+
+
+def _worth_keeping(event: Event, state: State) -> str:
+    word = noun(state.settings) if state.started else "template"
+    match event:
+        case Attached(device, compiler):
+            return f"going on with {device.name}" + (f" and {compiler}" if compiler else "")
+        case Primed(name, rows):
+            return f"begins from {name}: {counted(len(rows), 'configuration')}"
+        case Baseline(outcome):
+            return f"the original is right; it takes {_times(outcome)}"
+        case Decided("refactor", reason):
+            return f"round {sum(d.decision == 'refactor' for d in state.decided)}: {_first_line(reason)}"
+        case Steered():
+            return change_text(state.prior_changes[-1])
+        case Decided("finish", reason):
+            ended = "no further kernel" if is_concrete(state) else "search ended"
+            return f"{ended}: {_first_line(reason)}"
+        case Drafted(candidate, moves=moves, author=author):
+            by = f"by {author}" if author else ", ".join(moves) or "no moves"
+            return f"{word} {candidate} is written: {by}"
+        case Declined(reason):
+            return f"no {word}: {_first_line(reason)}"
+        case Rejected(candidate, reason, again=again):
+            then = "; asking for another" if again else ""
+            return f"{word} {candidate} is turned away: {_first_line(reason)}{then}"
+        case Admitted(candidate=candidate) if is_concrete(state):
+            return f"kernel {candidate} is right"
+        case Searched(candidate) if is_concrete(state):
+            best = best_so_far(state)
+            return f"kernel {candidate} is measured; best roughly {best or 1.0:.2f}× so far"
+        case Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
+            without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
+            return f"template {candidate} is right, {counted(feasible, 'configuration')}{without}"
+        case Searched(candidate, reason) if candidate:
+            return f"search of template {candidate} ended: {reason}"
+        case Extended(cases, aside, note):
+            return _first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
+        case Replied(number, reply):
+            note = f" ({reply.note})" if reply.note else ""
+            return f"request {number} is answered; {spent_text(state)}{note}"
+        case Unanswered(number, reason, final=final):
+            then = "given up" if final else "asking again"
+            return f"request {number} is not answered, {then}: {_first_line(reason)}"
+        case Verified(outcome):
+            bad = [r for r in outcome.results if not r.ok]
+            verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
+            config = outcome.trial.config
+            return f"verification of {config.label if config else 'the original'}: {verdict}"
+    return ""
+
+
+def detail_line(event: Event) -> str:
+    """What `-v` adds: each trial, each build that is left out, each question and profile."""
+    match event:
+        case Started(problem, device=device, settings=settings, compiler=compiler):
+            built = f", built with {compiler}" if compiler else ""
+            how = f"search {settings.search}, seed {settings.seed}"
+            return f"{problem} on {device.name} ({device.driver}){built}; {how}"
+        case Measured(outcome):
+            bad = next((r for r in outcome.results if not r.ok), None)
+            verdict = f"{bad.status} {_first_line(bad.detail)}" if bad else _times(outcome)
+            config = outcome.trial.config
+            return f"{outcome.trial.purpose} {config.label if config else 'original'}: {verdict}"
+        case Pruned(config, rule, reason):
+            return f"not measured, {RULES.get(rule, rule)}: {config.label}: {_first_line(reason)}"
+        case Requested(request):
+            return f"request {request.number} to the {request.role}"
+        case Profiled(config, workload, diagnosis, notes):
+            found = diagnosis.summary if diagnosis else "; ".join(notes) or "not known"
+            name = config.label if config else "the original"
+            return f"profile of {name} at {workload}: {_first_line(found)}"
+    return ""
+
+
+def _times(outcome: Outcome) -> str:
+    return ", ".join(f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing)
+
+
+def _surveying(state: State) -> str:
+    found = len(state.surveyed) - state.surveyed.count("original")
+    unable = state.surveyed.count("unable")
+    if not planned(state):
+        return "built the original"
+    return f"built {found} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
+
+
+def _searching(state: State) -> str:
+    statuses = state.statuses()
+    done, failed = statuses.total(), statuses.total() - statuses["ok"]
+    limit = state.started.settings.evals if state.started else None
+    feasible = state.admitted.feasible if state.admitted else 0
+    total = feasible if limit is None else min(limit, feasible)
+    if state.draft is not None:
+        tried = counted(len(state.gated(state.draft.id)), "configuration")
+        return f"checking {noun(state.settings)} {state.draft.id}, {tried}"
+    leader = best_so_far(state)
+    best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
+    trouble = f", {failed} failed" if failed else ""
+    if raced := len(state.finalists()):
+        entered = state.asked.count("finalist")
+        return f"raced {raced} of {entered} finalists"
+    of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
+    talk = f"; {spent_text(state)}" if state.dialogue else ""
+    gated = beside_budget(state)
+    extra = f" (and {gated} by the gate)" if gated else ""
+    return f"searched {done - gated}{of}{extra}{best}{trouble}{talk}"
+
+
 class Progress:
     """Listens to a run and shows it: one live line on a terminal, a line now and then elsewhere.
 
     A run outlives its audience: when the stream is gone, there is silence, not an error.
     """
 
-    def __init__(self, stream: TextIO | None, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO | None, quiet: bool = False, verbose: bool = False) -> None:
         self._stream = None if quiet else stream
+        self._verbose = verbose
         self._console: Console | None = None
         self._status: Status | None = None
         self._last = 0.0
@@ -85,101 +220,18 @@ class Progress:
             finally:
                 self._status = None
 
-    def note(self, text: str) -> None:
-        self._show(text)
+    def event(self, record: Recorded, state: State) -> None:
+        if self._stream is None:
+            return
+        if self._verbose and (detail := detail_line(record.event)):
+            self.say(detail)
+        line = event_line(record.event, state)
+        if line is not None and line.passing:
+            self.note(line.text, line.always)
+        elif line is not None:
+            self.say(line.text)
 
     def say(self, text: str) -> None:
-        self._say(text)
-
-    def event(self, record: Recorded, state: State) -> None:
-        match record.event:
-            case Surveyed() if state.device.absent:
-                self._show(self._surveying(state))
-            case Attached(device, compiler):
-                self._say(f"going on with {device.name}" + (f" and {compiler}" if compiler else ""))
-            case Primed(name, rows):
-                self._say(f"begins from {name}: {counted(len(rows), 'configuration')}")
-            case Baseline(outcome):
-                times = ", ".join(
-                    f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing
-                )
-                self._say(f"the original is right; it takes {times}")
-            case Decided("refactor", reason):
-                self._say(
-                    f"round {sum(d.decision == 'refactor' for d in state.decided)}: {_first_line(reason)}"
-                )
-            case Steered():
-                self._say(change_text(state.prior_changes[-1]))
-            case Decided("finish", reason):
-                ended = "no further kernel" if is_concrete(state) else "search ended"
-                self._say(f"{ended}: {_first_line(reason)}")
-            case Drafted(candidate, moves=moves, author=author):
-                by = f"by {author}" if author else ", ".join(moves) or "no moves"
-                self._say(f"{noun(state.settings)} {candidate} is written: {by}")
-            case Declined(reason):
-                self._say(f"no {noun(state.settings)}: {_first_line(reason)}")
-            case Rejected(candidate, reason, again=again):
-                then = "; asking for another" if again else ""
-                word = noun(state.settings)
-                self._say(f"{word} {candidate} is turned away: {_first_line(reason)}{then}")
-            case Admitted(candidate=candidate) if is_concrete(state):
-                self._say(f"kernel {candidate} is right")
-            case Searched(candidate) if is_concrete(state):
-                best = best_so_far(state)
-                self._say(f"kernel {candidate} is measured; best roughly {best or 1.0:.2f}× so far")
-            case Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
-                without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
-                self._say(f"template {candidate} is right, {counted(feasible, 'configuration')}{without}")
-            case Searched(candidate, reason) if candidate:
-                self._say(f"search of template {candidate} ended: {reason}")
-            case Extended(cases, aside, note):
-                self._say(_first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside"))
-            case Replied(number, reply):
-                note = f" ({reply.note})" if reply.note else ""
-                self._say(f"request {number} is answered; {spent_text(state)}{note}")
-            case Unanswered(number, reason, final=final):
-                then = "given up" if final else "asking again"
-                self._say(f"request {number} is not answered, {then}: {_first_line(reason)}")
-            case Measured(outcome):
-                self._show(self._searching(state), always=outcome.trial.purpose == "finalist")
-            case Verified(outcome):
-                bad = [r for r in outcome.results if not r.ok]
-                verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
-                config = outcome.trial.config
-                self._say(f"verification of {config.label if config else 'the original'}: {verdict}")
-            case _:
-                pass
-
-    def _surveying(self, state: State) -> str:
-        found = len(state.surveyed) - state.surveyed.count("original")
-        unable = state.surveyed.count("unable")
-        if not planned(state):
-            return "built the original"
-        return f"built {found} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
-
-    def _searching(self, state: State) -> str:
-        statuses = state.statuses()
-        done, failed = statuses.total(), statuses.total() - statuses["ok"]
-        limit = state.started.settings.evals if state.started else None
-        feasible = state.admitted.feasible if state.admitted else 0
-        total = feasible if limit is None else min(limit, feasible)
-        if state.draft is not None:
-            word = noun(state.settings)
-            tried = counted(len(state.gated(state.draft.id)), "configuration")
-            return f"checking {word} {state.draft.id}, {tried}"
-        leader = best_so_far(state)
-        best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
-        trouble = f", {failed} failed" if failed else ""
-        if raced := len(state.finalists()):
-            entered = state.asked.count("finalist")
-            return f"raced {raced} of {entered} finalists"
-        of = "" if state.candidates and state.candidates[-1].drafted else f" of {total}"
-        talk = f"; {spent_text(state)}" if state.dialogue else ""
-        gated = beside_budget(state)
-        extra = f" (and {gated} by the gate)" if gated else ""
-        return f"searched {done - gated}{of}{extra}{best}{trouble}{talk}"
-
-    def _say(self, text: str) -> None:
         """Something worth keeping on the screen."""
         try:
             if self._console is not None:
@@ -190,28 +242,52 @@ class Progress:
         except OSError:
             self._stream = None
 
-    def _show(self, text: str, always: bool = False) -> None:
+    def note(self, text: str, always: bool = False) -> None:
         """Something true only for now."""
         if self._status is not None:
             self._status.update(Text.assemble(plain(text), " ", (self._clock(), "dim")))
             return
         now = time.monotonic()
-        if always or now - self._last >= PLAIN_EVERY:
+        if always or self._verbose or now - self._last >= PLAIN_EVERY:
             self._last = now
-            self._say(text)
+            self.say(text)
 
     def _clock(self) -> str:
         seconds = int(time.monotonic() - self._start)
         return f"{seconds // 60:02d}:{seconds % 60:02d}"
 
 
+class _StandIn(StringIO):
+    """Takes the place of a stream while a table is laid out for it: nothing is written there yet."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return self._stream is not None and self._stream.isatty()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+
 def table_text(table: Table, stream: TextIO | None) -> str:
     """The table as it suits the stream it is for."""
-    is_terminal = stream is not None and stream.isatty()
-    terminal = Console(file=stream or StringIO(), highlight=False, width=None if is_terminal else PLAIN_WIDTH)
-    with terminal.capture() as captured:
-        terminal.print(table)
-    return captured.get().rstrip("\n")
+    stand_in = _StandIn(stream)
+    width = None if stand_in.isatty() else PLAIN_WIDTH
+    Console(file=stand_in, highlight=False, width=width).print(table)
+    return stand_in.getvalue().rstrip("\n")
+
+
+def report_text(
+    report: Report, folder: str, go_on: str, library: Sequence[str] = (), stream: TextIO | None = None
+) -> str:
+    """Title, table and what stands below it; the table as wide as suits the stream."""
+    table = report_table(report)
+    shown = [table_text(table, stream)] if table.row_count else []
+    below = [*report_summary(report, folder, go_on), *(f"library          {line}" for line in library)]
+    return "\n".join([plain(report_title(report)), *shown, *map(plain, below)])
 
 
 def report_title(report: Report) -> str:

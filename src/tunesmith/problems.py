@@ -7,13 +7,25 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tunesmith.core import languages
 from tunesmith.core.candidates import Templates
 from tunesmith.core.errors import BadInput
 from tunesmith.core.events import Started
+from tunesmith.core.files.function_source import Function, function_file
 from tunesmith.core.files.problem_file import parse_problem, with_workloads
+from tunesmith.core.files.problem_text import (
+    AccuracyTable,
+    ArgumentTable,
+    Expression,
+    KernelTable,
+    LaunchTable,
+    SizeTable,
+    WorkloadTable,
+    toml_text,
+)
 from tunesmith.core.files.read_headers import FindHeader, HeaderFile, user_headers
 from tunesmith.core.files.template_file import parse_template
 from tunesmith.core.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
@@ -37,7 +49,7 @@ _read_already: WeakKeyDictionary[RunFolder, tuple[Problem, Template | None]] = W
 
 
 @dataclass(frozen=True)
-class Drafted:
+class DraftedProblem:
     folder: Path
     files: tuple[str, ...]
     fills: int  # places that only the user can fill in
@@ -46,14 +58,108 @@ class Drafted:
 class Files:
     """The files a problem names, read once; what was read is what the run keeps."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, where: str = PROBLEM_FILE) -> None:
         self.root = root
+        self.where = where  # what messages call the problem
         self.texts: dict[str, str] = {}
 
     def read(self, name: str) -> str:
         if name not in self.texts:
             self.texts[name] = read_text(self.root / name)
         return self.texts[name]
+
+
+class LoadedProblem(NamedTuple):
+    """A problem, read and checked, and the texts it was read from: all that a run keeps of it.
+    Users know it as `tunesmith.Problem`."""
+
+    definition: Problem
+    files: Files
+
+    def __repr__(self) -> str:
+        return f"<Problem {self.name!r} from {self.files.where}>"
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def toml(self) -> str:
+        """The text of its problem file."""
+        return self.files.texts[PROBLEM_FILE]
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> LoadedProblem:
+        """From problem.toml, or the folder it lies in."""
+        return load_problem(Path(path))
+
+    @staticmethod
+    def build(
+        name: str,
+        *,
+        source: str | os.PathLike[str],
+        entry: str,
+        arguments: Sequence[ArgumentTable],
+        launch: LaunchTable | Sequence[LaunchTable],
+        contract: Mapping[str, SizeTable],
+        workloads: Mapping[str, WorkloadTable],
+        reference: Function | None = None,
+        inputs: Function | None = None,
+        require: Sequence[str] = (),
+        kernel: KernelTable | None = None,
+        accuracy: AccuracyTable | None = None,
+        traffic: Expression | None = None,
+        operations: Mapping[str, Expression] | None = None,
+    ) -> LoadedProblem:
+        """From Python values, under the rules of a problem file.
+
+        `source` is the kernel's text, or a `Path` to it. The source of `reference` and `inputs` is written
+        into the run's folder, with what they use: a run can go on where this program is not.
+        """
+        kernel = kernel or {}
+        files, file_name = _source_files(source, kernel.get("language"))
+        names: dict[str, str | None] = {}
+        for what, function in (("reference", reference), ("inputs", inputs)):
+            names[what] = None
+            if function is not None:
+                files.texts[f"{what}.py"] = function_file(function, what)
+                names[what] = f"{what}.py:{function.__name__}"
+        judged = {"reference": names["reference"], **(accuracy or {})}
+        tables = {
+            "name": name,
+            "inputs": names["inputs"],
+            "traffic": traffic,
+            "kernel": {"source": file_name, "entry": entry, **kernel},
+            "argument": list(arguments),
+            "launch": launch if isinstance(launch, Mapping) else list(launch),
+            "contract": {**contract, **({"require": list(require)} if require else {})},
+            "workloads": workloads,
+            "accuracy": judged if any(value is not None for value in judged.values()) else None,
+            "operations": operations,
+        }
+        return _checked(toml_text(tables), files)
+
+
+def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple[Files, str]:
+    if not isinstance(source, str):
+        files = Files(Path(source).parent, "Problem.build")
+        files.read(Path(source).name)
+        return files, Path(source).name
+    if "\n" not in source.strip() and "(" not in source:
+        raise BadInput(
+            f"source is the text of a kernel or a Path to its file, got {source!r}",
+            hint=f"for a file write: source=Path({source!r})",
+        )
+    files = Files(Path(), "Problem.build")
+    if not languages.exists(language or ""):
+        names = ", ".join(each.name for each in languages.known())
+        raise BadInput(
+            f"a kernel given as text needs its language, one of {names}; got {language!r}",
+            hint="say it: kernel={'language': 'opencl'}",
+        )
+    name = "kernel" + languages.named(language or "").suffixes[0]
+    files.texts[name] = source
+    return files, name
 
 
 class HeaderFolders:
@@ -97,7 +203,7 @@ def read_text(path: Path, missing: str = "correct the name; it counts from the p
         raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
 
 
-def load_problem(path: Path) -> tuple[Problem, Files]:
+def load_problem(path: Path) -> LoadedProblem:
     if path.is_dir():
         path = path / PROBLEM_FILE
     if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
@@ -106,29 +212,33 @@ def load_problem(path: Path) -> tuple[Problem, Files]:
             where=str(path),
             hint=f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}",
         )
-    files = Files(path.parent)
     text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
-    find_header = HeaderFolders(files.root, files.root).find
-    problem = parse_problem(text, path=str(path), read=files.read, find_header=find_header)
+    return _checked(text, Files(path.parent, str(path)))
+
+
+def _checked(text: str, files: Files) -> LoadedProblem:
+    """The one reader of problems, whoever wrote the text."""
+    where, find_header = files.where, HeaderFolders(files.root, files.root).find
+    problem = parse_problem(text, path=where, read=files.read, find_header=find_header)
     files.texts[PROBLEM_FILE] = text
     rules = languages.named(problem.kernel.language)
     if rules.is_c_family:
-        _check_signature(problem, str(path))
-    _refuse_launch_words(problem.launches, rules, str(path))
+        _check_signature(problem, where)
+    _refuse_launch_words(problem.launches, rules, where)
     if rules.self_contained and problem.kernel.include:
         raise BadInput(
             f"{rules.name} sources must be self-contained, this one has include folders",
-            where=str(path),
+            where=where,
             hint="put what the kernel includes into its source",
         )
     for name in problem.kernel.include:
         if not (files.root / name).is_dir():
             raise BadInput(
                 f"[kernel]: include lists folders, there is no folder {name!r}",
-                where=str(path),
+                where=where,
                 hint="correct it; it counts from the problem file's folder",
             )
-    return problem, files
+    return LoadedProblem(problem, files)
 
 
 def load_template(path: Path, problem: Problem, files: Files) -> Template:
@@ -237,28 +347,24 @@ def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]
     return parse_template(text, path=name, problem=problem, find_header=_kept(texts, TEMPLATE_HEADER))
 
 
-def files_of(texts: Mapping[str, str]) -> Files:
-    """The problem's files once more, for another run; its headers go with its kernel."""
+def restore(texts: Mapping[str, str]) -> LoadedProblem:
+    """A problem as it was kept, with its files: as good as read from where the user has them. Its headers go
+    with its kernel."""
     files = Files(Path())
     own = problem_texts(texts)
     files.texts = {name: text for name, text in own.items() if not name.startswith(HEADER)}
-    return files
+    return LoadedProblem(problem_of(texts), files)
 
 
-def restore(folder: RunFolder, kept: Sequence[tuple[str, str]]) -> tuple[Problem, Files]:
-    """A problem as it was kept, with its files: as good as read from where the user has them."""
-    texts = {name: folder.get(digest).decode() for name, digest in kept}
-    return problem_of(texts), files_of(texts)
-
-
-def change_workloads(problem: Problem, files: Files, path: Path) -> Problem:
+def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
     """Sizes from a file in place of those the problem has."""
 
     text = read_text(path, "correct the name; it counts from the current folder")
-    changed = with_workloads(problem, text, path=str(path))
-    files.texts = {name: kept for name, kept in files.texts.items() if not name.startswith(WORKLOADS)}
-    files.texts[WORKLOADS + path.name] = text
-    return changed
+    changed = with_workloads(loaded.definition, text, path=str(path))
+    files = Files(loaded.files.root, loaded.files.where)
+    kept = {name: own for name, own in loaded.files.texts.items() if not name.startswith(WORKLOADS)}
+    files.texts = {**kept, WORKLOADS + path.name: text}
+    return LoadedProblem(changed, files)
 
 
 def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
@@ -272,7 +378,7 @@ def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
 # -- drafts ---------------------------------------------------------------------------------------------
 
 
-def draft(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
+def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedProblem:
     """Write a drafted problem folder; never over anything that is there."""
     from tunesmith.expert.drafting.draft import draft_problem
 
@@ -301,7 +407,7 @@ def draft(kernel_file: Path, output: Path | None, entry: str | None) -> Drafted:
             for name in files:
                 (folder / name).unlink(missing_ok=True)
             raise
-    return Drafted(folder, tuple(files), drafted.fills)
+    return DraftedProblem(folder, tuple(files), drafted.fills)
 
 
 def _left_behind(kernel_file: Path, text: str, folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""`tunesmith profile`: a problem's kernel or a run's winners, against what their device can do."""
+"""Profiles of a problem's kernel, one configuration or a run's winners, against what their device can do."""
 
 from __future__ import annotations
 
@@ -10,80 +10,214 @@ from pathlib import Path
 from tunesmith import backends, machine, registry
 from tunesmith.caches import CeilingsCache
 from tunesmith.config import RunConfig
-from tunesmith.core.codec import encode
+from tunesmith.core.candidates import Templates
+from tunesmith.core.choose import verified_choice
 from tunesmith.core.device import Device
 from tunesmith.core.errors import BadInput
 from tunesmith.core.ports import Listener
-from tunesmith.core.problem import Workload
+from tunesmith.core.prior import best_config
+from tunesmith.core.problem import Problem, Workload
 from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage, diagnose
 from tunesmith.core.profile.facts import Ceilings, NoCounting
-from tunesmith.deliver.profile_page import page_lines
+from tunesmith.core.space import Config
+from tunesmith.core.state import State, fold
+from tunesmith.core.template import Template
 from tunesmith.deliver.roofline_plot import roofline_svg
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import kept_or_measured
-from tunesmith.lab.profiling import Profiler
+from tunesmith.lab.profiling import Profiler, ProfileSubject
 from tunesmith.lab.runner import Runner
-from tunesmith.machine import temporary_scratch
-from tunesmith.profile_targets import Asked, of_problem, of_run, workloads_of
-from tunesmith.store import JOURNAL, explained
+from tunesmith.problems import LoadedProblem, load_template, templates_of
+from tunesmith.store import RunFolder, explained
 
 NOT_WANTED = "--no-counters was given"
+NOT_CHECKED = "the results of the template's kernel were not checked: tunesmith tune does that"
 
 
 def profile(
-    target: Path,
+    target: ProfileTarget,
     config: RunConfig,
     listener: Listener,
     *,
-    template: Path | None = None,
-    values: str | None = None,
     workloads: Sequence[str] = (),
     counters: bool = True,
     remeasure: bool = False,
     out: Path | None = None,
-    chosen_by_flag: Sequence[str] = (),
 ) -> ProfilePage:
-    """`target` is a problem, with or without a template, or the folder of a run; `values` are of the template
-    or of that of the run's winner. `chosen_by_flag`: flags that say where, which a run says itself."""
-    if (target / JOURNAL).is_file():
-        if template is not None or chosen_by_flag:
-            flags = [*(["--template"] if template is not None else []), *chosen_by_flag]
-            go = "goes" if len(flags) == 1 else "go"
-            raise BadInput(
-                f"a run has its own template, backend and device: {' and '.join(flags)} {go} with a problem",
-                where=str(target),
-                hint="leave them out, or name the problem instead of the run",
-            )
-        asked = of_run(target, values)
-    else:
-        asked = of_problem(target, template, values, config)
-    chosen = workloads_of(asked.problem, workloads)
+    chosen = workloads_of(target.problem, workloads)
     if out is not None:  # better told now than when all is measured
         with explained("make the folder for the plot", out):
             out.mkdir(parents=True, exist_ok=True)
-    with temporary_scratch() as scratch:
-        page = _Session(asked, config, listener, scratch, counters, remeasure).page(chosen)
+    with machine.temporary_scratch() as scratch:
+        page = _ProfileSession(target, config, listener, scratch, counters, remeasure).page(chosen)
     if not any(v.profile.seconds for w in page.workloads for v in w.views):
         return page  # there is no point to draw
-    return _with_plot(page, out or asked.folder, asked.plot)
+    return _with_plot(page, out or target.folder, target.plot)
 
 
-def rendered_json(page: ProfilePage) -> bytes:
-    return encode(page)
+# -- what to look at -------------------------------------------------------------------------------------
 
 
-def rendered_lines(page: ProfilePage) -> list[str]:
-    return page_lines(page)
+@dataclass(frozen=True)
+class ProfileTarget:
+    """What to look at. `folder` is where the plot goes unless the user says otherwise."""
+
+    problem: Problem
+    subjects: dict[str, tuple[ProfileSubject, ...]]  # by workload, the original first
+    spec: str
+    folder: Path
+    plot: str
+    template: Template | None = None
+    device: Device | None = None  # of a run: no other will do
+    compiler: str | None = None  # of a run
+    notes: tuple[str, ...] = ()
+    wanted: ProfileSubject | None = None  # a configuration that the user names: it must run somewhere
+
+
+def of_problem(
+    loaded: LoadedProblem, template_path: Path | None, values: str | None, config: RunConfig
+) -> ProfileTarget:
+    """`values` are those of the template's parameters that are not to be the default's."""
+    problem, files = loaded
+    template = load_template(template_path, problem, files) if template_path is not None else None
+    if template is None and values is not None:
+        raise BadInput(
+            "--config needs the template whose parameters it sets", hint="name it: --template FILE"
+        )
+    subjects: tuple[ProfileSubject, ...] = (ProfileSubject(),)
+    notes: tuple[str, ...] = ()
+    wanted: ProfileSubject | None = None
+    if template is not None:
+        wanted = ProfileSubject(template, parse_config(template, values or ""))
+        subjects = (ProfileSubject(), wanted)
+        notes = (NOT_CHECKED,)
+    return ProfileTarget(
+        problem,
+        {w.name: subjects for w in problem.workloads},
+        backends.backend_for(problem.kernel.language, config.backend),
+        Path(),
+        f"{problem.name}-roofline.svg",
+        template,
+        notes=notes,
+        wanted=wanted,
+    )
+
+
+def of_run(path: Path, values: str | None) -> ProfileTarget:
+    """`values` are of the template of the run's winner."""
+    folder = RunFolder.open(path)
+    state = fold(folder.journal().read())
+    templates = templates_of(folder, state)
+    problem = templates.problem
+    assert state.started is not None, "a run that can be read has begun"
+    if backends.kind(state.started.backend).from_file:
+        raise BadInput(
+            "a run of recorded times has nothing to profile", where=str(path), hint="name another run"
+        )
+    picked: dict[str, Config | None] = dict.fromkeys((w.name for w in problem.workloads), None)
+    notes: tuple[str, ...] = ()
+    winners: tuple[Config, ...] = ()
+    if state.stopped is None:
+        notes = ("the run is not finished: its winners are not known yet",)
+    else:
+        choice = verified_choice(problem, state)
+        picked |= {pick.workload: pick.config for pick in choice.picks}
+        winners = choice.configs()
+    wanted: ProfileSubject | None = None
+    if values is not None:
+        named = _template_of_winner(problem, state, templates, winners, path)
+        wanted = ProfileSubject(named, parse_config(named, values))
+        notes = (*notes, NOT_CHECKED) if wanted.config not in winners else notes
+    template_of = templates.lookup(state)
+    subjects = {
+        name: _each_once(ProfileSubject(template_of(config), config) if config is not None else None, wanted)
+        for name, config in picked.items()
+    }
+    spec = backends.spec_of(state.device)
+    own = (state.device, state.compiler)
+    return ProfileTarget(problem, subjects, spec, path, "roofline.svg", templates.given, *own, notes, wanted)
+
+
+def _template_of_winner(
+    problem: Problem, state: State, templates: Templates, winners: Sequence[Config], path: Path
+) -> Template:
+    """Of the general winner; where there is none, of the best so far, or the one that was given."""
+    best = winners[0] if winners else best_config(problem, state) if state.baseline is not None else None
+    if best is not None:
+        return templates.lookup(state)(best)
+    if templates.given is not None:
+        return templates.given
+    raise BadInput(
+        "--config sets parameters of the winner's template, and this run has no template that was searched",
+        where=str(path),
+        hint="leave it out, or name the problem and --template FILE instead of the run",
+    )
+
+
+def _each_once(*others: ProfileSubject | None) -> tuple[ProfileSubject, ...]:
+    """The original first; a configuration that is also the winner stands there once."""
+    found = [ProfileSubject()]
+    for subject in others:
+        if subject is not None and subject.config not in [known.config for known in found]:
+            found.append(subject)
+    return tuple(found)
+
+
+def parse_config(template: Template, text: str) -> Config:
+    """`BLOCK=128 VEC=4`: values for some parameters, the template's defaults for the others."""
+    config = template.default
+    known = {p.name: p for p in template.space.params}
+    seen: set[str] = set()
+    for word in text.replace(",", " ").split():
+        name, equals, value = word.partition("=")
+        if name in seen:
+            raise BadInput(f"--config: {name} is set twice", hint=f"say once what {name} shall be")
+        seen.add(name)
+        if name not in known:
+            raise BadInput(
+                f"--config: the template has no parameter {name!r}; it has {', '.join(known)}",
+                where=template.path,
+                hint='write it as --config "NAME=VALUE NAME=VALUE"',
+            )
+        try:
+            number = int(value, 0)
+        except ValueError:
+            got = f"{word!r}" if equals else f"{word!r} without a value"
+            raise BadInput(
+                f"--config: a parameter's value is an integer, got {got}",
+                where=template.path,
+                hint=f"write e.g. {name}={known[name].values[0]}",
+            ) from None
+        if number not in known[name].positions:
+            allowed = ", ".join(map(str, known[name].values))
+            raise BadInput(
+                f"--config: {name}={number} is not in its domain: allowed are {allowed}",
+                where=template.path,
+                hint="choose one of them, or add the value to the template's [params]",
+            )
+        config = config.replace(name, number)
+    return config
+
+
+def workloads_of(problem: Problem, wanted: Sequence[str]) -> list[Workload]:
+    known = {w.name: w for w in problem.workloads}
+    for name in wanted:
+        if name not in known:
+            raise BadInput(
+                f"--workload {name!r} is none of the problem's; they are {', '.join(known)}",
+                hint="name one of these, or leave it out for all of them",
+            )
+    return [known[name] for name in dict.fromkeys(wanted)] or list(problem.workloads)
 
 
 # -- looking --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Session:
+class _ProfileSession:
     """One device, one pool of builders, everything that is asked for."""
 
-    asked: Asked
+    target: ProfileTarget
     config: RunConfig
     listener: Listener
     scratch: Path
@@ -91,34 +225,34 @@ class _Session:
     remeasure: bool
 
     def page(self, workloads: Sequence[Workload]) -> ProfilePage:
-        asked, note = self.asked, self.listener.note
-        here = machine.look(asked.spec, self.scratch)
+        target, note = self.target, self.listener.note
+        here = machine.look(target.spec, self.scratch)
         device, missing = self._device(here)
-        compiler = asked.compiler
+        compiler = target.compiler
         if compiler is None:
             compiler = machine.choose_compiler(
-                asked.problem, asked.template, device, asked.spec, self.scratch, note
+                target.problem, target.template, device, target.spec, self.scratch, note
             )
-        builders = registry.builders(asked.spec, self.scratch, device, 1, compiler)
+        builders = registry.builders(target.spec, self.scratch, device, 1, compiler)
         try:
             ceilings, notes = (Ceilings(), ()) if missing else self._ceilings(device, builders)
             pages = self._look(device, builders, ceilings, workloads, present=not missing)
         finally:
             builders.close()
         return ProfilePage(
-            problem=asked.problem.name,
+            problem=target.problem.name,
             device=device.name,
             driver=device.driver,
             compiler=compiler,
             ceilings=ceilings,
             workloads=pages,
-            notes=(*asked.notes, *notes),
+            notes=(*target.notes, *notes),
             missing=missing,
         )
 
     def _device(self, here: machine.Here) -> tuple[Device, str]:
         """The device, and why nothing can be measured on it."""
-        wanted = self.asked.device
+        wanted = self.target.device
         if wanted is None:
             device = machine.choose_device(here, self.config.device)
             return device, f"{device.name} is not here: {here.trouble}" if device.absent else ""
@@ -134,7 +268,7 @@ class _Session:
         with ExitStack() as opened:
 
             def runner() -> Runner:
-                made = registry.runner(self.asked.spec, self.scratch, device)
+                made = registry.runner(self.target.spec, self.scratch, device)
                 opened.callback(made.close)
                 return made
 
@@ -151,11 +285,11 @@ class _Session:
         *,
         present: bool,
     ) -> tuple[WorkloadPage, ...]:
-        spec = self.asked.spec
+        spec = self.target.spec
         runner = registry.runner(spec, self.scratch, device) if present else None
         counting = registry.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
         profiler = Profiler(
-            self.asked.problem,
+            self.target.problem,
             device,
             builders,
             runner,
@@ -173,7 +307,7 @@ class _Session:
                 runner.close()
 
     def _refuse_what_runs_nowhere(self, profiler: Profiler, workloads: Sequence[Workload]) -> None:
-        wanted = self.asked.wanted
+        wanted = self.target.wanted
         if wanted is None or wanted.template is None:
             return
         reasons = [profiler.refusal(wanted, workload) for workload in workloads]
@@ -187,7 +321,7 @@ class _Session:
 
     def _one(self, profiler: Profiler, workload: Workload) -> WorkloadPage:
         views: list[View] = []
-        for subject in self.asked.subjects[workload.name]:
+        for subject in self.target.subjects[workload.name]:
             looked = profiler.profile(subject, workload)
             views.append(View(looked.profile, diagnose(looked.profile), looked.notes))
         return WorkloadPage(workload.name, workload.as_dict(), workload.cache == "warm", tuple(views))

@@ -1,127 +1,383 @@
-"""What a user can ask of runs: check a problem, start a run, resume it, report on it; and see the devices."""
+"""One session of a run: begun or taken up from its journal, carried as far as this machine can."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import metadata
 from pathlib import Path
 
-from tunesmith import backends, delivering, earlier, library, machine, registry, roles, strategies
+from tunesmith import (
+    __version__,
+    backends,
+    casting,
+    machine,
+    registry,
+    roles,
+    strategies,
+)
+from tunesmith.caches import CeilingsCache, SqliteCache
 from tunesmith.config import RunConfig
+from tunesmith.core.candidates import Templates
+from tunesmith.core.codec import decode, encode
 from tunesmith.core.device import Device
-from tunesmith.core.errors import DeviceMissing, Interrupted, TunesmithError
-from tunesmith.core.events import Primed
-from tunesmith.core.ports import Listener
+from tunesmith.core.dialogue import Role
+from tunesmith.core.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
+from tunesmith.core.events import Primed, Settings, Started
+from tunesmith.core.library import LibraryEntry, LibraryTemplate, ranked
+from tunesmith.core.ports import Listener, write_down
 from tunesmith.core.problem import Problem
+from tunesmith.core.reporting import build_report
 from tunesmith.core.space.feasible import configs_of
-from tunesmith.deliver.report import report_json, report_markdown
-from tunesmith.going_on import Finished, execute
-from tunesmith.machine import temporary_scratch
-from tunesmith.problems import Files, load_problem, load_template
-from tunesmith.starting import Subject, begin
-from tunesmith.store import RunFolder, newest_run
+from tunesmith.core.state import State, apply, fold
+from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
+from tunesmith.core.talking import Talking
+from tunesmith.core.template import Template
+from tunesmith.delivering import Run, as_it_stands, deliver, with_place, write_best_template
+from tunesmith.problems import (
+    BESIDE,
+    KEPT,
+    PROMPT,
+    RECORDING,
+    TEMPLATE,
+    LoadedProblem,
+    keep,
+    reload,
+    spec_of,
+    templates_of,
+)
+from tunesmith.search import check_name
+from tunesmith.store import FileJournal, FolderTexts, RunFolder
+
+UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
+DEFAULT_EVALS = 200
+MODEL_ROUNDS = 8  # refactorings, where models decide on them
+PACKAGES = (
+    "numpy",
+    "ml_dtypes",
+    "pyopencl",
+    "pocl-binary-distribution",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+)
+Priors = Callable[[Device], tuple[Primed, ...]]
+
+
+# -- beginning ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Checked:
-    problem: Problem
-    device: Device
-    cases: int
-    feasible: int | None  # configurations of the template, where one was given
-    missing: DeviceMissing | None = None  # why the kernel was built and not run
-    notes: tuple[str, ...] = ()  # on the launch
+class RunInput:
+    """What a run is about, as it was read."""
+
+    problem: LoadedProblem
+    template: Template | None = None  # None: still to be written
+    beside: Mapping[str, Template] = field(default_factory=dict)  # given too, by the names they go by
+    origin: str = ""  # what it searches again
+    kept: Sequence[LibraryEntry] = ()  # of the library: it begins from the one that suits the device
 
 
-def start(
-    problem: Problem,
-    files: Files,
-    template_path: Path | None,
-    config: RunConfig,
-    out: Path | None,
-    listener: Listener,
-    prior_runs: Sequence[Path] = (),
-    from_library: bool = False,
-) -> Finished:
-    """`prior_runs`: earlier runs to begin from; with none, those in the user's folder of runs that fit."""
-    template = load_template(template_path, problem, files) if template_path is not None else None
-    strategies.check(config, template is not None, bool(prior_runs), from_library)
-    kept = library.to_begin_from(problem, template, config, listener.note) if from_library else ()
-
-    def priors(device: Device) -> tuple[Primed, ...]:
-        if not (config.prior and config.strategy == "template") and not prior_runs:
-            return ()
-        return earlier.priors(Path(config.runs), prior_runs, problem, template, device, listener.note)
-
-    return begin(Subject(problem, files, template, kept=kept), config, out, listener, priors)
+def no_priors(_device: Device) -> tuple[Primed, ...]:
+    """For runs that begin from nothing."""
+    return ()
 
 
-def resume(run: Path | None, config: RunConfig, listener: Listener) -> Finished:
-    folder = RunFolder.open(run or newest_run(Path(config.runs)), config.wait)
-    folder.lock()
-    return execute(folder, config, listener)
-
-
-def resume_one(run: Path, config: RunConfig, listener: Listener) -> Finished | TunesmithError:
-    """One of several: what stops it does not stop the others. A recording of each has a folder of its own."""
-    record = str(Path(config.record) / run.resolve().name) if config.record else ""
-    try:
-        return resume(run, replace(config, record=record), listener)
-    except Interrupted:
-        raise
-    except TunesmithError as error:
-        return error
-
-
-def report(run: Path | None, config: RunConfig) -> Finished:
-    """The report of a run as it stands, finished or not; nothing is changed."""
-    folder = RunFolder.open(run or newest_run(Path(config.runs)), config.wait)
-    return Finished(delivering.as_it_stands(folder), folder.path, folder.go_on)
-
-
-def check(problem_path: Path, template_path: Path | None, config: RunConfig, listener: Listener) -> Checked:
-    problem, files = load_problem(problem_path)
-    template = load_template(template_path, problem, files) if template_path is not None else None
+def begin(
+    given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
+) -> Run:
+    """`priors`: what is known of templates like it, for the device that is chosen."""
+    problem, template = given.problem.definition, given.template
+    prompts = _prompts(config, template, listener.note)
     spec = backends.backend_for(problem.kernel.language, config.backend)
-    with temporary_scratch() as scratch:
+    check_name(config.search)
+    with machine.temporary_scratch() as scratch:
         here = machine.look(spec, scratch)
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
-        notes = roles.launch_notes(problem, device)
-        if device.absent:
-            built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
-            missing = DeviceMissing(
-                f"{built} for {device.name}, which is not here to check it on: {here.trouble}",
-                hint="run the same command where one is, or see what is missing with: tunesmith doctor",
-            )
-            return Checked(problem, device, 0, feasible, missing, notes)
-        lab = registry.lab(
-            problem,
-            device,
-            spec,
-            scratch,
-            seed=config.seed,
-            builders=1,
+    notes = roles.launch_notes(problem, device)
+    for note in notes:
+        listener.say(f"note: {note}")
+    primed = priors(device)
+    kept = ranked(given.kept, problem, device.name)[:1]
+    if config.prior:
+        primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in kept)
+    wait = config.wait
+    folder = (
+        RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
+    )
+    try:
+        stored = keep(folder, *given.problem, template)
+        stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
+        beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
+        stored |= {f"{BESIDE}{own}": digest for own, digest in beside.items()}
+        stored |= {f"{KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept}
+        if spec.startswith("replay:"):
+            stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
+        started = Started(
+            problem=problem.name,
+            files=tuple(stored.items()),
+            template=TEMPLATE + template.path if template is not None else "",
+            backend=spec.partition(":")[0],
+            device=device,
+            settings=_settings(config, device, feasible),
+            versions=versions(),
             compiler=compiler,
-            progress=listener.note,
+            priors=len(primed),
+            origin=given.origin,
+            notes=notes,
         )
+        journal = folder.journal()
+        state = apply(State(), journal.append(started))
+        for prior in primed:
+            state = write_down(prior, state, journal, listener)
+        journal.close()
+    except BaseException:
+        folder.discard()
+        folder.unlock()
+        raise
+    templates = Templates(problem, device, template, FolderTexts(folder), beside)
+    return _execute(folder, config, listener, here, templates)
+
+
+def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
+    strategies.check(config, template is not None)
+    if config.model and template is not None:
+        raise BadInput(
+            "with --template the template is given, and nothing is left for a model to write",
+            hint="leave out --template or --model",
+        )
+    casting.prepare(config.model, config.strategy)
+    return casting.prompts_for(config.model, config.prompts, config.strategy, note)
+
+
+def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
+    """`feasible` is None where templates are still to be written."""
+    evals = config.evals
+    if evals is None and config.time is None:
+        if feasible is None:
+            evals = SEVERAL_EVALS if config.strategy == "template" else None
+        elif feasible > UNLIMITED and config.search != "exhaustive":
+            evals = DEFAULT_EVALS
+    rounds = config.rounds
+    if rounds is None and config.model:
+        rounds = MODEL_ROUNDS if config.strategy == "template" else KERNEL_ROUNDS
+    return Settings(
+        search=config.search,
+        evals=evals,
+        seconds=config.time,
+        seed=config.seed,
+        ahead=registry.built_ahead(device, registry.builder_count(device, config.builders)),
+        use_cache=config.cache,
+        prune=config.prune,
+        steer=config.steer,
+        profile="counters" if config.counters else "static",
+        models=config.model,
+        rounds=rounds,
+        tokens=config.tokens,
+        dollars=config.money,
+        strategy=strategies.named(config.strategy),
+        linear=config.linear,
+        library=config.library,
+        ceilings=config.ceilings,
+    )
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    found = [
+        ("tunesmith", __version__),
+        ("python", platform.python_version()),
+        ("system", platform.platform()),
+    ]
+    for package in PACKAGES:
         try:
-            return Checked(problem, device, lab.check(), feasible, notes=notes)
+            found.append((package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+# -- going on -------------------------------------------------------------------------------------------
+
+
+def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
+    folder = RunFolder.open(path, config.wait)
+    folder.lock()
+    return _execute(folder, config, listener)
+
+
+def _execute(
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    here: machine.Here | None = None,
+    templates: Templates | None = None,
+) -> Run:
+    """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
+    again."""
+    try:
+        _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
+        return _continue(folder, config, listener, here, templates)
+    except WaitingForModel as waiting:
+        go_on = f"then go on with: {folder.go_on}"
+        hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
+        return _unfinished(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
+    except DeviceMissing as missing:
+        run = _unfinished(folder, missing)
+        if run.result.so_far is None:
+            raise  # there is nothing to show beside it
+        return run
+    except KeyboardInterrupt as error:
+        hint = f"go on with: {folder.go_on}"
+        raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=hint) from error
+    finally:
+        try:
+            _record(folder, config)
         finally:
-            lab.close()
+            folder.unlock()
 
 
-def devices(wanted: str | None) -> tuple[list[Device], list[str]]:
-    """Every device of the backends usable here, and why the others are not."""
-    with temporary_scratch() as scratch:
-        specs = [wanted] if wanted else [kind.name for kind in backends.kinds() if not kind.from_file]
-        looks = [machine.look(spec, scratch) for spec in specs]
-    found = [device for here in looks for device in here.devices]
-    troubles = [here.trouble for here in looks if here.trouble]
-    if wanted and not found:
-        raise DeviceMissing("; ".join(troubles), hint=machine.DOCTOR)
-    return found, troubles
+def _unfinished(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Run:
+    """Of a run that goes no further here: the report as it is, and the best template as a file."""
+    state = fold(folder.journal().read())
+    write_best_template(folder, reload(folder, state.started)[0], state)
+    return replace(as_it_stands(folder), missing=why)
 
 
-def rendered(finished: Finished, form: str) -> bytes:
-    return report_json(finished.report) if form == "json" else report_markdown(finished.report).encode()
+def _record(folder: RunFolder, config: RunConfig) -> None:
+    """By the journal: what was said before this process began is in it as well."""
+    if config.record:
+        casting.record(Path(config.record), fold(folder.journal().read()))
+
+
+def _continue(
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    here: machine.Here | None,
+    templates: Templates | None,
+) -> Run:
+    journal = folder.journal()
+    state = fold(journal.read())
+    templates = templates_of(folder, state) if templates is None else templates
+    problem, started = templates.problem, state.started
+    assert started is not None, "a run that can be read has begun"
+    if len(state.primed) < started.priors:
+        raise BadInput(
+            "this run was killed before it had begun",
+            where=str(folder.path),
+            hint="start it again with the same command",
+        )
+    if state.stopped is not None:
+        journal.close()
+        folder.remove_scratch()  # which a process leaves that is killed after its last event
+        return deliver(folder, templates, state, config)
+    cast = _cast(folder, started, config, listener)
+    state = _finish_talk(casting.talking(problem, templates, state, cast), state, journal, listener)
+    scratch = folder.fresh_scratch()
+    try:
+        spec = spec_of(folder, started)
+        here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
+        place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
+        if place.attached is not None:
+            state = write_down(place.attached, state, journal, listener)
+        templates = templates.on(place.device)
+        talk = casting.talking(problem, templates, state, cast)
+        active = ActiveRun(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
+        if place.missing:
+            state = active.survey(state)
+            write_best_template(folder, problem, state)
+            missing = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
+            surveyed = with_place(folder, problem, build_report(problem, state))
+            return Run(surveyed, folder.path, folder.go_on, missing)
+        state = active.search(state)
+    finally:
+        journal.close()
+        folder.remove_scratch()
+    return deliver(folder, templates, state, config)
+
+
+def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Cast:
+    files, settings = dict(started.files), started.settings
+    named = ((role, f"{PROMPT}{role}") for role in strategies.roles_of(settings.strategy))
+    prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
+    kept = [folder.get(digest) for name, digest in files.items() if name.startswith(KEPT)]
+    return casting.Cast(
+        settings.models,
+        prompts,
+        folder.path,
+        config.wait,
+        config.reply_seconds,
+        listener.say,
+        strategy=settings.strategy,
+        kept=decode(kept[0], LibraryTemplate) if kept else None,
+    )
+
+
+def _finish_talk(talk: Talking, state: State, journal: FileJournal, listener: Listener) -> State:
+    """What is open with a model comes first, and what follows from it: for that no device need be here."""
+    if state.open_request is None:
+        return state
+    while (said := talk.next_event(state)) is not None:
+        state = write_down(said, state, journal, listener)
+    return state
+
+
+@dataclass(frozen=True)
+class ActiveRun:
+    """What both ways to go on with a run need."""
+
+    problem: Problem
+    templates: Templates
+    device: Device
+    spec: str
+    scratch: Path
+    config: RunConfig
+    journal: FileJournal
+    listener: Listener
+    talk: Talking
+
+    def search(self, state: State) -> State:
+        settings = state.settings
+        use_cache = settings.use_cache and self.config.cache
+        cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
+        ceilings = use_cache or settings.ceilings
+        kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None
+        try:
+            lab = registry.lab(
+                self.problem,
+                self.device,
+                self.spec,
+                self.scratch,
+                seed=settings.seed,
+                builders=registry.builder_count(self.device, self.config.builders),
+                compiler=state.compiler,
+                cache=cache,
+                known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
+                progress=self.listener.note,
+                ceilings=kept,
+                counters=settings.profile == "counters",
+                extra=state.extended.cases if state.extended else (),
+            )
+            loop = registry.loop(
+                self.problem, self.templates, settings, lab, self.journal, self.listener, self.talk
+            )
+            try:
+                if settings.steer:
+                    lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
+                return loop.run()
+            finally:
+                lab.close()
+        finally:
+            if cache is not None:
+                cache.close()
+
+    def survey(self, state: State) -> State:
+        count = registry.builder_count(self.device, self.config.builders)
+        builders = registry.builders(self.spec, self.scratch, self.device, count, state.compiler)
+        own = (self.problem, self.templates, state.settings, self.device, builders)
+        try:
+            return registry.survey(*own, self.journal, self.listener, self.talk).run()
+        finally:
+            builders.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from rich.table import Table
@@ -13,7 +14,9 @@ from tunesmith.core.counted import counted
 from tunesmith.core.device import Device
 from tunesmith.core.library import LibraryEntry
 from tunesmith.core.named_values import named_values
+from tunesmith.core.report import config_text
 from tunesmith.core.untrusted import plain
+from tunesmith.deliver.difference import RunDifference
 
 SHOWN = 4  # workloads, on a line
 
@@ -45,7 +48,38 @@ def comparison_table(found: ComparisonResult) -> Table:
     return table
 
 
-def devices_table(devices: list[Device]) -> Table:
+def difference_table(found: RunDifference) -> Table:
+    table = Table()
+    table.add_column("workload", no_wrap=True)
+    for name in ("before", "after", "ratio", "speed-up before", "speed-up after"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("intervals of the speed-ups")
+    for w in found.workloads:
+        (low, high), (other_low, other_high) = w.before_interval, w.after_interval
+        apart = "apart" if w.is_clear else "overlap"
+        table.add_row(
+            Text(plain(w.name)),
+            f"{w.before_us:.1f} µs",
+            f"{w.after_us:.1f} µs",
+            f"{w.ratio:.3f}×",
+            f"{w.before_speedup:.2f}×",
+            f"{w.after_speedup:.2f}×",
+            f"{low:.2f} to {high:.2f}, {other_low:.2f} to {other_high:.2f}: {apart}",
+        )
+    return table
+
+
+def difference_lines(found: RunDifference) -> list[str]:
+    """What stands below the table."""
+    lines = [f"geometric mean   {found.ratio:.3f}× by {found.judged_by}"]
+    for w in found.workloads:
+        if w.before_config != w.after_config:
+            change = f"{config_text(w.before_config)} before, {config_text(w.after_config)} after"
+            lines.append(f"{w.name:<16} {change}")
+    return [*lines, *(f"note             {note}" for note in found.notes)]
+
+
+def devices_table(devices: Sequence[Device]) -> Table:
     table = Table()
     for name in ("backend", "id", "device", "platform", "driver", "kind", "units", "memory", "cache"):
         table.add_column(name)
@@ -64,7 +98,7 @@ def devices_table(devices: list[Device]) -> Table:
     return table
 
 
-def library_table(entries: list[LibraryEntry]) -> Table:
+def library_table(entries: Sequence[LibraryEntry]) -> Table:
     table = Table()
     for name in ("name", "language", "device", "speed-up", "workloads", "date", "from"):
         table.add_column(name, justify="right" if name == "speed-up" else "left")

@@ -19,9 +19,10 @@ from tests.end_to_end.test_strategies import kernel
 from tests.kernel_runs import change, stop
 from tests.running import Ended, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
 from tests.talkers import file, plan
-from tunesmith import comparison, comparison_runs
+from tunesmith import comparison
 from tunesmith.config import RunConfig
 from tunesmith.core.comparing import Planned, RunResult
+from tunesmith.problems import load_problem
 from tunesmith.store import RunFolder
 
 pytestmark = pytest.mark.long
@@ -250,7 +251,7 @@ class _Quiet:
 
 def test_an_arm_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug of ours in one arm: the other arm's run is kept, and the next call gets further."""
-    path, begin = problem(tmp_path), comparison_runs.begin
+    path, begin = problem(tmp_path), comparison.begin
     monkeypatch.chdir(tmp_path)
     answered(tmp_path)
 
@@ -259,11 +260,12 @@ def test_an_arm_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: 
             raise ZeroDivisionError("of all things")
         return begin(subject, config, *rest)
 
-    monkeypatch.setattr(comparison_runs, "begin", broken)
+    monkeypatch.setattr(comparison, "begin", broken)
     config = RunConfig(model=MODEL[1], evals=12, rounds=2, builders=1, wait=False)
 
     def compared() -> tuple[comparison.Compared, dict[str, RunResult]]:
-        found = comparison.start([path], "template,expert", 1, config, tmp_path / "cmp", _Quiet())
+        loaded = [load_problem(path)]
+        found = comparison.start(loaded, "template,expert", 1, config, tmp_path / "cmp", _Quiet())
         return found, {run.planned.arm: run for run in found.comparison.runs}
 
     found, runs = compared()
@@ -276,7 +278,7 @@ def test_an_arm_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: 
     assert "ZeroDivisionError: of all things" in runs["template"].reason
     assert runs["expert"].status == "finished"
     kept = (tmp_path / "cmp" / "runs" / "tiny" / "expert-1" / "journal.jsonl").stat().st_mtime_ns
-    monkeypatch.setattr(comparison_runs, "begin", begin)
+    monkeypatch.setattr(comparison, "begin", begin)
     found, runs = compared()
     assert found.troubles == ()
     assert runs["template"].status == "finished"
@@ -304,7 +306,7 @@ def test_what_waits_for_a_reply_is_known_before_it_is_its_turn(tmp_path: Path) -
     problem(tmp_path)
     assert tunesmith(tmp_path, *command(*MODEL, arms="template", repeats=1)).code == 4
     folder = RunFolder(tmp_path / "cmp")
-    work = comparison_runs.Work(folder, comparison._read_plan(folder), RunConfig(), _Quiet())
+    work = comparison.ComparisonRuns(folder, comparison._read_plan(folder), RunConfig(), _Quiet())
     seen = work._seen(Planned("tiny", "template", 1))
     assert (seen.status, seen.reason) == ("waiting", "request 1 has no reply yet")
     hint = quickly(tmp_path, "resume", "cmp").err

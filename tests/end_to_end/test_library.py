@@ -97,7 +97,7 @@ class TestTheKernelComesAgain:
     def test_it_is_offered_with_the_one_command(self, again: Path) -> None:
         config = RunConfig(library_dir=str(again / "user-library"))
         problem, _ = load_problem(again / "problem")
-        path = Path("problem")
+        path = "problem"
         assert len(offers(problem, path, config)) == 2
         assert offers(problem, path, replace(config, library=False)) == []
         assert offers(problem, path, replace(config, strategy="single")) == []

@@ -4,9 +4,11 @@
     ├── BadInput            exit 2   a file, flag or folder the user can mend
     ├── KernelWrong         exit 3   the kernel is wrong before we touch it
     ├── WaitingForModel     exit 4   a model's reply has not arrived yet
-    ├── DeviceMissing       exit 5   the device a run needs is not here
+    └── DeviceMissing       exit 5   the device a run needs is not here
+    KeyboardInterrupt
     └── Interrupted         exit 130 the user or the system asked us to end
 
+Exit 6 is no error: `tunesmith diff --fail-below` found what it was asked to look for.
 A candidate kernel that fails is a `Result`, never an exception.
 """
 
@@ -56,8 +58,19 @@ class DeviceMissing(TunesmithError):
     exit_code = 5
 
 
-class Interrupted(TunesmithError):
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, once everything is cleaned up. `where`: the folder of the run, which can be resumed."""
+
     exit_code = 130
+
+    def __init__(self, message: str, *, hint: str | None = None, where: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
 
 
 def bug_text(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tunesmith.core.device import Device
 from tunesmith.core.dialogue import Question
@@ -245,6 +245,7 @@ class ResultCache(Protocol):
     def put(self, key: str, timing: Timing) -> None: ...
 
 
+@runtime_checkable
 class Listener(Protocol):
     """Whoever shows progress."""
 

@@ -12,6 +12,9 @@ from tunesmith.core.named_values import named_values
 from tunesmith.core.rounds import ChainEnd, RoundReport
 from tunesmith.core.survey import SurveyReport
 
+RESULT_VERSION = (
+    1  # of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added
+)
 # What people call the rules of `pruning`.
 RULES = {
     "cannot_run": "cannot run",
@@ -93,6 +96,8 @@ class UnfinishedBest:
 
 @dataclass(frozen=True)
 class Report:
+    """What came of a run: `Run.result` in Python, what `--json` prints, and report.json in its folder."""
+
     problem: str
     backend: str
     device: str
@@ -139,6 +144,7 @@ class Report:
     kernel: str = ""  # the original: its function and its file
     notes: tuple[str, ...] = ()  # on the original's launch
     gated: int = 0  # of the evaluations, those of the gate, where no budget counts them
+    version: int = RESULT_VERSION
 
     @property
     def noun(self) -> str:

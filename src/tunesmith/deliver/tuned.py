@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tunesmith.core.candidates import TemplateOf
 from tunesmith.core.choose import Winners
-from tunesmith.core.codec import encode
+from tunesmith.core.codec import decode, encode
 from tunesmith.core.device import Device
+from tunesmith.core.errors import BadInput
+from tunesmith.core.expr import parse
 from tunesmith.core.expr.nodes import Arithmetic, Compare, Logic, Name, Node, Num, unparse
 from tunesmith.core.problem import Argument, Contract, Launch, Problem
 from tunesmith.core.space import Config
@@ -260,3 +262,61 @@ def _launch(launch: Launch) -> DispatchLaunch:
 def _suffix(path: str) -> str:
     name = plain_name(path)
     return "." + name.rsplit(".", 1)[1] if "." in name else ""
+
+
+# -- for callers in Python ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReadyLaunch:
+    """A launch with its sizes put in."""
+
+    entry: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    args: tuple[str, ...]  # names, in the kernel's order
+    shared: int
+    cluster: tuple[int, ...]
+    cooperative: bool
+    pdl: bool
+
+
+@dataclass(frozen=True)
+class ReadyKernel:
+    """The kernel that serves a call."""
+
+    file: str  # beside dispatch.json
+    config: dict[str, int] | None  # None: the original
+    flags: tuple[str, ...]
+    launches: tuple[ReadyLaunch, ...]
+    workspace: tuple[dict[str, str], ...]  # what the caller provides beside its own arguments
+
+
+def kernel_for(data: bytes, sizes: Mapping[str, int]) -> ReadyKernel:
+    """What dispatch.json says of a call with these sizes."""
+    entries = decode(data, Dispatch, "dispatch.json").entries
+    entry = next((e for e in entries if _value(e.when, sizes)), entries[-1])
+    launches = tuple(
+        ReadyLaunch(
+            re.sub(r"\{(\w+)\}", lambda found: str(sizes[found[1]]), launch.entry),
+            tuple(_value(text, sizes) for text in launch.grid),
+            tuple(_value(text, sizes) for text in launch.block),
+            launch.args,
+            _value(launch.shared, sizes) if launch.shared else 0,
+            tuple(_value(text, sizes) for text in launch.cluster or ()),
+            launch.cooperative,
+            launch.pdl,
+        )
+        for launch in entry.launches
+    )
+    return ReadyKernel(entry.file, entry.config, entry.flags, launches, entry.workspace)
+
+
+def _value(text: str, sizes: Mapping[str, int]) -> int:
+    expression = parse(text)
+    if missing := sorted(expression.names - sizes.keys()):
+        raise BadInput(
+            f"{text!r} needs {missing[0]}, given are {', '.join(sizes) or 'none'}",
+            hint="name every size of the problem; of device.* and resources.* give the device's values",
+        )
+    return int(expression.evaluate(sizes))

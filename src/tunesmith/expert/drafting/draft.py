@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import keyword
 import re
 import tomllib
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 from tunesmith.core.dtypes import TYPES
 from tunesmith.core.errors import BadInput
+from tunesmith.core.files.problem_text import toml_string
 from tunesmith.core.files.read_accuracy import TOLERANCES
 from tunesmith.core.files.toml_table import texts
 from tunesmith.csource.lex import split_at
@@ -93,7 +93,7 @@ def _template_arguments(entry: str | None) -> tuple[str, ...]:
 
 def _head(kernel: KernelSignature) -> Iterator[str]:
     yield '# Drafted by `tunesmith init`. Replace every "FILL"; the comment beside it says what is wanted.'
-    yield f"name = {_quoted(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
+    yield f"name = {toml_string(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
 
 
 def _kernel_table(
@@ -112,20 +112,20 @@ def _kernel_table(
         )
     if kernel.conditional:
         doubts.append("its header has #if: these are the arguments of the first branch")
-    yield f"source = {_quoted(file_name)}" + _comment("; ".join(doubts))
+    yield f"source = {toml_string(file_name)}" + _comment("; ".join(doubts))
     if kernel.template_params and not chosen:
         launched = [site for site in launches_of(kernel, model) if site.template_args]
         wanted = f"template arguments for {', '.join(kernel.template_params)}"
         if launched:
             wanted += f"; line {launched[0].line} launches {kernel.name}<{launched[0].template_args}>"
-        yield f"entry = {_quoted(f'{kernel.qualified_name}<{FILL}>')}" + _comment(wanted)
+        yield f"entry = {toml_string(f'{kernel.qualified_name}<{FILL}>')}" + _comment(wanted)
     else:
         arguments = f"<{', '.join(chosen)}>" if chosen else ""
-        yield f"entry = {_quoted(kernel.qualified_name + arguments)}"
-    yield f"language = {_quoted(language)}"
+        yield f"entry = {toml_string(kernel.qualified_name + arguments)}"
+    yield f"language = {toml_string(language)}"
     yield "flags = []" + _comment("how production builds it, e.g. " + _flag_example(language))
     if include:
-        yield f"include = [{', '.join(map(_quoted, include))}]" + _comment("where its own headers lie")
+        yield f"include = [{', '.join(map(toml_string, include))}]" + _comment("where its own headers lie")
 
 
 def _flag_example(language: Language) -> str:
@@ -142,10 +142,10 @@ def _argument_table(
         if argument.name != parameter.name
         else ""
     )
-    yield f"name = {_quoted(argument.name)}" + _comment(renamed)
+    yield f"name = {toml_string(argument.name)}" + _comment(renamed)
     yield _type_line(argument)
     if argument.role == "size":
-        yield f"value = {_quoted(argument.name)}"
+        yield f"value = {toml_string(argument.name)}"
         return
     if argument.role == "scalar":
         is_float = argument.element is not None and TYPES[argument.element].kind == "float"
@@ -161,7 +161,7 @@ def _argument_table(
         held = 4 if argument.vector == 3 and language == "opencl" else argument.vector
         extents += f"; in elements, {held} to each {parameter.base}"
     yield f'shape = ["{FILL}"]' + _comment(extents)
-    yield f"role = {_quoted(argument.role)}" + _comment(_about_role(argument))
+    yield f"role = {toml_string(argument.role)}" + _comment(_about_role(argument))
     if _is_float_input(argument):
         yield '# values = "normal"' + _comment("if like this; else 1e-3 to 1e3 is tested too")
     align = _alignment(argument, language)
@@ -185,7 +185,7 @@ def _type_line(argument: DraftArgument) -> str:
         wanted = f"{parameter.type} in the kernel; a vector passed by value is not supported"
         return f'type = "{FILL}"' + _comment(wanted)
     vector = f"{parameter.base} in the kernel" if argument.vector > 1 else ""
-    return f"type = {_quoted(argument.element + star)}" + _comment(vector)
+    return f"type = {toml_string(argument.element + star)}" + _comment(vector)
 
 
 def _about_role(argument: DraftArgument) -> str:
@@ -225,7 +225,7 @@ def _launch_table(
     yield f"grid = {_list(launch.grid)}" + _comment(launch.about_grid if FILL in launch.grid else "")
     yield f"block = {_list(launch.block)}" + _comment(launch.about_block if FILL in launch.block else "")
     if launch.shared is not None:
-        yield f"shared = {_quoted(launch.shared)}" + _comment(
+        yield f"shared = {toml_string(launch.shared)}" + _comment(
             launch.about_shared if FILL in launch.shared else ""
         )
 
@@ -238,17 +238,17 @@ def _size_tables(arguments: Sequence[DraftArgument]) -> Iterator[str]:
     )
     if not sizes:
         yield "# No parameter looks like a size: name one here, for the shapes and the launch."
-    for name in sizes or [_quoted(FILL)]:
+    for name in sizes or [toml_string(FILL)]:
         yield f'{name} = {{ min = 1, max = "{FILL}" }}' + _comment("the largest that callers send")
     yield ""
     yield "[workloads]" + _comment("where it must be fast: one line each, with real sizes")
-    values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [_quoted(FILL)])
+    values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [toml_string(FILL)])
     yield f"example = {{ {values} }}" + _comment("integers, without quotes; rename it")
 
 
 def _accuracy_table(kernel: KernelSignature, arguments: Sequence[DraftArgument]) -> Iterator[str]:
     yield "[accuracy]"
-    yield f"reference = {_quoted(f'reference.py:{function_name(kernel.name)}')}" + _comment(
+    yield f"reference = {toml_string(f'reference.py:{function_name(kernel.name)}')}" + _comment(
         "fill it in, or remove this line and reference.py: results are then compared with the original's"
     )
     main = _main_output(arguments)
@@ -271,18 +271,12 @@ def _main_output(arguments: Sequence[DraftArgument]) -> str | None:
     return next((name for name in types if name in TOLERANCES), types[0])
 
 
-def _quoted(text: str) -> str:
-    """A TOML basic string. JSON's are the same but for DEL, and for surrogates, which TOML cannot hold."""
-    clean = text.encode("utf-8", "replace").decode("utf-8")
-    return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
 def _decimal(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
 def _list(texts: Iterable[str]) -> str:
-    return f"[{', '.join(_quoted(text) for text in texts)}]"
+    return f"[{', '.join(toml_string(text) for text in texts)}]"
 
 
 def _comment(text: str) -> str:

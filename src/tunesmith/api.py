@@ -1,0 +1,438 @@
+"""The Python interface, on which the command line stands: docs/python.md shows it with examples.
+
+Settings that are not named in a call come from the environment and `tunesmith.toml`, as for a command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from tunesmith import runs
+from tunesmith.config import RunConfig, resolve
+from tunesmith.core.codec import Malformed, decode
+from tunesmith.core.device import Device
+from tunesmith.core.errors import BadInput, TunesmithError
+from tunesmith.core.events import Event, Primed, Recorded
+from tunesmith.core.ports import Listener
+from tunesmith.core.report import RESULT_VERSION, Report
+from tunesmith.core.scores import best_so_far
+from tunesmith.core.state import State
+from tunesmith.delivering import Run, as_it_stands
+from tunesmith.display import event_line
+from tunesmith.interrupts import interrupted_once
+from tunesmith.problems import LoadedProblem as Problem
+from tunesmith.problems import load_template, read_text
+from tunesmith.store import JOURNAL, RunFolder, newest_run
+
+if TYPE_CHECKING:  # a run does not load what only other commands need
+    from tunesmith.authoring import CheckedProblem, FoundDevices, KernelReading, TemplateMade
+    from tunesmith.comparison import Compared
+    from tunesmith.core.profile.diagnose import ProfilePage
+    from tunesmith.deliver.difference import RunDifference
+
+PathName = str | os.PathLike[str]
+ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
+RunLike = Run | PathName  # also a run's folder
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may use; None: no limit, or a usual one where that would be endless."""
+
+    evals: int | None = None  # configurations to try
+    seconds: float | None = None  # of search
+    rounds: int | None = None  # refactorings
+    tokens: int | None = None  # that models send and receive
+    dollars: float | None = None  # that models cost
+
+
+@dataclass(frozen=True)
+class ProgressUpdate:
+    """One thing that happened in a run, as a listener is told of it."""
+
+    text: str  # for people; empty: nothing worth a line
+    passing: bool  # true only for now: a newer one takes its place
+    event: Event | None = None  # of the run's journal; None: only words
+    seconds: float = 0.0  # since the run began, where there is an event
+    evaluations: int = 0
+    best: float | None = None  # the best speed-up so far, by short measurements; nothing is verified yet
+
+
+ListenerLike = Listener | Callable[[ProgressUpdate], object]
+
+
+class OtherSettings(TypedDict, total=False):
+    """Settings that a call may name too; None is as good as not named."""
+
+    backend: str | None  # cuda, opencl, fake or replay:FILE; by default the language's own
+    search: str | None  # default, exhaustive, random, evolution or tpe
+    seed: int | None
+    cache: bool | None  # use timings of earlier runs
+    prune: bool | None  # leave out what its build condemns
+    steer: bool | None  # look first where the diagnosis points
+    counters: bool | None  # diagnose with hardware counters
+    prior: bool | None  # begin from what earlier runs found
+    strategy: str | None  # template, rewrite or single
+    linear: bool | None
+    wait: bool | None  # for replies to a mailbox
+    prompts: str | None
+    record: str | None
+    reply_seconds: float | None
+    library: bool | None  # keep winning templates in the library
+    library_dir: str | None
+    runs: str | None  # the folder that run folders are made in
+    cache_dir: str | None
+    builders: int | None
+
+
+def settings(
+    *,
+    device: str | None = None,
+    budget: int | Budget | None = None,
+    model: str | None = None,
+    **others: Unpack[OtherSettings],
+) -> RunConfig:
+    """Everything resolved once: the call, then the environment, then `tunesmith.toml`, then defaults."""
+    own = Budget(evals=budget) if isinstance(budget, int) else budget or Budget()
+    limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
+    return resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
+
+
+# -- one kernel -----------------------------------------------------------------------------------------
+
+
+def tune(
+    problem: ProblemLike,
+    *,
+    template: PathName | None = None,
+    device: str | None = None,
+    budget: int | Budget | None = None,
+    model: str | None = None,
+    listener: ListenerLike | None = None,
+    out: PathName | None = None,
+    prior_runs: Sequence[PathName] = (),
+    from_library: bool = False,
+    **others: Unpack[OtherSettings],
+) -> Run:
+    """Make templates of the kernel, search them on the device and deliver the verified winners.
+
+    With `template` that one is searched, and nothing is written. A `budget` that is a number counts
+    configurations. `out` is the run's folder. Ctrl-C raises `Interrupted`, and `resume` goes on.
+    """
+    from tunesmith import library, retuning, strategies
+
+    if prior_runs and others.get("prior") is False:
+        raise BadInput(
+            f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from",
+            hint="leave out one of the two",
+        )
+    config = settings(device=device, budget=budget, model=model, **others)
+    loaded, listening, earlier = _problem(problem), _listener(listener), tuple(map(Path, prior_runs))
+    definition, files = loaded
+    if template is None and not from_library and isinstance(problem, str | os.PathLike):
+        for line in retuning.offers(definition, os.fspath(problem), config):
+            listening.say(line)
+    given = load_template(Path(template), definition, files) if template is not None else None
+    strategies.check(config, given is not None, bool(earlier), from_library)
+    kept = library.to_begin_from(definition, given, config, listening.note) if from_library else ()
+
+    def priors(chosen: Device) -> tuple[Primed, ...]:
+        if not (config.prior and config.strategy == "template") and not earlier:
+            return ()
+        root = Path(config.runs)
+        return retuning.priors_of(root, earlier, definition, given, chosen, listening.note)
+
+    with interrupted_once():
+        return runs.begin(runs.RunInput(loaded, given, kept=kept), config, _path(out), listening, priors)
+
+
+def retune(
+    target: RunLike,
+    *,
+    problem: ProblemLike | None = None,
+    workloads: PathName | None = None,
+    device: str | None = None,
+    budget: int | Budget | None = None,
+    listener: ListenerLike | None = None,
+    out: PathName | None = None,
+    **others: Unpack[OtherSettings],
+) -> Run:
+    """Search a kept template again, with no model: another device, another driver, other sizes.
+
+    `target` is a run, a template file (with its `problem`) or a name in the library; `workloads` a TOML file
+    whose tables take the place of the problem's.
+    """
+    from tunesmith import retuning
+
+    config = settings(device=device, budget=budget, model="", **others)
+    named = os.fspath(target.folder if isinstance(target, Run) else target)
+    own = _problem(problem) if problem is not None else None
+    with interrupted_once():
+        return retuning.retune(
+            named, config, _listener(listener), problem=own, workloads=_path(workloads), out=_path(out)
+        )
+
+
+def check(
+    problem: ProblemLike,
+    *,
+    template: PathName | None = None,
+    device: str | None = None,
+    listener: ListenerLike | None = None,
+    **others: Unpack[OtherSettings],
+) -> CheckedProblem:
+    """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not."""
+    from tunesmith import authoring
+
+    config = settings(device=device, **others)
+    with interrupted_once():
+        return authoring.check(_problem(problem), _path(template), config, _listener(listener))
+
+
+def explain(problem: ProblemLike, *, device: str | None = None, backend: str | None = None) -> KernelReading:
+    """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
+    from tunesmith import authoring
+
+    return authoring.explain(_problem(problem).definition, settings(device=device, backend=backend))
+
+
+def write_template(
+    problem: ProblemLike,
+    *,
+    moves: Sequence[str] | None = None,
+    out: PathName | None = None,
+    device: str | None = None,
+    backend: str | None = None,
+) -> TemplateMade:
+    """The expert's template of a kernel, with all moves that apply or those named."""
+    from tunesmith import authoring
+
+    config = settings(device=device, backend=backend)
+    wanted = tuple(moves) if moves is not None else None
+    return authoring.make_template(_problem(problem).definition, config, wanted, _path(out))
+
+
+def profile(
+    target: ProblemLike | Run,
+    *,
+    template: PathName | None = None,
+    config: Mapping[str, int] | str | None = None,
+    workloads: Sequence[str] = (),
+    counters: bool = True,
+    remeasure: bool = False,
+    device: str | None = None,
+    backend: str | None = None,
+    listener: ListenerLike | None = None,
+    out: PathName | None = None,
+) -> ProfilePage:
+    """How far a kernel is from what its device can do, why, and what to do about it.
+
+    `target` is a problem, with or without a template, or a run; `config` sets parameters of the template, or
+    of that of the run's winner, the rest have their defaults. `out` is the folder for the plot.
+    """
+    from tunesmith import profiling
+
+    values = " ".join(f"{k}={v}" for k, v in config.items()) if isinstance(config, Mapping) else config
+    resolved = settings(device=device, backend=backend)
+    run = _run_folder(target)
+    if run is not None:
+        given = {"--template": template, "--backend": backend, "--device": device}
+        if flags := [flag for flag, value in given.items() if value is not None]:
+            raise BadInput(
+                f"a run has its own template, backend and device: {' and '.join(flags)} "
+                f"{'goes' if len(flags) == 1 else 'go'} with a problem",
+                where=str(run),
+                hint="leave them out, or name the problem instead of the run",
+            )
+        looked_at = profiling.of_run(run, values)
+    else:
+        assert not isinstance(target, Run)
+        looked_at = profiling.of_problem(_problem(target), _path(template), values, resolved)
+    with interrupted_once():
+        return profiling.profile(
+            looked_at,
+            resolved,
+            _listener(listener),
+            workloads=workloads,
+            counters=counters,
+            remeasure=remeasure,
+            out=_path(out),
+        )
+
+
+def devices(backend: str | None = None) -> FoundDevices:
+    """The devices that kernels can run on."""
+    from tunesmith import authoring
+
+    return authoring.devices(backend)
+
+
+# -- runs that are there --------------------------------------------------------------------------------
+
+
+def load_run(run: PathName | None = None) -> Run:
+    """A run as it stands, finished or not, by default the newest here; nothing is changed."""
+    config = resolve({})
+    return as_it_stands(RunFolder.open(_path(run) or newest_run(Path(config.runs)), config.wait))
+
+
+def resume(
+    run: RunLike | None = None,
+    *,
+    listener: ListenerLike | None = None,
+    wait: bool | None = None,
+    record: str | None = None,
+) -> Run:
+    """Go on with a run that was interrupted, exactly where it was; by default with the newest here."""
+    config = settings(wait=wait, record=record)
+    folder = run.folder if isinstance(run, Run) else _path(run)
+    with interrupted_once():
+        return runs.resume(folder or newest_run(Path(config.runs)), config, _listener(listener))
+
+
+def resume_all(
+    folders: Sequence[PathName],
+    *,
+    listener: ListenerLike | None = None,
+    wait: bool | None = None,
+    record: str | None = None,
+) -> list[Run | TunesmithError]:
+    """Go on with several runs; what stops one does not stop the others. Each has its own folder to record."""
+    config, ended = settings(wait=wait, record=record), list[Run | TunesmithError]()
+    for folder in map(Path, folders):
+        own = str(Path(config.record) / folder.resolve().name) if config.record else ""
+        try:
+            with interrupted_once():
+                ended.append(runs.resume(folder, replace(config, record=own), _listener(listener)))
+        except TunesmithError as error:
+            ended.append(error)
+    return ended
+
+
+def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:
+    """Two finished runs of one problem, workload by workload. A path is a run's folder or its report.json."""
+    from tunesmith.deliver.difference import difference
+
+    (old, old_name), (new, new_name) = _report(before), _report(after)
+    return difference(old, new, old_name, new_name)
+
+
+# -- comparisons of strategies --------------------------------------------------------------------------
+
+
+def compare(
+    problems: Sequence[ProblemLike],
+    *,
+    strategies: str | Sequence[str] | None = None,
+    repeats: int = 3,
+    device: str | None = None,
+    budget: int | Budget | None = None,
+    model: str | None = None,
+    listener: ListenerLike | None = None,
+    out: PathName | None = None,
+    **others: Unpack[OtherSettings],
+) -> Compared:
+    """Compare strategies on the same problems with the same budget, repeatedly; docs/compare.md says how."""
+    from tunesmith import comparison
+
+    config = settings(device=device, budget=budget, model=model, **others)
+    named = comparison.USUAL if strategies is None else strategies
+    arms = named if isinstance(named, str) else ",".join(named)
+    loaded = [_problem(problem) for problem in problems]
+    with interrupted_once():
+        return comparison.start(loaded, arms, repeats, config, _path(out), _listener(listener))
+
+
+def resume_comparison(
+    folder: PathName,
+    *,
+    listener: ListenerLike | None = None,
+    wait: bool | None = None,
+    record: str | None = None,
+) -> Compared:
+    """Go on with a comparison as it was planned."""
+    from tunesmith import comparison
+
+    with interrupted_once():
+        return comparison.resume(Path(folder), settings(wait=wait, record=record), _listener(listener))
+
+
+# -- what callers may pass ------------------------------------------------------------------------------
+
+
+class _Callback:
+    """A listener that is a function."""
+
+    def __init__(self, call: Callable[[ProgressUpdate], object]) -> None:
+        self._call = call
+
+    def event(self, record: Recorded, state: State) -> None:
+        line = event_line(record.event, state)
+        text, passing = (line.text, line.passing) if line else ("", False)
+        tried = state.statuses().total()
+        self._call(ProgressUpdate(text, passing, record.event, record.at, tried, best_so_far(state)))
+
+    def note(self, text: str) -> None:
+        self._call(ProgressUpdate(text, passing=True))
+
+    def say(self, text: str) -> None:
+        self._call(ProgressUpdate(text, passing=False))
+
+
+def _listener(given: ListenerLike | None) -> Listener:
+    if given is None:
+        return _Callback(lambda _update: None)
+    if isinstance(given, Listener):
+        return given
+    if callable(given):
+        return _Callback(given)
+    raise BadInput(
+        f"a listener is a function of one ProgressUpdate, or has event, note and say; got {given!r}",
+        hint="pass e.g. listener=print",
+    )
+
+
+def _problem(given: ProblemLike) -> Problem:
+    if isinstance(given, Problem):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Problem.load(given)
+    raise BadInput(
+        f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}",
+        hint="pass the path of problem.toml or of its folder",
+    )
+
+
+def _path(given: PathName | None) -> Path | None:
+    return Path(given) if given is not None else None
+
+
+def _run_folder(target: ProblemLike | Run) -> Path | None:
+    if isinstance(target, Run):
+        return target.folder
+    if isinstance(target, str | os.PathLike) and (Path(target) / JOURNAL).is_file():
+        return Path(target)
+    return None
+
+
+def _report(given: RunLike | Report) -> tuple[Report, str]:
+    if isinstance(given, Report):
+        return given, given.problem
+    if isinstance(given, Run):
+        return given.result, str(given.folder)
+    path = Path(given)
+    if not path.is_file():
+        return load_run(path).result, str(path)
+    try:
+        found = decode(read_text(path, "correct the name").encode(), Report, "report of a run")
+    except Malformed as error:
+        hint = "name a run's folder, or the report.json in it"
+        raise BadInput(str(error), where=str(path), hint=hint) from error
+    if found.version > RESULT_VERSION:
+        fault = f"this report has version {found.version}, known are versions up to {RESULT_VERSION}"
+        raise BadInput(fault, where=str(path), hint="use the version of Tunesmith that wrote it")
+    return found, str(path)
