@@ -125,6 +125,10 @@ def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
     name, _, path = spec.partition(":")
     absolute = f"{name}:{Path(path).absolute()}" if name == "replay" else name
     environment = settings.worker_environment(scratch)
+    if name == "opencl":
+        from tunesmith.backends import opencl_pocl
+
+        environment |= opencl_pocl.environment(Path(sys.prefix))
 
     def spawn(purpose: str) -> WorkerProcess:
         command = [sys.executable, "-P", "-m", "tunesmith.worker", absolute, purpose]
@@ -139,7 +143,7 @@ def write_linker_stubs(folder: Path) -> None:
 
     with explained("write temporary files", folder):
         folder.mkdir(exist_ok=True)
-        for name in ("gcc", "gcc_s", "c"):
+        for name in ("gcc", "gcc_s", "c", "m"):
             (folder / f"lib{name}.a").write_bytes(b"!<arch>\n")
 
 
