@@ -17,7 +17,7 @@ help:
 demo:
 	@sh scripts/setup.sh opencl device
 	@echo 'The demo takes about two minutes: it writes a template of the kernel, searches it and checks the winner.'
-	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1 --time 75
+	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1 --time 60
 
 test:
 	@sh scripts/setup.sh dev,opencl,cuda,models

@@ -57,15 +57,18 @@ fi
 # ---- an OpenCL device ----
 
 # Asked in a process of its own: a broken driver may take it along.
-sees_platform() {
-    ask .venv/bin/python -c '
+lists_devices='
 import sys, pyopencl
 sys.exit(not any(platform.get_devices() for platform in pyopencl.get_platforms()))'
-}
 
+sees_platform() { ask .venv/bin/python -c "$lists_devices"; }
+
+# The last words of the library itself: the loader keeps silent about one that it cannot load.
 why_not() {
-    .venv/bin/python -c 'import ctypes, sys; ctypes.CDLL(open(sys.argv[1]).read().strip())' .venv/pocl/vendors/pocl.icd \
-        2>&1 | tail -n 1
+    .venv/bin/python -c "
+import ctypes
+ctypes.CDLL(open('.venv/pocl/vendors/pocl.icd').read().strip())
+$lists_devices" 2>&1 | tail -n 1
 }
 
 unpack_pocl() {

@@ -8,8 +8,10 @@ import platform
 import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from tunesmith import machine, registry
+from tunesmith.backends import opencl_pocl
 from tunesmith.backends.cuda import counter_rights, ncu, nvcc, nvrtc, toolkit
 from tunesmith.backends.cuda.devices import OLDEST_DRIVER
 from tunesmith.core.backend import Unsupported
@@ -133,13 +135,14 @@ def _opencl() -> Finding:
     except TunesmithError as error:
         return Finding("OpenCL device", False, str(error), "pip install 'tunesmith[opencl]'")
     if not devices:
-        on_linux = sys.platform == "linux" and platform.machine() == "x86_64"
-        fix = "pip install pocl-binary-distribution" if on_linux else ""
-        detail = (
-            "no platform found" if on_linux else "no platform found, and PoCL has no package for this system"
-        )
-        return Finding("OpenCL device", False, detail, fix)
-    return Finding("OpenCL device", True, "; ".join(f"{d.name} ({d.platform})" for d in devices))
+        has_wheel = sys.platform == "linux" and platform.machine() == "x86_64"
+        detail = "" if has_wheel else f", and PoCL has no wheel for {sys.platform} {platform.machine()}"
+        fix = "pip install pocl-binary-distribution" if has_wheel else _install("pocl", apt="pocl-opencl-icd")
+        return Finding("OpenCL device", False, f"no platform found{detail}", fix)
+    names = "; ".join(f"{d.name} ({d.platform})" for d in devices)
+    prefix = Path(sys.prefix)
+    unpacked = f"; PoCL is the one unpacked in {prefix / 'pocl'}" if opencl_pocl.environment(prefix) else ""
+    return Finding("OpenCL device", True, names + unpacked)
 
 
 def _has(module: str) -> bool:
@@ -156,14 +159,15 @@ def _module(name: str, purpose: str, fix: str) -> Finding:
     )
 
 
-def _install(package: str) -> str:
+def _install(package: str, apt: str = "") -> str:
     for tool, command in (
         ("apt-get", "apt-get install"),
         ("dnf", "dnf install"),
         ("pacman", "pacman -S"),
         ("apk", "apk add"),
         ("zypper", "zypper install"),
+        ("brew", "brew install"),
     ):
         if shutil.which(tool):
-            return f"{command} {package}"
+            return f"{command} {apt if apt and tool == 'apt-get' else package}"
     return f"install {package} with your system's package manager"
