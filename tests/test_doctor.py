@@ -121,9 +121,7 @@ def test_no_platform(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.finding("OpenCL device").fix == "dnf install pocl"
 
 
-def test_an_unpacked_pocl_is_named(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_unpacked_pocl_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OCL_ICD_VENDORS", raising=False)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert "unpacked" not in machine.finding("OpenCL device").detail

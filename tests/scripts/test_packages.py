@@ -60,7 +60,9 @@ def test_the_command_that_adds_pocl(machine: Machine, manager: str, user: int, c
 def test_apt_is_told_to_read_its_lists_only_where_it_has_none(machine: Machine) -> None:
     machine.program("apt-get")
     for knows, before in (("true", ""), ("false", "apt-get update && ")):
-        result = machine.after("packages.sh", f"apt_knows_packages() {{ {knows}; }} && find_manager && install_command x")
+        result = machine.after(
+            "packages.sh", f"apt_knows_packages() {{ {knows}; }} && find_manager && install_command x"
+        )
         assert result.stdout == f"{before}apt-get install -y x\n"
 
 
@@ -72,8 +74,9 @@ def test_apt_names_the_newest_python_its_release_has(
     machine: Machine, known: str, lists: str, package: str
 ) -> None:
     machine.program("apt-get").program("apt-cache", f'case $2 in python{known}-venv) echo "$2" ;; esac')
-    look = f'apt_knows_packages() {{ {lists}; }} && find_manager && find_python_package; echo "[$python_package]"'
-    assert machine.after("packages.sh", look).stdout == f"[{package}]\n"
+    look = f"apt_knows_packages() {{ {lists}; }} && find_manager && find_python_package"
+    result = machine.after("packages.sh", f'{look}; echo "[$python_package]"')
+    assert result.stdout == f"[{package}]\n"
 
 
 def test_without_a_manager_every_word_is_empty(machine: Machine) -> None:

@@ -128,7 +128,10 @@ def test_how_pocl_gets_here(
 
 @pytest.mark.parametrize(
     ("manager", "choice", "rule"),
-    [("apt-get", "wheel", "may be 'unpack' or unset"), ("pacman", "unpack", "needs Linux with glibc and apt-get or dnf")],
+    [
+        ("apt-get", "wheel", "may be 'unpack' or unset"),
+        ("pacman", "unpack", "needs Linux with glibc and apt-get or dnf"),
+    ],
 )
 def test_a_choice_that_cannot_be_had_is_refused(
     machine: Machine, manager: str, choice: str, rule: str
