@@ -24,7 +24,6 @@ fail() {
     shift
     say "pocl: $*"
     if [ -n "$manager" ]; then say "  Or install it for the whole system: $(install_command "$pocl_package")"; fi
-    rm -rf "$work"
     exit "$code"
 }
 
@@ -80,7 +79,8 @@ find_apt_packages() {
         choice= settled= next=
         # shellcheck disable=SC2086 # several names
         depends=$(apt-cache -c "$work/apt/settings" depends --no-recommends --no-suggests --no-conflicts \
-            --no-breaks --no-replaces --no-enhances $front)
+            --no-breaks --no-replaces --no-enhances $front) ||
+            fail 1 "apt-cache could not tell what $front needs; its own words are above. Mend that, then run make again."
         while read -r kind name; do
             case $kind in *Depends:) ;; *) continue ;; esac
             if is_in "$name" "$installed$wanted"; then settled=yes; fi
@@ -113,7 +113,8 @@ bring_by_apt() {
     find_apt_packages
     total=0 count=0
     # shellcheck disable=SC2086
-    uris=$(apt-get -c "$work/apt/settings" -qq download --print-uris $wanted)
+    uris=$(apt-get -c "$work/apt/settings" -qq download --print-uris $wanted) ||
+        fail 1 "apt-get has no source for one of$wanted; its own words are above. Check /etc/apt, then run make again."
     while read -r uri file size rest; do total=$((total + size)) count=$((count + 1)); done <<END
 $uris
 END
@@ -189,6 +190,8 @@ if ! has ld; then
     say "pocl: PoCL links every kernel with ld, which is not on PATH: $(install_command "$linker_package")"
     exit 1
 fi
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM
 rm -rf "$work"
 mkdir "$work"
 case $manager in apt-get) bring_by_apt ;; *) bring_by_dnf ;; esac

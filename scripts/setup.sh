@@ -71,12 +71,13 @@ ctypes.CDLL(open('.venv/pocl/vendors/pocl.icd').read().strip())
 $lists_devices" 2>&1 | tail -n 1
 }
 
+sees_unpacked() { [ -f .venv/pocl/vendors/pocl.icd ] && (. ./.venv/pocl/env.sh && sees_platform); }
+
 unpack_pocl() {
-    if [ ! -f .venv/pocl/vendors/pocl.icd ]; then
-        say "setup: $1: bringing the distribution's own PoCL into .venv/pocl; nothing outside this folder changes"
-        sh scripts/pocl.sh .venv/pocl || return 1
-    fi
-    if (. ./.venv/pocl/env.sh && sees_platform); then return; fi
+    if sees_unpacked; then return; fi
+    say "setup: $1: bringing the distribution's own PoCL into .venv/pocl; nothing outside this folder changes"
+    sh scripts/pocl.sh .venv/pocl || return 1
+    if sees_unpacked; then return; fi
     say "setup: the PoCL unpacked in .venv/pocl does not start: $(. ./.venv/pocl/env.sh && why_not)"
     say "  Install it for the whole system: $(install_command "$pocl_package")"
     rm -rf .venv/pocl
@@ -92,18 +93,18 @@ remove_wheel() {
 
 bring_device() {
     if [ -z "$opencl" ]; then
-        say "setup: no OpenCL device: PoCL and pyopencl are not set up on $system with musl; use a system with glibc"
-    elif [ "${TUNESMITH_POCL:-}" = unpack ]; then
+        say "setup: PoCL and pyopencl are not set up with musl, so that there is no OpenCL device; see docs/setup.md"
+    elif [ "${TUNESMITH_POCL:-}" = unpack ] || [ -d .venv/pocl ]; then
         remove_wheel
-        unpack_pocl "TUNESMITH_POCL=unpack" || exit 1
-        return
-    elif [ "$pocl" = wheel ] || [ -f .venv/pocl/vendors/pocl.icd ] || sees_platform; then
+        if unpack_pocl "PoCL is to be unpacked here"; then return; fi
+        needed=device
+    elif [ "$pocl" = wheel ] || sees_platform; then
         return
     elif [ "$pocl" = unpack ]; then
         if unpack_pocl "no OpenCL platform is here, and PoCL has no wheel for $system $machine"; then return; fi
     else
-        say "setup: no OpenCL platform is here, and PoCL has no wheel for $system $machine. This command adds one:"
-        say "  $(if [ -n "$manager" ]; then install_command "$pocl_package"; else echo "install PoCL, https://portablecl.org"; fi)"
+        say "setup: no OpenCL platform is here, and PoCL has no wheel for $system $machine. What adds one:"
+        if [ -n "$manager" ]; then say "  $(install_command "$pocl_package")"; else say "  https://portablecl.org"; fi
     fi
     if [ "$needed" = device ]; then exit 1; fi
     say "setup: going on without an OpenCL device"
