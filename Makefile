@@ -1,4 +1,5 @@
-# Needs Python 3.11 or newer, make, a linker and coreutils. Choose the interpreter with PYTHON=/path/to/python3.
+# Needs Python 3.11 or newer, make, a linker and coreutils. Choose the interpreter with PYTHON=/path/to/python3;
+# TUNESMITH_POCL=unpack takes PoCL from the distribution's packages even where its wheel serves: see docs/setup.md.
 SHELL = /bin/sh
 BIN = .venv/bin
 EXAMPLE = examples/opencl/rmsnorm
@@ -14,8 +15,9 @@ help:
 	@echo 'make clean      remove .venv, caches and build outputs; runs stay'
 
 demo:
-	@sh scripts/setup.sh opencl
-	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1
+	@sh scripts/setup.sh opencl device
+	@echo 'The demo takes about two minutes: it writes a template of the kernel, searches it and checks the winner.'
+	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1 --time 60
 
 test:
 	@sh scripts/setup.sh dev,opencl,cuda,models

@@ -4,18 +4,18 @@
 #   python   an interpreter, 3.11 or newer, that can make a virtual environment; .venv's own if that is sound
 #   opencl   "opencl" where that extra can be installed, else empty
 #   cuda     "cuda" likewise
+#   pocl     how PoCL, the OpenCL device on the CPU, gets here: wheel, unpack (scripts/pocl.sh), install (by hand)
+# TUNESMITH_POCL=unpack chooses `unpack` where the wheel would serve, too.
 # Leans on POSIX sh and coreutils alone: no grep, sed, awk or find.
 
-pocl=no
+case $0 in */*) . "${0%/*}/packages.sh" ;; *) . ./packages.sh ;; esac
+
+pocl=install
 opencl=opencl
 cuda=cuda
 missing=
 packages=
 advice=
-
-say() { printf '%s\n' "$*" >&2; }
-has() { command -v "$1" >/dev/null 2>&1; }
-ask() { "$@" </dev/null 2>/dev/null; }
 
 lacks() { missing="$missing
   - $1"; }
@@ -56,52 +56,6 @@ find_python() {
     done
 }
 
-find_manager() {
-    for manager in apt-get dnf microdnf pacman apk zypper brew; do
-        if has "$manager"; then return; fi
-    done
-    manager=
-}
-
-python_package() {
-    case $manager in
-        apt-get)
-            for version in 3.13 3.12 3.11; do
-                if has apt-cache && [ -n "$(ask apt-cache pkgnames "python$version-venv")" ]; then
-                    echo "python$version-venv"
-                    return
-                fi
-            done
-            if ! apt_knows_packages; then echo python3-venv; fi ;;
-        dnf | microdnf) echo python3.12 ;;
-        pacman) echo python ;;
-        apk) echo python3 ;;
-        zypper) echo python312 ;;
-        brew) echo python@3.13 ;;
-    esac
-}
-
-apt_knows_packages() {
-    for list in /var/lib/apt/lists/*Packages*; do
-        if [ -e "$list" ]; then return 0; fi
-    done
-    return 1
-}
-
-install_command() {
-    sudo=
-    if [ "$(id -u)" -ne 0 ]; then sudo='sudo '; fi
-    case $manager in
-        apt-get)
-            if ! apt_knows_packages; then printf '%s' "${sudo}apt-get update && "; fi
-            echo "${sudo}apt-get install -y$packages" ;;
-        pacman) echo "${sudo}pacman -S --needed$packages" ;;
-        apk) echo "${sudo}apk add$packages" ;;
-        brew) echo "brew install$packages" ;;
-        *) echo "$sudo$manager install -y$packages" ;;
-    esac
-}
-
 check_python() {
     find_python
     if [ -n "$python" ]; then return; fi
@@ -120,11 +74,13 @@ check_python() {
         return
     fi
     lacks "Python 3.11 or newer (${too_old:-no python3 on PATH})"
-    package=$(python_package)
-    if [ -n "$package" ]; then
-        packages="$packages $package"
+    find_python_package
+    if [ -n "$python_package" ]; then
+        packages="$packages $python_package"
     else
-        advice="Install Python 3.11 or newer from https://www.python.org/downloads/, then make PYTHON=/path/to/python3"
+        uv='"$HOME/.local/bin/uv"'
+        advice="No package of this system has it. This command brings one for you alone, without root:
+  curl -LsSf https://astral.sh/uv/install.sh | sh && $uv python install 3.12 && make demo PYTHON=\"\$($uv python find 3.12)\""
     fi
 }
 
@@ -138,26 +94,45 @@ check_platform() {
     fi
     # NVIDIA's wheels for CUDA; where there are none the tests that need them are skipped.
     case $system-$machine in Linux-x86_64 | Linux-aarch64) ;; *) cuda= ;; esac
-    if [ "$system $machine" = "Linux x86_64" ] && [ "$libc" != musl ]; then pocl=yes; fi
+    case $system-$machine-$libc in
+        *-musl) ;;
+        Linux-x86_64-*) pocl=wheel ;;
+        Linux-*) pocl=${pocl_by:-install} ;;
+    esac
+}
+
+check_choice() {
+    case ${TUNESMITH_POCL:-} in
+        '') return ;;
+        unpack) if [ "$system-$pocl_by-$libc" = Linux-unpack-glibc ]; then pocl=unpack && return; fi ;;
+        *)
+            say "preflight: TUNESMITH_POCL may be 'unpack' or unset, and is '$TUNESMITH_POCL': unset TUNESMITH_POCL"
+            exit 1 ;;
+    esac
+    if [ -z "$python" ]; then return; fi # which is told first
+    say "preflight: TUNESMITH_POCL=unpack needs Linux with glibc and apt-get or dnf; this is" \
+        "$system $machine${libc:+ ($libc)} with ${manager:-no package manager we know}: unset TUNESMITH_POCL"
+    exit 1
 }
 
 # PoCL compiles a kernel with its own Clang and links it with the system's ld: without one it aborts.
 check_linker() {
-    if [ "$pocl" = no ] || has ld; then return; fi
+    if [ "$pocl" = install ] || has ld; then return; fi
     lacks "a linker, ld (PoCL, the OpenCL device on the CPU, links every kernel with it)"
-    packages="$packages binutils"
+    packages="$packages ${linker_package:-binutils}"
 }
 
 find_manager
 check_python
 check_platform
+check_choice
 check_linker
 
 if [ -n "$missing" ]; then
     say "preflight: this machine lacks$missing"
     if [ -n "$packages" ] && [ -n "$manager" ]; then
         say "Install what is missing:"
-        say "  $(install_command)"
+        say "  $(install_command $packages)"
     elif [ -n "$packages" ]; then
         say "Install with this system's package manager:$packages"
     fi
@@ -166,9 +141,9 @@ if [ -n "$missing" ]; then
 fi
 
 say "preflight: Python $(version_of "$python") ($python)"
-if [ "$pocl" = no ]; then
-    say "preflight: PoCL, the OpenCL device on the CPU, has wheels for Linux x86_64 (glibc) only; this is" \
+if [ "$pocl" = install ]; then
+    say "preflight: PoCL, the OpenCL device on the CPU, has a wheel for Linux x86_64 (glibc) only; this is" \
         "$system $machine${libc:+ ($libc)}. 'make test' works and skips the OpenCL tests; 'make demo' needs another" \
         "OpenCL platform: a GPU driver's, or PoCL from your package manager."
-    if [ -z "$opencl" ]; then say "preflight: pyopencl needs a C compiler here and is left out of .venv."; fi
+    if [ -z "$opencl" ]; then say "preflight: PoCL's wheel does not run on musl, and the extra 'opencl' is left out of .venv."; fi
 fi

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -9,11 +12,31 @@ from pathlib import Path
 import pytest
 
 from tunesmith import registry
+from tunesmith.backends import opencl_pocl
 from tunesmith.core.errors import TunesmithError
+
+
+def show_unpacked_pocl() -> None:
+    """Lets this process see the PoCL that set-up unpacked: it is too late for LD_LIBRARY_PATH, so the
+    libraries are loaded beforehand, each as soon as those that it needs are."""
+    os.environ.update(opencl_pocl.environment(Path(sys.prefix), os.environ))
+    # Not by the links: PoCL looks for its data beside the path it was loaded from.
+    libraries = {link.resolve() for link in Path(sys.prefix, "pocl", "lib").glob("*.so*")}
+    while libraries and (loaded := {library for library in libraries if _loads(library)}):
+        libraries -= loaded
+
+
+def _loads(library: Path) -> bool:
+    try:
+        ctypes.CDLL(str(library))
+    except OSError:
+        return False
+    return True
 
 
 @cache
 def has_opencl() -> bool:
+    show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
             return bool(registry.list_devices("opencl", Path(scratch)))

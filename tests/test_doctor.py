@@ -117,8 +117,20 @@ def test_no_platform(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (finding.usable, finding.fix) == (False, "pip install pocl-binary-distribution")
     monkeypatch.setattr(opencl.platform, "machine", lambda: "aarch64")
     finding = machine.finding("OpenCL device")
-    assert finding.detail == "no platform found, and PoCL has no package for this system"
-    assert finding.fix == ""
+    assert "no wheel for linux aarch64" in finding.detail
+    assert finding.fix == "apt-get install pocl-opencl-icd"
+    del machine.programs["apt-get"]
+    machine.programs["dnf"] = "/usr/bin/dnf"
+    assert machine.finding("OpenCL device").fix == "dnf install pocl"
+
+
+def test_an_unpacked_pocl_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OCL_ICD_VENDORS", raising=False)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert "unpacked" not in machine.finding("OpenCL device").detail
+    (tmp_path / "pocl" / "vendors").mkdir(parents=True)
+    (tmp_path / "pocl" / "vendors" / "pocl.icd").write_text("libpocl.so.2")
+    assert str(tmp_path / "pocl") in machine.finding("OpenCL device").detail
 
 
 def test_a_driver_that_is_broken(machine: Machine) -> None:

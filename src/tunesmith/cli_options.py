@@ -33,7 +33,7 @@ Backend = Annotated[
     str | None,
     typer.Option(
         help="cuda, opencl, fake or replay:FILE; by default the language's own.",
-        autocompletion=_names("tunesmith.registry", "BACKENDS"),
+        autocompletion=_names("tunesmith.backends", "BACKENDS"),
     ),
 ]
 DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; see `devices`.")]
@@ -63,7 +63,7 @@ SearchName = Annotated[
     str | None,
     typer.Option(
         help="default, exhaustive, random, evolution or tpe.",
-        autocompletion=_names("tunesmith.registry", "SEARCHERS"),
+        autocompletion=_names("tunesmith.search", "SEARCHERS"),
     ),
 ]
 StrategyName = Annotated[

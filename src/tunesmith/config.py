@@ -121,7 +121,7 @@ def _sound(config: RunConfig) -> RunConfig:
 
 def _refuse_misspelt(environment: Mapping[str, str]) -> None:
     """A variable that is nearly ours would be ignored, and nobody would know."""
-    known = [name.upper() for name in (*_TYPES, "debug")]
+    known = [name.upper() for name in (*_TYPES, "debug", "pocl")]  # the last is for set-up
     for name in sorted(environment):
         head, _, own = name.partition("TUNESMITH_")
         if not head and own and own not in known:

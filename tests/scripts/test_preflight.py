@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-PREFLIGHT = Path(__file__).parents[2] / "scripts" / "preflight.sh"
+from tests.scripts.played_machine import Machine
+
 OLD_PYTHON = 'case "$2" in *print*) echo 3.9 ;; *) exit 1 ;; esac'
 NO_ENSUREPIP = f'case "$2" in *ensurepip*) exit 1 ;; esac; exec "{sys.executable}" "$@"'
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="plays a Linux machine with glibc")
-
-
-class Machine:
-    """A PATH that holds exactly the programs given, on the platform given."""
-
-    def __init__(self, root: Path) -> None:
-        self.bin = root / "bin"
-        self.home = root / "project"
-        self.bin.mkdir()
-        self.home.mkdir()
-        self.program("id", "echo 0")
-        self.program("uname", "case $1 in -s) echo Linux ;; -m) echo x86_64 ;; esac")
-
-    def program(self, name: str, body: str = "exit 0") -> Machine:
-        path = self.bin / name
-        path.write_text(f"#!{shutil.which('sh')}\n{body}\n")
-        path.chmod(0o755)
-        return self
-
-    def python(self, name: str = "python3") -> Machine:
-        return self.program(name, f'exec "{sys.executable}" "$@"')
-
-    def preflight(self, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(shutil.which("sh")), str(PREFLIGHT)],
-            cwd=self.home,
-            env={"PATH": str(self.bin), **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
 
 
 @pytest.fixture
@@ -116,12 +84,63 @@ def test_the_interpreter_named_is_the_one_that_counts(machine: Machine) -> None:
     assert "PYTHON=/nowhere/python3" in result.stderr
 
 
-def test_where_pocl_has_no_wheel_no_linker_is_asked_for(machine: Machine) -> None:
-    machine.program("uname", "case $1 in -s) echo Darwin ;; -m) echo arm64 ;; esac")
-    result = machine.python().preflight()
+def test_an_old_python_without_a_newer_package_is_one_command_all_the_same(machine: Machine) -> None:
+    result = machine.program("python3", OLD_PYTHON).program("ld").preflight()
+    assert result.returncode == 1
+    assert "python3 is 3.9" in result.stderr
+    assert "uv python install" in result.stderr.replace('"', "").replace("$HOME/.local/bin/", "")
+    assert "make demo PYTHON=" in result.stderr
+
+
+def test_where_pocl_must_be_installed_by_hand_no_linker_is_asked_for(machine: Machine) -> None:
+    result = machine.platform("Darwin", "arm64").python().preflight()
     assert result.returncode == 0, result.stderr
     assert "Darwin arm64" in result.stderr
     assert "another OpenCL platform" in result.stderr
+
+
+def test_where_pocl_is_unpacked_a_linker_is_asked_for(machine: Machine) -> None:
+    result = machine.platform("Linux", "aarch64").python().program("dnf").preflight()
+    assert result.returncode == 1
+    assert "dnf install -y binutils" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("system", "chip", "manager", "choice", "how"),
+    [
+        ("Linux", "x86_64", "apt-get", "", "wheel"),
+        ("Linux", "x86_64", "apt-get", "unpack", "unpack"),
+        ("Linux", "x86_64", "dnf", "unpack", "unpack"),
+        ("Linux", "aarch64", "apt-get", "", "unpack"),
+        ("Linux", "aarch64", "dnf", "", "unpack"),
+        ("Linux", "aarch64", "pacman", "", "install"),
+        ("Linux", "riscv64", "apt-get", "", "unpack"),
+        ("Darwin", "arm64", "brew", "", "install"),
+    ],
+)
+def test_how_pocl_gets_here(
+    machine: Machine, system: str, chip: str, manager: str, choice: str, how: str
+) -> None:
+    machine.platform(system, chip).python().program("ld").program(manager)
+    result = machine.after("preflight.sh", 'echo "[$pocl]"', TUNESMITH_POCL=choice)
+    assert result.stdout == f"[{how}]\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("manager", "choice", "rule"),
+    [
+        ("apt-get", "wheel", "may be 'unpack' or unset"),
+        ("pacman", "unpack", "needs Linux with glibc and apt-get or dnf"),
+    ],
+)
+def test_a_choice_that_cannot_be_had_is_refused(
+    machine: Machine, manager: str, choice: str, rule: str
+) -> None:
+    result = machine.python().program("ld").program(manager).preflight(TUNESMITH_POCL=choice)
+    assert result.returncode == 1
+    assert rule in result.stderr
+    assert choice in result.stderr
+    assert "unset TUNESMITH_POCL" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -134,13 +153,5 @@ def test_where_pocl_has_no_wheel_no_linker_is_asked_for(machine: Machine) -> Non
     ],
 )
 def test_cuda_is_installed_where_it_has_wheels(machine: Machine, system: str, chip: str, extra: str) -> None:
-    machine.program("uname", f"case $1 in -s) echo {system} ;; -m) echo {chip} ;; esac")
-    result = subprocess.run(
-        [str(shutil.which("sh")), "-c", f'. "{PREFLIGHT}" && echo "[$cuda]"'],
-        cwd=machine.python().program("ld").home,
-        env={"PATH": str(machine.bin)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    result = machine.platform(system, chip).python().program("ld").after("preflight.sh", 'echo "[$cuda]"')
     assert result.stdout == f"[{extra}]\n", result.stderr

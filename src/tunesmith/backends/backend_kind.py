@@ -116,7 +116,7 @@ def module_finding(name: str, purpose: str, fix: str) -> Finding:
     )
 
 
-def system_package(package: str) -> str:
+def system_package(package: str, apt: str = "") -> str:
     """The command that installs it here."""
     for tool, command in (
         ("apt-get", "apt-get install"),
@@ -124,7 +124,8 @@ def system_package(package: str) -> str:
         ("pacman", "pacman -S"),
         ("apk", "apk add"),
         ("zypper", "zypper install"),
+        ("brew", "brew install"),
     ):
         if shutil.which(tool):
-            return f"{command} {package}"
+            return f"{command} {apt if apt and tool == 'apt-get' else package}"
     return f"install {package} with your system's package manager"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunesmith.backends import opencl_pocl
 from tunesmith.backends.backend_kind import (
     BackendKind,
     CeilingKernels,
@@ -36,7 +37,7 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     archives of these names do, found last, so that real ones win where there are any."""
     stubs = scratch / "lib"
     stubs.mkdir(exist_ok=True)
-    for name in ("gcc", "gcc_s", "c"):
+    for name in ("gcc", "gcc_s", "c", "m"):
         (stubs / f"lib{name}.a").write_bytes(b"!<arch>\n")
     return {
         "POCL_CACHE_DIR": str(scratch / "pocl"),
@@ -45,6 +46,7 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
         "CUDA_CACHE_DISABLE": "1",
         "LIBRARY_PATH": os.pathsep.join(filter(None, [inherited.get("LIBRARY_PATH"), str(stubs)])),
         "PYOPENCL_NO_CACHE": "1",
+        **opencl_pocl.environment(Path(sys.prefix), inherited),
     }
 
 
@@ -67,10 +69,14 @@ def _check_device(devices: ListDevices) -> Finding:
     except TunesmithError as error:
         return Finding("OpenCL device", False, str(error), KIND.install)
     if found:
-        return Finding("OpenCL device", True, "; ".join(f"{d.name} ({d.platform})" for d in found))
+        names = "; ".join(f"{d.name} ({d.platform})" for d in found)
+        unpacked = opencl_pocl.environment(Path(sys.prefix), os.environ)
+        where = f"; PoCL is the one unpacked in {Path(sys.prefix, 'pocl')}" if unpacked else ""
+        return Finding("OpenCL device", True, names + where)
     if sys.platform == "linux" and platform.machine() == "x86_64":
         return Finding("OpenCL device", False, "no platform found", "pip install pocl-binary-distribution")
-    return Finding("OpenCL device", False, "no platform found, and PoCL has no package for this system")
+    detail = f"no platform found, and PoCL has no wheel for {sys.platform} {platform.machine()}"
+    return Finding("OpenCL device", False, detail, system_package("pocl", apt="pocl-opencl-icd"))
 
 
 KIND = BackendKind(
