@@ -52,7 +52,7 @@ class TunedKernels:
             raise BadInput(f"{path}: {error}") from None
 
     def for_sizes(self, **sizes: int) -> TunedKernel:
-        """The first entry whose condition holds; the last one is the original, whose condition always does."""
+        """The first entry whose condition holds; the last is the original, whose condition always does."""
         for entry in self.dispatch.entries:
             if self._value(entry.when, sizes):
                 return self._kernel(entry, sizes)
