@@ -2,7 +2,7 @@
 
     python -m benchmarks.picture RUN/report.json docs/images/result.svg
 
-Two bars for each workload, the original's time as 100 % and the winner's beside it, with the speed-up and its interval.
+Two bars for each workload: the original's time and the winner's, with the speed-up and its interval.
 """
 
 from __future__ import annotations
