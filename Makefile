@@ -9,7 +9,7 @@ EXAMPLE = examples/opencl/rmsnorm
 help:
 	@echo 'make demo       tune the example kernel on the CPU, through OpenCL'
 	@echo 'make test       lint, types, import contract, tests'
-	@echo 'make test-long  the tests that make many processes one after the other'
+	@echo 'make test-long  the rest: long tests, and more examples of every property'
 	@echo 'make gpu-test   the tests that need an NVIDIA GPU'
 	@echo 'make preflight  what this machine still lacks, and the command that adds it'
 	@echo 'make clean      remove .venv, caches and build outputs; runs stay'
@@ -29,7 +29,7 @@ test:
 
 test-long:
 	@sh scripts/setup.sh dev,opencl,cuda,models
-	$(BIN)/pytest -n 2 --dist worksteal --durations 15 -m long
+	TUNESMITH_THOROUGH_TESTS=1 $(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "long or hypothesis"
 
 gpu-test:
 	@sh scripts/setup.sh dev,opencl,cuda,models

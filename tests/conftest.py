@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import thoroughness  # noqa: F401 (its profile)
 from tunesmith import registry
 from tunesmith.backends.cuda.driver import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported

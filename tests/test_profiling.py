@@ -187,6 +187,7 @@ def test_a_kernel_that_crashes_is_a_note_and_the_rest_goes_on(tmp_path: Path) ->
 
 @needs_opencl
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_cpu_has_a_roofline_and_is_measured_once(tmp_path: Path) -> None:
     example = EXAMPLES / "opencl" / "rmsnorm"
     command = ("profile", example, "--template", example / "template.cl", "--workload", "decode")

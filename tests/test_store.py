@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import baseline, built, config, finalist, started, verified
+from tests.thoroughness import examples
 from tunesmith.core.codec import encode_record
 from tunesmith.core.dialogue import Message, Reply, Request, Usage
 from tunesmith.core.digest import digest_of
@@ -124,7 +125,7 @@ WHOLE = b"".join(encode_record(Recorded(i, float(i), event)) + b"\n" for i, even
 
 
 @given(cut=st.integers(0, len(WHOLE)))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_journal_cut_anywhere_goes_on_after_its_last_whole_line(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.core.arbitrary import arbitrary
 from tests.samples import DEVICE, config, finalist, records, started
+from tests.thoroughness import examples
 from tunesmith.core.codec import (
     Malformed,
     decode,
@@ -27,7 +28,7 @@ from tunesmith.core.outcome import Outcome, Result, Timing, Trial
 from tunesmith.core.plan import ScalarPlan
 from tunesmith.core.space import Config
 
-few = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+few = examples(15, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES.values(), ids=EVENT_TYPES)
@@ -67,7 +68,7 @@ LINE = encode_record(records([Measured(finalist(3, config(64), {"small": 1.5, "w
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_line_with_any_bytes_changed_is_read_or_malformed(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(LINE) - 1))
     removed = data.draw(st.integers(0, 8))

@@ -7,9 +7,10 @@ import random
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect, explain
 from tunesmith.core.history import Best, History, history
 from tunesmith.core.ports import Tried
@@ -180,7 +181,7 @@ def anything(draw: st.DrawFn) -> tuple[Space, Config, list[tuple[Config, float |
 
 
 @given(anything())
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_whatever_was_tried_there_is_an_explanation(case: tuple) -> None:
     space, winner, rows = case
     found = explain(space, winner, rows)

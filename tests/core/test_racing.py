@@ -7,10 +7,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import a_problem, config, finalist, outcome, state_of, verified
+from tests.thoroughness import examples
 from tunesmith.core import choose
 from tunesmith.core.events import Admitted, Settings, Verified
 from tunesmith.core.outcome import Outcome, Status
@@ -336,7 +337,7 @@ near = st.floats(1.9, 2.1)
 speed = near | near | st.floats(0.5, 3.0) | status
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(speed, speed), max_size=7), st.data())
 def test_whatever_happens_the_race_ends(
     short: list[tuple[float | Status, float | Status]], data: st.DataObject

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.csource.random_trees import RandomTrees
+from tests.thoroughness import examples
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_statements
 
@@ -13,7 +14,7 @@ _AROUND = "template <typename T, int N> __device__ T g(T x);\n"
 
 
 @given(st.integers(0, 2**40))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_what_is_printed_is_read_back_as_the_same_tree(seed: int):
     trees = RandomTrees(Random(seed))
     stmts = tuple(trees.statement(seed % 6) for _ in range(1 + seed % 3))

@@ -7,9 +7,10 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.core.history import Best, History
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
@@ -103,7 +104,7 @@ def test_where_nothing_worked_it_says_so() -> None:
 
 
 @given(st.lists(st.none() | st.floats(1e-20, 1e20), max_size=40))
-@settings(deadline=None)
+@examples()
 def test_any_speedups_can_be_drawn(speedups: list[float | None]) -> None:
     best, steps = 0.0, []
     for n, s in enumerate(speedups, 1):
@@ -145,13 +146,13 @@ def test_a_winner_that_nothing_is_known_of() -> None:
 
 
 @given(st.floats(1e-20, 1e20), st.floats(1e-20, 1e20))
-@settings(deadline=None)
+@examples()
 def test_any_effect_can_be_drawn(a: float, b: float) -> None:
     assert on_paper(parsed(effects_svg(an_explanation(a_param("A", a), a_param("B", b)), "x")))
 
 
 @given(st.text() | st.just(HOSTILE))
-@settings(deadline=None)
+@examples()
 def test_no_name_acts_in_a_picture(name: str) -> None:
     for data in (
         best_so_far_svg(a_history(5, (name, "b")), name),

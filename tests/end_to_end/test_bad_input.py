@@ -159,6 +159,7 @@ class TestKernel:
         refused(ended, 3, "kernel.cl: the kernel crashes at n=8", "killed by SIG")
 
     @pytest.mark.slow
+    @pytest.mark.long
     def test_hangs(self, tmp_path: Path, opencl: Path) -> None:
         ended = self.check(tmp_path, opencl, "out[i] =", "volatile int go = 1; while (go) {} out[i] =")
         refused(ended, 3, "kernel.cl: the kernel does not finish at n=8", "no answer within 20.0 s")

@@ -16,7 +16,6 @@ from tests.end_to_end.replaying import events_of, replayed
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
 
-POINTS, OPENCL_POINTS = 50, 3
 KILLS = 5  # of one simulated run, one after the other
 TEMPLATE = """\
 // /// tunesmith
@@ -82,7 +81,8 @@ def kill_and_resume(folder: Path, command: tuple[object, ...], events: int, paus
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
-def test_killed_anywhere_on_the_simulated_device(tmp_path: Path) -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(50, marks=pytest.mark.long)])
+def test_killed_anywhere_on_the_simulated_device(points: int, tmp_path: Path) -> None:
     template = tmp_path / "template.fake"
     template.write_text(TEMPLATE)
     whole = tmp_path / "whole"
@@ -104,7 +104,7 @@ def test_killed_anywhere_on_the_simulated_device(tmp_path: Path) -> None:
     part = len(expected) / KILLS
     runs = [
         [(int(part * (n + rng.random())), rng.uniform(0, 0.1)) for n in range(KILLS)]
-        for _ in range(POINTS // KILLS)
+        for _ in range(points // KILLS)
     ]
 
     def one(number: int) -> str | None:
@@ -126,8 +126,8 @@ def test_killed_anywhere_on_the_simulated_device(tmp_path: Path) -> None:
     halfway: list[bool] = []
     with ThreadPoolExecutor(2) as pool:
         assert [fault for fault in pool.map(one, range(len(runs))) if fault] == []
-    assert len(halfway) == POINTS
-    assert sum(halfway) > POINTS * 0.7
+    assert len(halfway) == points
+    assert sum(halfway) > points * 0.7
 
 
 def _delivered(folder: Path) -> dict[str, bytes]:
@@ -137,7 +137,8 @@ def _delivered(folder: Path) -> dict[str, bytes]:
 @needs_opencl
 @pytest.mark.slow
 @pytest.mark.timeout(500)
-def test_killed_on_a_real_device(tmp_path: Path) -> None:
+@pytest.mark.parametrize("points", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_killed_on_a_real_device(points: int, tmp_path: Path) -> None:
     problem = shutil.copytree(FIXTURES / "hostile_opencl", tmp_path / "problem")
     smaller = (problem / "problem.toml").read_text().replace("1000000", "20000").replace("262144", "16384")
     (problem / "problem.toml").write_text(smaller)
@@ -156,8 +157,8 @@ def test_killed_on_a_real_device(tmp_path: Path) -> None:
     folder, run = tmp_path / "killed", tmp_path / "killed" / "run"
     folder.mkdir()
     written, killed = 0, []
-    for number in range(OPENCL_POINTS):
-        events = max(1 + int((total - 1) / OPENCL_POINTS * (number + rng.random())), written + 1)
+    for number in range(points):
+        events = max(1 + int((total - 1) / points * (number + rng.random())), written + 1)
         written = kill(folder, ("resume", "run") if written else command, events, rng.uniform(0, 0.5))
         assert written
         killed.append(written)

@@ -74,6 +74,7 @@ def stopped_everywhere(folder: Path, recording: Path) -> Ended:
 
 @needs_opencl
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda folder: folder.name)
 def test_stopped_between_every_request_and_reply(recording: Path, tmp_path: Path) -> None:

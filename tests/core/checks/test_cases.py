@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.checks.cases import SMOKE_BYTES, Case, full_cases, smoke_cases, verify_cases
 from tunesmith.core.checks.domain import FULL_BYTES
 from tunesmith.core.checks.draws import DISTRIBUTIONS
@@ -150,7 +151,7 @@ CONDITIONS = st.one_of(
 )
 
 
-@settings(deadline=None)
+@examples()
 @given(st.lists(CONDITIONS, max_size=3), st.integers(0, 2**60))
 def test_every_case_lies_in_the_contract_and_the_domain(domain: list[str], seed: int) -> None:
     narrow = variant(NORM, *domain)
@@ -182,7 +183,7 @@ def least(rules: Sequence[SizeRule]) -> dict[str, int]:
     }
 
 
-@settings(deadline=None)
+@examples()
 @given(contracts(), st.integers(0, 2**60))
 def test_any_contract_gets_small_legal_smoke_cases(problem: Problem, seed: int) -> None:
     plain = original(problem)

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.checks import draws
 from tunesmith.core.checks.draws import (
     DISTRIBUTIONS,
@@ -307,7 +308,7 @@ layouts = st.one_of(
     st.integers(0, 3),
     st.data(),
 )
-@settings(deadline=None)
+@examples()
 def test_rows_are_those_of_the_whole_array(
     layout: tuple[tuple[int, ...], tuple[int, ...]],
     type: str,

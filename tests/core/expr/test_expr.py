@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.expr.expressions import NAMES, outcome, trees, values
+from tests.thoroughness import examples
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT, Expr, ExprError, Undefined, is_name, parse, unparse
 from tunesmith.core.expr.grammar import MAX_LENGTH, MAX_WORDS
@@ -232,13 +233,13 @@ def test_unparse(text: str, expected: str) -> None:
     assert unparse(parse(text).tree) == expected
 
 
-@settings(deadline=None)
+@examples()
 @given(trees())
 def test_unparse_reads_back(tree: Node) -> None:
     assert parse(unparse(tree)).tree == tree
 
 
-@settings(deadline=None)
+@examples()
 @given(trees(), values(), st.sets(st.sampled_from(NAMES)))
 def test_bind_changes_no_value(tree: Node, given_values: dict[str, int], later: set[str]) -> None:
     expr = Expr(unparse(tree), tree)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.expr.expressions import NAMES, numbers, outcome, trees
+from tests.thoroughness import examples
 from tunesmith.core.expr import LIMIT, Expr, parse, unparse, vector
 from tunesmith.core.expr.nodes import Node
 
@@ -24,7 +25,7 @@ def tables(draw: st.DrawFn) -> tuple[int, dict[str, np.ndarray | int]]:
     return rows, {"rows": np.zeros(rows, dtype=np.int64), **some}
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(trees(), tables())
 def test_every_row_equals_the_scalar_evaluation(
     tree: Node, table: tuple[int, dict[str, np.ndarray | int]]

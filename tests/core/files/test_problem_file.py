@@ -3,9 +3,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.problem import Problem
@@ -672,7 +673,7 @@ def test_arbitrary_text_raises_only_bad_input(text: str, file: str) -> None:
 
 
 @given(st.sampled_from((TEXT, RICH)), st.data())
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_any_line_may_hold_any_value(text: str, data: st.DataObject) -> None:
     lines = text.split("\n")
     for _ in range(data.draw(st.integers(1, 3))):

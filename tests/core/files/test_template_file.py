@@ -3,9 +3,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.template_file import parse_template
@@ -496,7 +497,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_line_may_hold_anything(data: st.DataObject) -> None:
     lines = TEXT.split("\n")
     for _ in range(data.draw(st.integers(1, 3))):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.core.arbitrary import arbitrary
@@ -22,6 +22,7 @@ from tests.core.profile.recorded import (
     recorded,
     without_counters,
 )
+from tests.thoroughness import examples
 from tunesmith.core.codec import decode, encode
 from tunesmith.core.profile.case import ABOUT
 from tunesmith.core.profile.diagnose import NEAR, diagnose
@@ -92,13 +93,13 @@ def test_every_finding_has_numbers_and_remedies(name: str) -> None:
 # -- any profile ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(100, suppress_health_check=list(HealthCheck))
 @given(arbitrary(Profile))
 def test_no_profile_is_too_strange(strange: Profile) -> None:
     check_form(diagnose(strange))
 
 
-@settings(max_examples=50, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(50, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(NAMES),
     st.none() | arbitrary(Counters),

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import LIMITS, a_device, a_problem, a_template
+from tests.thoroughness import examples
 from tunesmith.core.device import Limits, Resources
 from tunesmith.core.expr import parse
 from tunesmith.core.plan import CannotRun, plan_launch
@@ -105,7 +106,7 @@ sides = st.sampled_from(["A", "B", "A * B", "A + B", "min(A, 64)", "A // (B - 2)
     st.tuples(st.integers(1, 300), st.integers(1, 100), st.integers(1, 50)),
     st.integers(0, 400),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_it_drops_just_what_planning_refuses(
     block: list[str], shared: str, threads: int, axes: tuple[int, int, int], memory: int
 ) -> None:

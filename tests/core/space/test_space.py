@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.errors import BadInput
 from tunesmith.core.expr import LIMIT, parse
 from tunesmith.core.space import Config, Constraint, Param, Space, enumeration
@@ -268,7 +269,7 @@ WORKLOADS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(spaces(), WORKLOADS, st.integers(0, 9), st.booleans(), st.sampled_from([1, 7, 1 << 21]))
 def test_configs_equal_brute_force(
     space: Space, workloads: list[dict[str, int]], limit: int, prefer: bool, block: int
@@ -293,7 +294,7 @@ def test_configs_equal_brute_force(
         assert legal_first == expected.get(config, (False,))[0]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(spaces(), WORKLOADS, st.data())
 def test_matrices_agree_with_single_access(
     space: Space, workloads: list[dict[str, int]], data: st.DataObject

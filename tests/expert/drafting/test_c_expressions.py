@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.expr import parse
 from tunesmith.expert.drafting.draft_launch import translate
 
@@ -80,7 +81,7 @@ TREES = st.recursive(
 )
 
 
-@settings(deadline=None)
+@examples()
 @given(text=TREES, n=NUMBERS, m=NUMBERS)
 def test_the_value_stays_the_same(text: str, n: int, m: int) -> None:
     ours = translate(text, {"n": "n", "m": "m"}, {})

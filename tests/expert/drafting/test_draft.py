@@ -8,9 +8,10 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.errors import BadInput
 from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.core.files.read_accuracy import TOLERANCES
@@ -273,7 +274,7 @@ HOST = st.sampled_from(
 )
 
 
-@settings(deadline=None)
+@examples()
 @given(
     declared=st.lists(st.tuples(TYPE, WORD), max_size=6),
     template=st.booleans(),

@@ -6,9 +6,10 @@ import textwrap
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tunesmith.core.errors import BadInput
 from tunesmith.core.languages import language_of
 from tunesmith.csource.nodes import Language
@@ -355,7 +356,7 @@ SOUP = st.lists(
 ).map(" ".join)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(text=st.one_of(st.text(), SOUP), language=st.sampled_from(LANGUAGES))
 def test_any_text_is_read_or_refused(text: str, language: Language) -> None:
     try:
@@ -365,7 +366,7 @@ def test_any_text_is_read_or_refused(text: str, language: Language) -> None:
     assert all(kernel.name and kernel.line >= 1 for kernel in model.kernels)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(text=st.one_of(st.text(), SOUP), language=st.sampled_from(LANGUAGES))
 def test_blanking_keeps_length_and_line_breaks(text: str, language: Language) -> None:
     blanked = blank_source(text, language)

@@ -1,0 +1,19 @@
+"""How much is tried: `make test` tries a part of what `make test-long` does."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hypothesis import settings
+
+THOROUGH = bool(os.environ.get("TUNESMITH_THOROUGH_TESTS"))
+
+
+def examples(count: int = 100, **more: Any) -> settings:
+    """Of a property: `count` examples, or a fifth of them."""
+    return settings(max_examples=count if THOROUGH else max(10, count // 5), deadline=None, **more)
+
+
+settings.register_profile("tests", examples())
+settings.load_profile("tests")
