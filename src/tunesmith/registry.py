@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tunesmith.core.problem import Problem
     from tunesmith.core.profile.facts import Counting
     from tunesmith.core.talking import Talking
-    from tunesmith.lab.bench import Bench
     from tunesmith.lab.builders import Builders
     from tunesmith.lab.ceilings import KeptCeilings
     from tunesmith.lab.lab import LocalLab
@@ -33,12 +32,6 @@ if TYPE_CHECKING:
 LIST_SECONDS = 60.0
 LEAST_AHEAD = 8
 NO_COUNTERS = "a search does without, unless it is told --counters"
-
-
-def bench_for(spec: str) -> Bench:
-    from tunesmith.lab.bench import Bench
-
-    return Bench(backends.backend(spec))
 
 
 def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:

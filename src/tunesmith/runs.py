@@ -19,6 +19,7 @@ from tunesmith import (
 )
 from tunesmith.caches import CeilingsCache, SqliteCache
 from tunesmith.config import RunConfig
+from tunesmith.core.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.candidates import Templates
 from tunesmith.core.codec import decode, encode
 from tunesmith.core.device import Device
@@ -31,7 +32,6 @@ from tunesmith.core.problem import Problem
 from tunesmith.core.reporting import build_report
 from tunesmith.core.space.feasible import configs_of
 from tunesmith.core.state import State, apply, fold
-from tunesmith.core.strategy import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.core.talking import Talking
 from tunesmith.core.template import Template
 from tunesmith.delivering import Run, as_it_stands, deliver, with_place, write_best_template

@@ -25,9 +25,10 @@ def main() -> None:
     else:
         requests, replies = _private_descriptors()
         _die_with_parent()
-    from tunesmith.registry import bench_for
+    from tunesmith import backends
+    from tunesmith.lab.bench import Bench
 
-    bench = bench_for(sys.argv[1] if len(sys.argv) > 1 else "opencl")
+    bench = Bench(backends.backend(sys.argv[1] if len(sys.argv) > 1 else "opencl"))
     with os.fdopen(requests, "rb", buffering=1 << 16) as source, os.fdopen(replies, "wb") as sink:
         while (frame := read_frame(lambda n: source.read(n))) is not None:
             # An alarm that nobody catches ends the process even when a kernel never returns.

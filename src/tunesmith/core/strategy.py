@@ -10,8 +10,6 @@ from tunesmith.core.events import Settings, Strategy
 from tunesmith.core.state import Candidate, State
 
 # Unless the user says otherwise. Rounds: where each is one concrete kernel, and in comparisons.
-KERNEL_ROUNDS = 5
-SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of them together
 
 
 @dataclass(frozen=True)
