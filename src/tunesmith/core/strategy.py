@@ -9,7 +9,6 @@ from tunesmith.core.dialogue import ROLES, SINGLE, Role
 from tunesmith.core.events import Settings, Strategy
 from tunesmith.core.state import Candidate, State
 
-# Unless the user says otherwise. Rounds: where each is one concrete kernel, and in comparisons.
 
 
 @dataclass(frozen=True)

@@ -136,4 +136,4 @@ def compute(given: RuleInput) -> Finding | None:
     return finding(Kind.COMPUTE, 0.3, READ, "counters", evidence)
 
 
-RULES = (fp64, integer_division, special_functions, divergence, serial_thread, barriers, compute)
+COMPUTE_RULES = (fp64, integer_division, special_functions, divergence, serial_thread, barriers, compute)

@@ -35,10 +35,10 @@ TOO_MUCH_STATED = (
 )
 
 RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
-    *launch_rules.RULES,
-    *memory_rules.RULES,
-    *compute_rules.RULES,
-    *experiment_rules.RULES,
+    *launch_rules.LAUNCH_RULES,
+    *memory_rules.MEMORY_RULES,
+    *compute_rules.COMPUTE_RULES,
+    *experiment_rules.EXPERIMENT_RULES,
 )
 
 EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is to it

@@ -111,4 +111,4 @@ def _sure(given: RuleInput) -> float:
     return READ if given.launch is not None and given.launch.surplus is not None else GUESSED
 
 
-RULES = (more_blocks, waiting, uneven_blocks, memory, compute)
+EXPERIMENT_RULES = (more_blocks, waiting, uneven_blocks, memory, compute)

@@ -195,4 +195,4 @@ def launch_cost(given: RuleInput) -> Finding | None:
     return finding(Kind.LAUNCH, share, confidence, "timing", [words])
 
 
-RULES = (too_few_blocks, tail, idle_threads, low_occupancy, block_size, launch_cost)
+LAUNCH_RULES = (too_few_blocks, tail, idle_threads, low_occupancy, block_size, launch_cost)

@@ -165,4 +165,4 @@ def latency(given: RuleInput) -> Finding | None:
     return finding(Kind.LATENCY, gain, 0.5, "static", flight)
 
 
-RULES = (spills, uncoalesced, narrow_access, bank_conflicts, extra_traffic, atomics, latency)
+MEMORY_RULES = (spills, uncoalesced, narrow_access, bank_conflicts, extra_traffic, atomics, latency)
