@@ -12,8 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tunesmith.core.device import Device, Limits
-from tunesmith.core.events import (
+from tunesmith.problem.device import Device, Limits
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.run.events import (
     Admitted,
     Asked,
     Baseline,
@@ -26,12 +29,10 @@ from tunesmith.core.events import (
     Surveyed,
     SurveyedBuild,
 )
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.outcome import Outcome, Purpose, Result, Status, Timing, Trial
-from tunesmith.core.problem import Problem
-from tunesmith.core.scores import scores
-from tunesmith.core.space import Config
-from tunesmith.core.state import State, apply, fold
+from tunesmith.run.outcome import Outcome, Purpose, Result, Timing, Trial
+from tunesmith.run.scores import scores
+from tunesmith.run.state import State, apply, fold
+from tunesmith.space.params import Config
 
 SIZES = (1000, 2000, 4000, 8000)
 WORKLOADS = ("small", "large")

@@ -11,20 +11,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunesmith.core.codec import decode, decode_record
-from tunesmith.core.device import Device
-from tunesmith.core.events import Baseline, Event, Extended, Profiled, Recorded, Settings, Surveyed, Verified
-from tunesmith.core.outcome import Outcome, Trial
-from tunesmith.core.ports import Tried
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.diagnose import diagnose
-from tunesmith.core.profile.facts import Ceilings
-from tunesmith.core.scores import scores
-from tunesmith.core.space import Config
-from tunesmith.core.state import State, fold
-from tunesmith.core.template import Template
 from tunesmith.lab.profiling import Profiler, ProfileSubject
-from tunesmith.problems import load_problem, load_template
+from tunesmith.problem.codec import decode
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.facts import Ceilings
+from tunesmith.run.events import (
+    Baseline,
+    Event,
+    Extended,
+    Profiled,
+    Recorded,
+    Settings,
+    Surveyed,
+    Verified,
+    decode_record,
+)
+from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.ports import Tried
+from tunesmith.run.scores import scores
+from tunesmith.run.state import State, fold
+from tunesmith.session.problems import load_problem, load_template
+from tunesmith.space.params import Config
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "cuda"
 Profiles = dict[tuple[Config | None, str], Profiled]

@@ -22,8 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.core.expr import parse
-from tunesmith.core.space import Constraint, Param, Space
+from tunesmith.space.expr import parse
+from tunesmith.space.params import Param
+from tunesmith.space.space import Constraint, Space
 
 PARAMS: dict[str, tuple[int, ...]] = {
     "MWG": (16, 32, 64, 128),

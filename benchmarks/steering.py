@@ -36,16 +36,17 @@ from benchmarks.replayed import (
     read_run,
 )
 from benchmarks.steering_page import page
-from tunesmith import backends, registry
-from tunesmith.core.candidates import Templates
-from tunesmith.core.events import Settings, Steered
-from tunesmith.core.expr import parse
-from tunesmith.core.profile.facts import NoCounting
-from tunesmith.core.space.feasible import configs_of
+from tunesmith import backends
+from tunesmith.backends.counting import NoCounting
 from tunesmith.lab.profiling import Profiler
-from tunesmith.loop import Loop
-from tunesmith.machine import temporary_scratch
-from tunesmith.runs import DEFAULT_EVALS, UNLIMITED
+from tunesmith.problem.feasible import configs_of
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Settings, Steered
+from tunesmith.run.loop import Loop
+from tunesmith.session import registry
+from tunesmith.session.machine import temporary_scratch
+from tunesmith.session.runs import DEFAULT_EVALS, UNLIMITED
+from tunesmith.space.expr import parse
 
 WITHIN = -math.log(1 - 0.03)
 MISLED = ", every answer turned round"

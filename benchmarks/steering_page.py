@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cuda import markdown as md
-from tunesmith.core.stats import Interval
+from tunesmith.run.outcome import Interval
 
 Row = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tunesmith.core.comparing import (
+from tunesmith.deliver.comparing import (
     Allowance,
     ComparisonPlan,
     OriginalTime,

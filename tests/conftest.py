@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests import thoroughness  # noqa: F401 (its profile)
-from tunesmith import registry
 from tunesmith.backends.cuda.driver import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
+from tunesmith.session import registry
 
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))

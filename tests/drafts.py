@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.core.device import Device
-from tunesmith.core.ports import Declined, Refactoring, Written
-from tunesmith.core.problem import Problem
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.run.ports import Declined, Refactoring, Written
 
 HEAD = "// /// tunesmith\n"
 

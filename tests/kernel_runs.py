@@ -6,17 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tests.run.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run
 from tests.samples import started
 from tests.talkers import Said, Scripted, file
-from tests.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run
-from tunesmith.core.candidates import Templates
-from tunesmith.core.dialogue import Request
-from tunesmith.core.events import Recorded, Replied, Settings, Unanswered
-from tunesmith.core.outcome import Outcome, Status, Trial
-from tunesmith.core.ports import Catalogue
-from tunesmith.core.space import Config
-from tunesmith.core.talking import Conversation, Talking
-from tunesmith.strategies import concrete_talking
+from tunesmith.problem.plan import Status
+from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import Request
+from tunesmith.run.events import Recorded, Replied, Settings, Unanswered
+from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.ports import Catalogue
+from tunesmith.run.talking import Conversation, Talking
+from tunesmith.space.params import Config
+from tunesmith.strategies.strategies import concrete_talking
 
 ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}
 

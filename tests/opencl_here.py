@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith import registry
-from tunesmith.backends import opencl_pocl
-from tunesmith.core.errors import TunesmithError
+from tunesmith.backends.opencl import pocl as opencl_pocl
+from tunesmith.errors import TunesmithError
+from tunesmith.session import registry
 
 
 def show_unpacked_pocl() -> None:

@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tunesmith.core.device import Device, Limits, Resources
-from tunesmith.core.events import (
+from tunesmith.problem.device import Device, Limits, Resources
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Template
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.events import (
     Admitted,
     Asked,
     Baseline,
@@ -20,13 +25,9 @@ from tunesmith.core.events import (
     SurveyedBuild,
     Verified,
 )
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.outcome import Outcome, Purpose, Result, Status, Timing, Trial
-from tunesmith.core.problem import Problem
-from tunesmith.core.space import Config
-from tunesmith.core.state import State, fold
-from tunesmith.core.template import Template
+from tunesmith.run.outcome import Outcome, Purpose, Result, Timing, Trial
+from tunesmith.run.state import State, fold
+from tunesmith.space.params import Config
 
 LIMITS = Limits(
     max_threads=1024,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.core.dialogue import NoReply, Pending, Reply, Request, Usage
-from tunesmith.core.events import Recorded, Unanswered
+from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, Usage
+from tunesmith.run.events import Recorded, Unanswered
 
 Said = str | Reply | NoReply | Pending
 

@@ -22,16 +22,17 @@ from tests.samples import (
     outcome,
 )
 from tests.samples import KERNEL as SOURCE
-from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Admitted, Asked, Measured, Primed, Settings, Started
-from tunesmith.core.library import ROWS
-from tunesmith.core.outcome import Outcome, Status
-from tunesmith.core.space import Config
-from tunesmith.problems import PROBLEM_FILE
-from tunesmith.problems import TEMPLATE as TEMPLATE_NAME
-from tunesmith.retuning import USED, priors_of
-from tunesmith.store import RunFolder
+from tunesmith.errors import BadInput
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Status
+from tunesmith.run.events import Admitted, Asked, Measured, Primed, Settings, Started
+from tunesmith.run.library import ROWS
+from tunesmith.run.outcome import Outcome
+from tunesmith.run.store import RunFolder
+from tunesmith.session.problems import PROBLEM_FILE
+from tunesmith.session.problems import TEMPLATE as TEMPLATE_NAME
+from tunesmith.session.retuning import USED, priors_of
+from tunesmith.space.params import Config
 
 OWN = a_problem()
 SAME = a_template(OWN)

@@ -37,7 +37,7 @@ def test_a_simple_run_loads_neither_the_expert_nor_what_other_devices_need(tmp_p
     problem = FIXTURES / "scale"
     template = ("--template", problem / "template.fake", "--evals", 12)
     found = own(loaded(tmp_path, "tune", problem, *template, "--out", "run"))
-    assert "tunesmith.loop" in found, "the run itself is counted"
+    assert "tunesmith.run.loop" in found, "the run itself is counted"
     assert len(found) <= MOST_OF_A_SIMPLE_RUN, found
     for package in ("expert", "agents", "models", "backends.cuda", "backends.opencl", "backends.replay"):
         assert not [name for name in found if name.startswith(f"tunesmith.{package}")], package

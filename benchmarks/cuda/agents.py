@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
-from tunesmith.comparison import journal_facts
-from tunesmith.core.codec import Malformed, decode, encode
-from tunesmith.core.compared import ComparisonResult
-from tunesmith.core.comparing import RunFacts
-from tunesmith.core.errors import TunesmithError
-from tunesmith.core.state import State
+from tunesmith.deliver.compared import ComparisonResult
+from tunesmith.deliver.comparing import RunFacts
 from tunesmith.deliver.comparison import DATA, PLOTS, RUNS
+from tunesmith.errors import TunesmithError
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.run.state import State
+from tunesmith.session.comparison import journal_facts
 
 
 def one_run(path: Path) -> dict[str, Any]:

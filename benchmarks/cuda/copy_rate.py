@@ -19,17 +19,17 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda.race import Contender, Track
-from tunesmith import machine
 from tunesmith.backends.cuda.driver import checked, driver
 from tunesmith.backends.cuda.session import CudaSession
+from tunesmith.backends.messages import TimingPolicy
 from tunesmith.backends.port import Pointer
-from tunesmith.core.device import Device
-from tunesmith.core.messages import TimingPolicy
-from tunesmith.core.plan import necessary_traffic
-from tunesmith.core.problem import Problem
-from tunesmith.core.stats import median
-from tunesmith.core.template import Template
-from tunesmith.problems import load_problem, load_template
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import necessary_traffic
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run.outcome import median
+from tunesmith.session import machine
+from tunesmith.session.problems import load_problem, load_template
 
 LARGE = 64 << 20  # bytes moved from which on the driver's own copy is asked too
 CHAIN_S = 0.002

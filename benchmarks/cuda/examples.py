@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda.tuning import Tuned, tune
-from tunesmith.core.plan import necessary_traffic
+from tunesmith.problem.plan import necessary_traffic
 
 WITHIN = 1.15  # a baseline may take this many times the published kernel's time
 

@@ -22,9 +22,9 @@ from typing import Any
 from benchmarks.cuda import evidence
 from benchmarks.cuda.asking import Failed, ask
 from benchmarks.cuda.tuning import new_run
-from tunesmith.core.errors import TunesmithError
-from tunesmith.core.plan import necessary_traffic
-from tunesmith.problems import load_problem
+from tunesmith.errors import TunesmithError
+from tunesmith.problem.plan import necessary_traffic
+from tunesmith.session.problems import load_problem
 
 # What the examples were meant to reach, as geometric means over their workloads.
 TARGETS = {

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tunesmith.core.choose import Winners, verified_choice
-from tunesmith.core.events import (
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run.events import (
     Admitted,
     Asked,
     Baseline,
@@ -21,14 +22,13 @@ from tunesmith.core.events import (
     Surveyed,
     Verified,
 )
-from tunesmith.core.outcome import Outcome, Result
-from tunesmith.core.problem import Problem
-from tunesmith.core.scores import Yardstick, score
-from tunesmith.core.space import Config
-from tunesmith.core.state import State, fold
-from tunesmith.core.template import Template
-from tunesmith.problems import reload
-from tunesmith.store import RunFolder
+from tunesmith.run.outcome import Outcome, Result
+from tunesmith.run.racing import Winners, verified_choice
+from tunesmith.run.scores import Yardstick, score
+from tunesmith.run.state import State, fold
+from tunesmith.run.store import RunFolder
+from tunesmith.session.problems import reload
+from tunesmith.space.params import Config
 
 PHASES = ("original", "search", "finalists", "verification")
 

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cuda import evidence
-from tunesmith import machine
-from tunesmith.core.device import Device
-from tunesmith.core.expr import Expr
-from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.space.feasible import configs_of
-from tunesmith.core.template import Template
-from tunesmith.problems import load_problem, load_template
+from tunesmith.problem.device import Device
+from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.template import Template
+from tunesmith.session import machine
+from tunesmith.session.problems import load_problem, load_template
+from tunesmith.space.expr import Expr
 
 EXAMPLE = evidence.EXAMPLES / "silu_and_mul"
 ITERATIONS = 7

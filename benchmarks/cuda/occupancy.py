@@ -19,9 +19,8 @@ from benchmarks.cuda import evidence
 from tunesmith import backends
 from tunesmith.backends.cuda.driver import checked, describe_all, driver
 from tunesmith.backends.cuda.entries import unpack
-from tunesmith.core.device import Device, Resources
-from tunesmith.core.messages import Unit
-from tunesmith.core.occupancy import occupancy
+from tunesmith.backends.messages import Unit
+from tunesmith.problem.device import Device, Resources, occupancy
 
 CAPS = (16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 168, 192, 224, 255)
 STATIC = (0, 100, 4096, 20000)

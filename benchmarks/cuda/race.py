@@ -10,17 +10,17 @@ from types import TracebackType
 
 import numpy as np
 
-from tunesmith import machine, registry
-from tunesmith.core.device import Device
-from tunesmith.core.digest import seed_of
-from tunesmith.core.messages import Draw, TimingPolicy
-from tunesmith.core.plan import CannotRun, Plan, plan_launch
-from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.stats import median
-from tunesmith.core.template import Variant
+from tunesmith.backends.messages import Draw, TimingPolicy
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, Runner
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import CannotRun, Plan, plan_launch
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.template import Variant
+from tunesmith.run.outcome import median
+from tunesmith.session import machine, registry
+from tunesmith.text import seed_of
 
 DEADLINE = 400.0
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from benchmarks.cuda import markdown as md
 from benchmarks.cuda.render_expert import at_floors
-from tunesmith.core.codec import decode
-from tunesmith.core.compared import ComparisonResult
+from tunesmith.deliver.compared import ComparisonResult
 from tunesmith.deliver.comparison import comparison_sections, what_was_compared
+from tunesmith.problem.codec import decode
 
 PLOTS = "benchmarks/strategies-"  # before their names, seen from the page
 SHOWN = (

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
 from benchmarks.cuda.expert import BEHIND_HAND, COPY_SHARE, RUN_S, TARGETS
-from tunesmith.core.stats import geometric_mean
+from tunesmith.run.outcome import geometric_mean
 
 HOW = (
     "From the plain kernels: no template, no model. *At the floors*: the speed-up if every workload took "

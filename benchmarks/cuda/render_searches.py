@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.cuda import markdown as md
 from benchmarks.cuda.seeds import WITHIN as SEEDS_WITHIN
 from benchmarks.cuda.tenth import WITHIN as TENTH_WITHIN
-from tunesmith.core.stats import geometric_mean
+from tunesmith.run.outcome import geometric_mean
 
 Told = Mapping[str, Any]
 

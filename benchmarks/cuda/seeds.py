@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.cuda import evidence, examples, truth
 from benchmarks.cuda.journals import winners
 from benchmarks.cuda.tuning import tune
-from tunesmith.core.stats import geometric_mean
+from tunesmith.run.outcome import geometric_mean
 
 WITHIN = 2.0  # per cent between the runs
 PASSES = 3

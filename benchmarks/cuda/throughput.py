@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda.tuning import Tuned, tune
-from tunesmith.core.plan import necessary_traffic
+from tunesmith.problem.plan import necessary_traffic
 
 EXAMPLE = evidence.EXAMPLES / "silu_and_mul"
 

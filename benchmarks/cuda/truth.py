@@ -22,11 +22,11 @@ from typing import Any
 from benchmarks.cuda import evidence
 from benchmarks.cuda.journals import Run, general_scores, read_run, search_speedups, winners
 from benchmarks.cuda.race import Contender, Track, behind
-from tunesmith.core.messages import TimingPolicy
-from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.space import Config
-from tunesmith.core.stats import geometric_mean, median
-from tunesmith.core.template import Template, Variant, original
+from tunesmith.backends.messages import TimingPolicy
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.template import Template, Variant, original
+from tunesmith.run.outcome import geometric_mean, median
+from tunesmith.space.params import Config
 
 CLOSE = 1.15  # seen within this factor of the best: in the field
 LEAST, MOST = 12, 40

@@ -22,11 +22,11 @@ from pathlib import Path
 
 from benchmarks.search import kernel_tuner_arm, optuna_arm, our_arm
 from benchmarks.search.recorded import Recorded, read_all
-from tunesmith.core.events import Settings
-from tunesmith.core.ports import Searcher
-from tunesmith.loop import BATCH
+from tunesmith.run.events import Settings
+from tunesmith.run.loop import BATCH
+from tunesmith.run.ports import Searcher
 from tunesmith.search.default import Choices, Default
-from tunesmith.search.random import Evolution, Random
+from tunesmith.search.simple import Evolution, Random
 
 Arm = Callable[[Recorded, int, int], list[int]]
 

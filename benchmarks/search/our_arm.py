@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.search.recorded import Recorded
-from tunesmith.core.ports import Prior, Searcher, SearchView, Tried
-from tunesmith.core.space import Config
+from tunesmith.run.ports import Prior, Searcher, SearchView, Tried
+from tunesmith.space.params import Config
 
 
 def trace(

@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.space import Config, ConfigSet, Param, Space
-from tunesmith.core.space.enumeration import ComboTable
+from tunesmith.space.configset import ConfigSet
+from tunesmith.space.enumeration import ComboTable
+from tunesmith.space.params import Config, Param
+from tunesmith.space.space import Space
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from benchmarks.search.leave_one_out import LeftOut, leave_one_out
 from benchmarks.search.plot import plot
 from benchmarks.search.recorded import Recorded, nearness
 from benchmarks.search.warm import pairs
-from tunesmith.core.ports import SearchView, Tried
-from tunesmith.core.space import Config
+from tunesmith.run.ports import SearchView, Tried
 from tunesmith.search.default import Default
+from tunesmith.space.params import Config
 
 TARGETS = {25: 0.88, 50: 0.93, 100: 0.97, 200: 0.99}
 WARM_BUDGETS = (25, 50)

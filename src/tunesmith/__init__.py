@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         tune,
         write_template,
     )
-    from tunesmith.core.errors import (
+    from tunesmith.errors import (
         BadInput,
         DeviceMissing,
         Interrupted,
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
         TunesmithError,
         WaitingForModel,
     )
-    from tunesmith.core.report import Report
-    from tunesmith.delivering import Run
-    from tunesmith.problems import LoadedProblem as Problem
+    from tunesmith.run.report import Report
+    from tunesmith.session.delivering import Run
+    from tunesmith.session.problems import LoadedProblem as Problem
 
 __version__ = "0.1.0"
 __all__ = [
@@ -72,7 +72,7 @@ if not TYPE_CHECKING:  # a type checker knows every name, and says so where one 
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module 'tunesmith' has no attribute {name!r}")
-        value = getattr(import_module("tunesmith.core.errors" if name in _ERRORS else "tunesmith.api"), name)
+        value = getattr(import_module("tunesmith.errors" if name in _ERRORS else "tunesmith.api"), name)
         globals()[name] = value
         return value
 

@@ -1,5 +1,5 @@
 """`python -m tunesmith` is the command line."""
 
-from tunesmith.cli import main
+from tunesmith.cli.app import main
 
 main()

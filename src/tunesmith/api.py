@@ -11,28 +11,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from tunesmith import runs
-from tunesmith.config import RunConfig, resolve
-from tunesmith.core.codec import Malformed, decode
-from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput, TunesmithError
-from tunesmith.core.events import Event, Primed, Recorded
-from tunesmith.core.ports import Listener
-from tunesmith.core.report import RESULT_VERSION, Report
-from tunesmith.core.scores import best_so_far
-from tunesmith.core.state import State
-from tunesmith.delivering import Run, as_it_stands
-from tunesmith.display import event_line
-from tunesmith.interrupts import interrupted_once
-from tunesmith.problems import LoadedProblem as Problem
-from tunesmith.problems import load_template, read_text
-from tunesmith.store import JOURNAL, RunFolder, newest_run
+from tunesmith.deliver.display import event_line
+from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.problem.codec import Malformed, decode
+from tunesmith.problem.device import Device
+from tunesmith.run.config import RunConfig, resolve
+from tunesmith.run.events import Event, Primed, Recorded
+from tunesmith.run.ports import Listener
+from tunesmith.run.report import RESULT_VERSION, Report
+from tunesmith.run.scores import best_so_far
+from tunesmith.run.state import State
+from tunesmith.run.store import JOURNAL, RunFolder, newest_run
+from tunesmith.session import runs
+from tunesmith.session.delivering import Run, as_it_stands, interrupted_once
+from tunesmith.session.problems import LoadedProblem as Problem
+from tunesmith.session.problems import load_template, read_text
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
-    from tunesmith.authoring import CheckedProblem, FoundDevices, KernelReading, TemplateMade
-    from tunesmith.comparison import Compared
-    from tunesmith.core.profile.diagnose import ProfilePage
     from tunesmith.deliver.difference import RunDifference
+    from tunesmith.profiles.diagnose import ProfilePage
+    from tunesmith.session.authoring import CheckedProblem, FoundDevices, KernelReading, TemplateMade
+    from tunesmith.session.comparison import Compared
 
 PathName = str | os.PathLike[str]
 ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
@@ -123,7 +122,8 @@ def tune(
     With `template` that one is searched, and nothing is written. A `budget` that is a number counts
     configurations. `out` is the run's folder. Ctrl-C raises `Interrupted`, and `resume` goes on.
     """
-    from tunesmith import library, retuning, strategies
+    from tunesmith.session import library, retuning
+    from tunesmith.strategies import strategies
 
     if prior_runs and others.get("prior") is False:
         raise BadInput(
@@ -166,7 +166,7 @@ def retune(
     `target` is a run, a template file (with its `problem`) or a name in the library; `workloads` a TOML file
     whose tables take the place of the problem's.
     """
-    from tunesmith import retuning
+    from tunesmith.session import retuning
 
     config = settings(device=device, budget=budget, model="", **others)
     named = os.fspath(target.folder if isinstance(target, Run) else target)
@@ -186,7 +186,7 @@ def check(
     **others: Unpack[OtherSettings],
 ) -> CheckedProblem:
     """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not."""
-    from tunesmith import authoring
+    from tunesmith.session import authoring
 
     config = settings(device=device, **others)
     with interrupted_once():
@@ -195,7 +195,7 @@ def check(
 
 def explain(problem: ProblemLike, *, device: str | None = None, backend: str | None = None) -> KernelReading:
     """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
-    from tunesmith import authoring
+    from tunesmith.session import authoring
 
     return authoring.explain(_problem(problem).definition, settings(device=device, backend=backend))
 
@@ -209,7 +209,7 @@ def write_template(
     backend: str | None = None,
 ) -> TemplateMade:
     """The expert's template of a kernel, with all moves that apply or those named."""
-    from tunesmith import authoring
+    from tunesmith.session import authoring
 
     config = settings(device=device, backend=backend)
     wanted = tuple(moves) if moves is not None else None
@@ -234,7 +234,7 @@ def profile(
     `target` is a problem, with or without a template, or a run; `config` sets parameters of the template, or
     of that of the run's winner, the rest have their defaults. `out` is the folder for the plot.
     """
-    from tunesmith import profiling
+    from tunesmith.session import profiling
 
     values = " ".join(f"{k}={v}" for k, v in config.items()) if isinstance(config, Mapping) else config
     resolved = settings(device=device, backend=backend)
@@ -266,7 +266,7 @@ def profile(
 
 def devices(backend: str | None = None) -> FoundDevices:
     """The devices that kernels can run on."""
-    from tunesmith import authoring
+    from tunesmith.session import authoring
 
     return authoring.devices(backend)
 
@@ -337,7 +337,7 @@ def compare(
     **others: Unpack[OtherSettings],
 ) -> Compared:
     """Compare strategies on the same problems with the same budget, repeatedly; docs/compare.md says how."""
-    from tunesmith import comparison
+    from tunesmith.session import comparison
 
     config = settings(device=device, budget=budget, model=model, **others)
     named = comparison.USUAL if strategies is None else strategies
@@ -355,7 +355,7 @@ def resume_comparison(
     record: str | None = None,
 ) -> Compared:
     """Go on with a comparison as it was planned."""
-    from tunesmith import comparison
+    from tunesmith.session import comparison
 
     with interrupted_once():
         return comparison.resume(Path(folder), settings(wait=wait, record=record), _listener(listener))

@@ -7,7 +7,7 @@ import json
 from tunesmith.agents.advisers import MOST_ADVICE, MOST_EVIDENCE, analysis_text
 from tunesmith.agents.prompting import PromptPart, of_role, own_prompt
 from tunesmith.agents.replies import ANALYSIS
-from tunesmith.core.dialogue import Exchange, Message, Reply, Request
+from tunesmith.run.dialogue import Exchange, Message, Reply, Request
 
 REQUEST = Request(1, "analyst", (Message("user", "the original takes 12.5 µs"),), "json")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.samples import a_problem
-from tunesmith.agents.parsing import read_file
 from tunesmith.agents.prompting import example_file
-from tunesmith.core.dialogue import Reply
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.vetting import vet
+from tunesmith.agents.replies import read_file
+from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.vetting import vet
+from tunesmith.run.dialogue import Reply
 
 
 @pytest.mark.parametrize("language", ["opencl", "cuda", "hip"])

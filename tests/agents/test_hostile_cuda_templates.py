@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.run.test_loop import MemoryTexts
 from tests.running import EXAMPLES
-from tests.test_loop import MemoryTexts
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.backends.cuda.architectures import absent_device
-from tunesmith.core.candidates import Templates
-from tunesmith.core.ports import Catalogue
-from tunesmith.problems import load_problem
-from tunesmith.roles import signature_fault
+from tunesmith.run.candidates import Templates
+from tunesmith.run.ports import Catalogue
+from tunesmith.session.problems import load_problem
+from tunesmith.strategies.strategies import signature_fault
 
 PROBLEM, _ = load_problem(EXAMPLES / "cuda" / "silu_and_mul")
 DEVICE = absent_device("H200")

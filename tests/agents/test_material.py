@@ -7,10 +7,11 @@ from dataclasses import replace
 from tests.samples import DEVICE, a_problem, state_of
 from tunesmith.agents import material, measured
 from tunesmith.agents.prompting import fenced
-from tunesmith.core.device import Resources
-from tunesmith.core.events import Extended, ExtraCase, Profiled, Surveyed, SurveyedBuild
-from tunesmith.core.ports import Catalogue, Offer
-from tunesmith.core.profile.findings import Diagnosis
+from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.device import Resources
+from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.events import Extended, Profiled, Surveyed, SurveyedBuild
+from tunesmith.run.ports import Catalogue, Offer
 
 PROBLEM = a_problem()
 FAST = replace(DEVICE, limits=replace(DEVICE.limits, pin_bandwidth=1e9))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.agents.parsing import SPENT, Unusable, read_file, read_json
 from tunesmith.agents.replies import (
     ANALYSIS,
+    SPENT,
     Analysis,
     Cases,
     PlanReply,
     RewriteReply,
+    Unusable,
     cases_example,
     plan_example,
+    read_file,
+    read_json,
 )
-from tunesmith.core.dialogue import LONGEST, Reply
+from tunesmith.run.dialogue import LONGEST, Reply
 
 TEMPLATE = "// /// tunesmith\n// [params]\n// A = [1]\n// ///\n__global__ void k() {}\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tunesmith.agents.prompting import PromptPart, material, messages, own_prompt
-from tunesmith.core.dialogue import ROLES, tokens_of
+from tunesmith.run.dialogue import ROLES, tokens_of
 
 
 @pytest.mark.parametrize("name", [*ROLES, "planner_rewrite", "author_rewrite", "single"])

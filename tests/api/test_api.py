@@ -17,11 +17,11 @@ from tests.api.problems import built, template
 from tests.end_to_end import tiny
 from tests.running import environment, wait_until_alone
 from tunesmith.api import OtherSettings
-from tunesmith.config import RunConfig
-from tunesmith.core.codec import decode
-from tunesmith.core.events import Baseline, Measured
-from tunesmith.core.report import RESULT_VERSION, Report
 from tunesmith.deliver.report_html import report_html
+from tunesmith.problem.codec import decode
+from tunesmith.run.config import RunConfig
+from tunesmith.run.events import Baseline, Measured
+from tunesmith.run.report import RESULT_VERSION, Report
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "result.json"
 

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import tunesmith
+from tests.deliver.test_display import report
 from tests.running import tunesmith as command
-from tests.test_display import report
-from tunesmith.core.report import RESULT_VERSION, Report, WorkloadReport
 from tunesmith.deliver.difference import difference
+from tunesmith.run.report import RESULT_VERSION, Report, WorkloadReport
 
 
 def workload(name: str, tuned: float, weight: float = 1.0, n: int = 8) -> WorkloadReport:

@@ -15,8 +15,7 @@ import pytest
 from tests.api.problems import built, twice
 from tests.end_to_end import tiny
 from tunesmith import BadInput, Problem
-from tunesmith.core.files.function_source import function_file
-from tunesmith.core.files.problem_text import toml_text
+from tunesmith.problem.problem_text import function_file, toml_text
 
 SCALE, OFFSETS, UNSENDABLE = 3, (1.0, 2.0), np.ones(2)
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.lab.labs import fake_kernel
 from tunesmith.backends.fake.simulated import FAULTS, FakeBackend, FakeKernel
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
-from tunesmith.core.messages import Unit
 
 
 def unit(source: str) -> Unit:

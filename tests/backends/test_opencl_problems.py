@@ -11,11 +11,11 @@ import pytest
 
 from tests.lab.labs import Harness, device_of, lab, read_problem, template_text
 from tests.opencl_here import needs_opencl
-from tunesmith.core.errors import BadInput, KernelWrong
-from tunesmith.core.messages import TimeRuns
-from tunesmith.core.outcome import Status
-from tunesmith.core.problem import Problem
+from tunesmith.backends.messages import TimeRuns
+from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.lab import policies
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
 
 pytestmark = needs_opencl
 

@@ -11,14 +11,14 @@ import pytest
 from tests.running import FIXTURES, tunesmith
 from tunesmith import backends
 from tunesmith.backends.backend_kind import BackendKind
-from tunesmith.core import languages
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
+from tunesmith.problem import languages
 
 FOLDER = """
 from dataclasses import replace
 
 from tunesmith.backends.backend_kind import BackendKind, Finding
-from tunesmith.core.languages import SourceLanguage
+from tunesmith.problem.languages import SourceLanguage
 
 
 def make(_argument):

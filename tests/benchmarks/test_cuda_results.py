@@ -25,12 +25,12 @@ from benchmarks.cuda.hostile import FIXTURE, right_alone, table
 from benchmarks.cuda.tuning import Tuned, tune
 from tests import samples
 from tests.end_to_end import tiny
-from tunesmith.core.device import Resources
-from tunesmith.core.events import Admitted, Asked, Decided, Measured, Recorded, Stopped
-from tunesmith.core.growing import Grown
-from tunesmith.core.plan import Plan, necessary_traffic, plan_launch
-from tunesmith.core.space.feasible import configs_of
-from tunesmith.problems import load_problem, load_template
+from tunesmith.problem.device import Resources
+from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.plan import Plan, necessary_traffic, plan_launch
+from tunesmith.run.events import Admitted, Asked, Decided, Measured, Recorded, Stopped
+from tunesmith.run.growing import Grown
+from tunesmith.session.problems import load_problem, load_template
 
 H200 = samples.a_device(shared=232448, sms=132, llc=50 << 20, memory=140 << 30, max_allocation=140 << 30)
 

@@ -12,8 +12,8 @@ from benchmarks.cuda import evidence, render, retune
 from benchmarks.cuda.examples import names
 from tests.end_to_end import kept
 from tests.running import tunesmith
-from tunesmith.core.files.problem_file import with_workloads
-from tunesmith.problems import load_problem, load_template
+from tunesmith.problem.problem_file import with_workloads
+from tunesmith.session.problems import load_problem, load_template
 
 pytestmark = pytest.mark.long
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from benchmarks.replayed import MemoryJournal, NoTexts, Reached, RecordedLab, Run, Silence
+from tests.run.test_loop import CONFIGS, ORIGINAL, PROBLEM, cost
+from tests.run.test_steered_loop import ANSWERED, diagnosed
 from tests.samples import DEVICE, baseline, built, outcome, started, state_of
-from tests.test_loop import CONFIGS, ORIGINAL, PROBLEM, cost
-from tests.test_steered_loop import ANSWERED, diagnosed
-from tunesmith import registry
-from tunesmith.core.candidates import Templates
-from tunesmith.core.events import Event, Profiled, Settings, Steered
-from tunesmith.core.outcome import Status
-from tunesmith.core.profile.facts import Ceilings, Profile
-from tunesmith.core.scores import scores
-from tunesmith.core.space import Config
 from tunesmith.lab.profiling import Looked, ProfileSubject
+from tunesmith.problem.plan import Status
+from tunesmith.profiles.facts import Ceilings, Profile
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Event, Profiled, Settings, Steered
+from tunesmith.run.scores import scores
+from tunesmith.session import registry
+from tunesmith.space.params import Config
 
 WITHIN = -math.log(0.97)
 

@@ -12,8 +12,8 @@ from benchmarks.search.figures import curves
 from benchmarks.search.our_arm import trace
 from benchmarks.search.recorded import nearness, read, read_all
 from benchmarks.search.render import commit_of
-from tunesmith.core.ports import Proposal, SearchView
-from tunesmith.search.random import Random
+from tunesmith.run.ports import Proposal, SearchView
+from tunesmith.search.simple import Random
 
 
 def write(folder: Path, name: str) -> None:

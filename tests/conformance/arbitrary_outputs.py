@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.checks.compare import ErrorStats
-from tunesmith.core.dtypes import ElementType, element_type
-from tunesmith.core.plan import BufferPlan
-from tunesmith.core.problem import Compare
+from tunesmith.problem.compare import ErrorStats
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.problem import Compare, ElementType, element_type
 
 Array = NDArray[Any]
 ROUNDS = 150

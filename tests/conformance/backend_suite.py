@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     Backend,
     BuildFailed,
@@ -21,9 +22,8 @@ from tunesmith.backends.port import (
     Scalar,
     Session,
 )
-from tunesmith.core.codec import decode, encode
-from tunesmith.core.device import Device
-from tunesmith.core.messages import Unit
+from tunesmith.problem.codec import decode, encode
+from tunesmith.problem.device import Device
 
 
 class BackendSuite(ABC):

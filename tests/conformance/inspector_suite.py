@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from tests.conformance.arbitrary_outputs import ROUNDS, Trials, buffer, edges, ends, numbers, outputs
 from tunesmith.backends.port import Comparison, Difference, Inspector, NumberRule, Pointer, Session
-from tunesmith.core.checks import draws
-from tunesmith.core.checks.compare import judge, judge_against_original
-from tunesmith.core.checks.draws import draw_array, draw_block
-from tunesmith.core.dtypes import TYPES, ElementType, element_type
-from tunesmith.core.plan import BufferPlan
-from tunesmith.core.problem import Compare
-from tunesmith.lab.verdicts import original_rule, reference_rule, rms_holds
+from tunesmith.lab.memory import original_rule, reference_rule, rms_holds
+from tunesmith.problem import draws
+from tunesmith.problem.compare import judge, judge_against_original
+from tunesmith.problem.draws import draw_array, draw_block
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.problem import TYPES, Compare, ElementType, element_type
 
 Array = NDArray[Any]
 

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.thoroughness import THOROUGH, examples
-from tunesmith.core.expr import parse
-from tunesmith.core.ports import Prior, Proposal, Searcher, SearchView, Tried
-from tunesmith.core.space import Config, Constraint, Param, Space
+from tunesmith.run.ports import Prior, Proposal, Searcher, SearchView, Tried
+from tunesmith.space.expr import parse
+from tunesmith.space.params import Config, Param
+from tunesmith.space.space import Constraint, Space
 
 Cost = Callable[[Config], float | None]
 

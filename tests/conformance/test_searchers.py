@@ -11,14 +11,13 @@ import pytest
 
 from tests.conformance.searcher_suite import FREE, SMALL, SearcherSuite, drive, space, view_of
 from tunesmith import search
-from tunesmith.core.errors import BadInput
-from tunesmith.core.ports import Proposal, Searcher, SearchView, Tried
-from tunesmith.core.region import Condition, Focus, count
-from tunesmith.core.space import Config
+from tunesmith.errors import BadInput
+from tunesmith.run.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.search.default import Default
-from tunesmith.search.focused import Focused
-from tunesmith.search.random import Evolution, Exhaustive, Random
+from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random
 from tunesmith.search.tpe import Tpe
+from tunesmith.space.params import Config
+from tunesmith.space.region import Condition, Focus, count
 
 
 class TestExhaustive(SearcherSuite):

@@ -21,12 +21,7 @@ from tunesmith.csource.nodes import (
     Type,
     Unary,
 )
-from tunesmith.csource.printing import (
-    print_expr,
-    print_function,
-    print_statements,
-    print_type,
-)
+from tunesmith.csource.printing import print_expr, print_function, print_statements, print_type
 
 _A, _B, _C = Name("a"), Name("b"), Name("c")
 

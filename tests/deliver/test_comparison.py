@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.comparisons import facts, plan, ran
-from tunesmith.core.compared import ComparisonResult, compare
-from tunesmith.core.comparing import RunFacts
+from tunesmith.deliver.compared import ComparisonResult, compare
+from tunesmith.deliver.comparing import RunFacts
 from tunesmith.deliver.comparison import comparison_json, comparison_markdown, comparison_plots
 
 HOSTILE = "<img src=x> | [click](http://x) `rm` \x1b[31m & **bold**"

@@ -28,15 +28,14 @@ from tests.deliver.cuda_kernels import (
     an_array,
 )
 from tests.samples import a_device
-from tunesmith.core.choose import Pick, Winners
-from tunesmith.core.dtypes import TYPES
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.problem import Problem
-from tunesmith.core.space import Config
-from tunesmith.core.stats import Interval
 from tunesmith.deliver.host_code import C_TYPES
 from tunesmith.deliver.tuned import tuned_files
+from tunesmith.problem.problem import TYPES, Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.outcome import Interval
+from tunesmith.run.racing import Pick, Winners
+from tunesmith.space.params import Config
 
 NVCC = shutil.which("nvcc")
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="needs nvcc")

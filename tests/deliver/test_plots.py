@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.core.history import Best, History
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import Linear, Log, cut, number, spread_out, times, width_of
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.run.rounds import Best, History
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('x')</script>&\"\n\x00\x1b[31m"

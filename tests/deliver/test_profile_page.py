@@ -8,9 +8,19 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.lab.labs import device_of
-from tunesmith.core.device import Resources
-from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage, diagnose
-from tunesmith.core.profile.facts import (
+from tunesmith.deliver.profile_page import (
+    WIDTH,
+    bytes_text,
+    ceilings_text,
+    page_lines,
+    scaled,
+    seconds_text,
+    work_text,
+)
+from tunesmith.deliver.roofline_plot import roofline_svg, roofs_of
+from tunesmith.problem.device import Resources
+from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage, diagnose
+from tunesmith.profiles.facts import (
     BlockTime,
     Ceilings,
     Counters,
@@ -26,17 +36,7 @@ from tunesmith.core.profile.facts import (
     StaticFacts,
     WorkNeeded,
 )
-from tunesmith.core.profile.roofline import Ceiling
-from tunesmith.deliver.profile_page import (
-    WIDTH,
-    bytes_text,
-    ceilings_text,
-    page_lines,
-    scaled,
-    seconds_text,
-    work_text,
-)
-from tunesmith.deliver.roofline_plot import roofline_svg, roofs_of
+from tunesmith.profiles.roofline import Ceiling
 
 CEILINGS = Ceilings(
     copy=tuple(Point(4**k << 16, 1e-6 + (4**k << 16) / 4e12) for k in range(8)),

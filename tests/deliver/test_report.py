@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, verified
-from tunesmith.core.budget import Spent
-from tunesmith.core.events import Extended, ExtraCase, Stopped
-from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.core.outcome import Status
-from tunesmith.core.report import BoundReport, Failure, PriorReport, Report
-from tunesmith.core.reporting import build_report
-from tunesmith.core.rounds import RoundReport
-from tunesmith.core.survey import Span, Spilling, SurveyReport
 from tunesmith.deliver.report import plot_files, report_json, report_markdown
+from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.plan import Status
+from tunesmith.run.budget import Spent
+from tunesmith.run.events import Extended, Stopped
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.run.report import BoundReport, Failure, PriorReport, Report
+from tunesmith.run.reporting import build_report
+from tunesmith.run.rounds import RoundReport
+from tunesmith.run.survey import Span, Spilling, SurveyReport
 
 PROBLEM = a_problem()
 A = config(64)

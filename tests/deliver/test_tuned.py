@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import DEVICE, KERNEL, TEMPLATE, WORKLOADS, a_device, a_problem, a_template, config
-from tunesmith.core.choose import Pick, Winners
-from tunesmith.core.expr import parse
-from tunesmith.core.problem import Contract, Problem, SizeRule
-from tunesmith.core.space import Config, Constraint
-from tunesmith.core.stats import Interval
-from tunesmith.core.template import Template, original
 from tunesmith.deliver.tuned import tuned_files
+from tunesmith.problem.problem import Contract, Problem, SizeRule
+from tunesmith.problem.template import Template, original
+from tunesmith.run.outcome import Interval
+from tunesmith.run.racing import Pick, Winners
+from tunesmith.space.expr import parse
+from tunesmith.space.params import Config
+from tunesmith.space.space import Constraint
 
 PROBLEM = a_problem()
 A, B, C = config(64), config(128, 4), config(256, 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from tests.running import Ended, tunesmith
-from tunesmith.cli import app
+from tunesmith.cli.app import app
 
 
 def refused(ended: Ended, code: int, *said: str) -> None:

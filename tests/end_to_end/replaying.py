@@ -11,10 +11,10 @@ from typing import Any
 
 from tests.running import FIXTURES, tunesmith
 from tests.talkers import Scripted
-from tunesmith import casting, registry, strategies
-from tunesmith.core.candidates import Templates
-from tunesmith.core.codec import encode_tagged
-from tunesmith.core.events import (
+from tunesmith.problem.codec import encode_tagged
+from tunesmith.problem.template import Template
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import (
     Baseline,
     Event,
     Extended,
@@ -28,13 +28,14 @@ from tunesmith.core.events import (
     Surveyed,
     Verified,
 )
-from tunesmith.core.outcome import Outcome, Trial
-from tunesmith.core.space import Config
-from tunesmith.core.state import State, apply
-from tunesmith.core.talking import Talking
-from tunesmith.core.template import Template
-from tunesmith.problems import PROMPT, templates_of
-from tunesmith.store import RunFolder
+from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.state import State, apply
+from tunesmith.run.store import RunFolder
+from tunesmith.run.talking import Talking
+from tunesmith.session import registry
+from tunesmith.session.problems import PROMPT, templates_of
+from tunesmith.space.params import Config
+from tunesmith.strategies import casting, strategies
 
 DIGITS = 9  # of numbers that another machine computes from the same measurements
 

@@ -19,11 +19,11 @@ from tests.end_to_end.test_strategies import kernel
 from tests.kernel_runs import change, stop
 from tests.running import Ended, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
 from tests.talkers import file, plan
-from tunesmith import comparison
-from tunesmith.config import RunConfig
-from tunesmith.core.comparing import Planned, RunResult
-from tunesmith.problems import load_problem
-from tunesmith.store import RunFolder
+from tunesmith.deliver.comparing import Planned, RunResult
+from tunesmith.run.config import RunConfig
+from tunesmith.run.store import RunFolder
+from tunesmith.session import comparison
+from tunesmith.session.problems import load_problem
 
 pytestmark = pytest.mark.long
 

@@ -15,15 +15,15 @@ from _pytest.mark.structures import ParameterSet
 from benchmarks.cuda.evidence import ROOT
 from benchmarks.cuda.render_agents import SHOWN
 from tests.end_to_end.replaying import course, events_of, figures, replayed, talking, told_again, unpacked
-from tunesmith.core.codec import decode
-from tunesmith.core.compared import ComparisonResult
-from tunesmith.core.dialogue import Reply
-from tunesmith.core.errors import TunesmithError
-from tunesmith.core.events import Replied, Requested
-from tunesmith.core.state import fold
+from tunesmith.deliver.compared import ComparisonResult
 from tunesmith.deliver.comparison import comparison_sections
-from tunesmith.problems import templates_of
-from tunesmith.store import RunFolder
+from tunesmith.errors import TunesmithError
+from tunesmith.problem.codec import decode
+from tunesmith.run.dialogue import Reply
+from tunesmith.run.events import Replied, Requested
+from tunesmith.run.state import fold
+from tunesmith.run.store import RunFolder
+from tunesmith.session.problems import templates_of
 
 KERNELS = ("fused_add_rmsnorm", "merge_attn_states_lse", "silu_and_mul_vector")
 ARMS = ("template", "rewrite", "single")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.end_to_end import written
 from tests.end_to_end.asking import quickly, refused
-from tunesmith.whole_files import partial_of
+from tunesmith.run.store import partial_of
 
 EXPERT = ("--strategies", "expert", "--repeats", 1)
 

@@ -13,9 +13,9 @@ import pytest
 from tests.end_to_end import kept, tiny, written
 from tests.end_to_end.asking import quickly
 from tests.running import Ended, journal, tunesmith
-from tunesmith.config import RunConfig
-from tunesmith.problems import load_problem
-from tunesmith.retuning import offers
+from tunesmith.run.config import RunConfig
+from tunesmith.session.problems import load_problem
+from tunesmith.session.retuning import offers
 
 pytestmark = pytest.mark.long
 

@@ -21,9 +21,9 @@ from tests.end_to_end.replaying import events_of, replayed
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES, Ended, tunesmith
 from tests.talkers import plan
-from tunesmith.core.events import Settings
 from tunesmith.models.names import EXPERT, parse_models
 from tunesmith.models.recording import read_about
+from tunesmith.run.events import Settings
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))
 MOST_EVALS = 8  # of a search: enough to find a winner, and over in a minute

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tests.samples import a_device
-from tunesmith.core.checks.cases import smoke_cases
-from tunesmith.core.expr import Expr
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.problem import Argument, Problem
-from tunesmith.core.space.feasible import configs_of
-from tunesmith.core.template import Template, original
 from tunesmith.expert.reading.source import missing_entry, signature_faults
+from tunesmith.problem.cases import smoke_cases
+from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.problem import Argument, Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Template, original
+from tunesmith.problem.template_file import parse_template
+from tunesmith.space.expr import Expr
 
 FOLDERS = sorted(path.parent for path in (Path(__file__).parents[2] / "examples/cuda").glob("*/problem.toml"))
 H200 = a_device(shared=232448, sms=132, llc=50 << 20, memory=140 << 30, max_allocation=140 << 30)

@@ -11,16 +11,16 @@ from tests.cuda_here import needs_nvrtc
 from tests.expert.moves.kernels import CPU
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
-from tunesmith.core.device import Device
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.ports import Declined, Refactoring, Written
-from tunesmith.core.problem import Problem
-from tunesmith.core.template import Template
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.expert.planning import SHARING, next_round
 from tunesmith.lab.builders import unit_of
-from tunesmith.problems import load_problem
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.ports import Declined, Refactoring, Written
+from tunesmith.session.problems import load_problem
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ZOO = Path(__file__).parents[1] / "fixtures" / "zoo"

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.drafts import Scripted
+from tests.run.test_loop import PROBLEM, FakeLab, MemoryTexts, Run
+from tests.run.test_rounds import WIDE, cost, survey
 from tests.samples import DEVICE
-from tests.test_loop import PROBLEM, FakeLab, MemoryTexts, Run
-from tests.test_rounds import WIDE, cost, survey
-from tunesmith.core.candidates import Templates
-from tunesmith.core.device import Device
-from tunesmith.core.events import Declined, Settings
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.findings import Diagnosis
-from tunesmith.core.rounds import rounds
 from tunesmith.expert import planning
 from tunesmith.expert.planner import ExpertPlanner
 from tunesmith.expert.planning import ByDiagnosis
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Declined, Settings
+from tunesmith.run.rounds import rounds
 
 DEEP = {**WIDE, "KEEP": [0, 1]}
 

@@ -11,12 +11,12 @@ import pytest
 from tests.expert.model.kernels import lifted, row_problem
 from tests.running import EXAMPLES, FIXTURES
 from tunesmith.backends.cuda.architectures import absent_device
-from tunesmith.core.device import Device
-from tunesmith.core.expr.expression import parse
-from tunesmith.core.problem import Problem, Workload
 from tunesmith.expert.excess_blocks import ExcessBlocks, excess_block_notes, excess_blocks
-from tunesmith.problems import load_problem
-from tunesmith.roles import launch_notes
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.session.problems import load_problem
+from tunesmith.space.expr.expression import parse
+from tunesmith.strategies.strategies import launch_notes
 
 H200 = absent_device("H200")
 SHIPPED = sorted(path.parent for root in (EXAMPLES, FIXTURES) for path in root.glob("**/problem.toml"))

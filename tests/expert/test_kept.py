@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.samples import DEVICE, TEMPLATE, a_problem, config, outcome, state_of
-from tunesmith.core.device import Device
-from tunesmith.core.events import Admitted, Decided, Declined, Searched, Settings
-from tunesmith.core.library import LibraryTemplate
-from tunesmith.core.ports import Refactoring, Written
-from tunesmith.core.problem import Problem
-from tunesmith.core.state import State
 from tunesmith.expert.planner import LibraryAuthor, LibraryFirst
-from tunesmith.roles import GivenTemplate
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.run.events import Admitted, Decided, Declined, Searched, Settings
+from tunesmith.run.library import LibraryTemplate
+from tunesmith.run.ports import Refactoring, Written
+from tunesmith.run.state import State
+from tunesmith.strategies.strategies import GivenTemplate
 
 KEPT = LibraryTemplate("scale-1", TEMPLATE, "template.cl", ("lanes",), "2.00× on a device, 2026-11-15")
 OTHERS = Decided("finish", "it is their turn")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.core.profile.findings import Bound, Diagnosis, Finding, Kind
-from tunesmith.core.profile.remedies import Remedy
-from tunesmith.core.space import Config
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES
 from tunesmith.expert.planning import FIRST, ORDER, NoMoreRounds, RoundResult, idle_moves, next_round, rank
+from tunesmith.problem.template import Remedy
+from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.space.params import Config
 
 ALL = tuple(move.name for move in MOVES)
 SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep")

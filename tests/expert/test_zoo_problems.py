@@ -13,14 +13,13 @@ from tests.lab.labs import lab
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, tunesmith
 from tunesmith.backends.cuda.architectures import absent_device
-from tunesmith.core.checks.cases import Case, full_cases, verify_cases
-from tunesmith.core.messages import Refer
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Problem
-from tunesmith.core.template import original
-from tunesmith.lab.reference import compute
-from tunesmith.lab.references import draw_of
-from tunesmith.problems import load_problem
+from tunesmith.backends.messages import Refer
+from tunesmith.lab.references import compute, draw_of
+from tunesmith.problem.cases import Case, full_cases, verify_cases
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import original
+from tunesmith.session.problems import load_problem
 
 ZOO = FIXTURES / "zoo"
 NAMES = sorted(path.parent.name for path in ZOO.glob("*/problem.toml"))

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith import backends, registry
+from tunesmith import backends
+from tunesmith.backends.messages import REPLY_TYPES, REQUEST_TYPES, Reply, Request
 from tunesmith.backends.port import Backend
-from tunesmith.core.codec import decode_tagged, encode_tagged
-from tunesmith.core.messages import REPLY_TYPES, REQUEST_TYPES, Reply, Request
 from tunesmith.lab.bench import Bench
 from tunesmith.lab.process import WorkerProcess, WorkerReplaced
+from tunesmith.problem.codec import decode_tagged, encode_tagged
+from tunesmith.session import registry
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 from tests.lab.labs import REFERENCE, scale_problem
 from tests.lab.oracles import Judges, a_case
 from tests.lab.python_kernels import Argument, Array, Kernel, elementwise, then
-from tunesmith.core.checks.cases import Case
-from tunesmith.core.outcome import Status
-from tunesmith.core.problem import Problem
+from tunesmith.problem.cases import Case
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
 
 OUT = 'name = "out"\ntype = "float32*"\nshape = ["rows", "d"]\nrole = "output"'
 X = 'name = "x"\ntype = "float32*"\nshape = ["rows", "d"]\nrole = "input"'

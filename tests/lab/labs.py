@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.in_process import Log, spawner
-from tunesmith import backends, registry
+from tunesmith import backends
 from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.messages import RunCase
 from tunesmith.backends.port import Backend
-from tunesmith.core.device import Device
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.messages import RunCase
-from tunesmith.core.outcome import Effort, Outcome, Purpose, Result, Trial
-from tunesmith.core.ports import ResultCache
-from tunesmith.core.problem import Problem
-from tunesmith.core.space import Config
-from tunesmith.core.template import Template
 from tunesmith.lab.lab import LabSettings, LocalLab
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Template
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.outcome import Effort, Outcome, Purpose, Result, Trial
+from tunesmith.run.ports import ResultCache
+from tunesmith.session import registry
+from tunesmith.space.params import Config
 
 SCALE = """
 name = "scale"

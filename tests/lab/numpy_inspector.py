@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tunesmith.backends.fake.simulated import FakeBackend, FakeMemory, FakeSession
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer, Session
-from tunesmith.core.device import Device
-from tunesmith.core.dtypes import element_type
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import element_type
 
 Bytes = NDArray[np.uint8]
 

@@ -8,19 +8,19 @@ from functools import cached_property
 
 from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.python_kernels import Kernel, PythonBackend, PythonSession
-from tunesmith.core.checks.cases import Case
-from tunesmith.core.device import Device, Resources
-from tunesmith.core.messages import CheckCase, Judged, StoreCase, Unit
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Problem
-from tunesmith.core.template import original
+from tunesmith.backends.messages import CheckCase, Judged, StoreCase, Unit
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.device_cases import StoredCases
 from tunesmith.lab.device_oracle import DeviceOracle
-from tunesmith.lab.kept_cases import StoredCases
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import CaseRun, Runner
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.cases import Case
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import original
 
 SECONDS = 10.0
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from tests.lab.numpy_inspector import InspectingBackend, NumpyInspector, memory_at
 from tunesmith.backends.fake.simulated import FakeSession
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Binary, Call, Executable, Memory, OutOfMemory, Pointer, Scalar, Session
-from tunesmith.core.device import Device, Resources
-from tunesmith.core.digest import digest_of
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.messages import Unit
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.problem import element_type
+from tunesmith.text import digest_of
 
 Array = NDArray[Any]
 

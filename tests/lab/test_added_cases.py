@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.lab.labs import fake_kernel, fault_template, lab, scale_problem
-from tunesmith.core.events import Extended, ExtraCase
-from tunesmith.core.outcome import Status
+from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.plan import Status
+from tunesmith.run.events import Extended
 
 RIGHT = ExtraCase((("rows", 11), ("d", 40)), "uniform", "between everything")
 FAILS = ExtraCase((("rows", 13), ("d", 40)), "normal", "an unlucky number")

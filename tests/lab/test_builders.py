@@ -13,14 +13,14 @@ import pytest
 from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.labs import device_of, fake_kernel, scale_problem
 from tunesmith import backends
-from tunesmith.config import worker_environment
-from tunesmith.core.messages import Build
-from tunesmith.core.outcome import Status
-from tunesmith.core.template import Variant, original
+from tunesmith.backends.messages import Build
 from tunesmith.lab import builders
 from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.plan import Status
+from tunesmith.problem.template import Variant, original
+from tunesmith.run.config import worker_environment
 
 Make = Callable[..., Builders]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tests.lab.labs import Harness, device_of, fault_template, lab, scale_problem
 from tunesmith.backends.fake.simulated import FAULTS
-from tunesmith.core.messages import TimeRuns
-from tunesmith.core.outcome import Result, Status
-from tunesmith.core.plan import Plan
+from tunesmith.backends.messages import TimeRuns
 from tunesmith.lab import references
+from tunesmith.problem.plan import Plan, Status
+from tunesmith.run.outcome import Result
 
 LARGE = "[contract]\nrows = { min = 1, max = 1024 }\nd = { min = 8, max = 1024, multiple_of = 8 }"
 CONTRACT = "[contract]\nrows = { min = 1, max = 64 }\nd = { min = 8, max = 64, multiple_of = 8 }"

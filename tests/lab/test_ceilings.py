@@ -13,26 +13,19 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.opencl_here import needs_opencl
-from tunesmith import backends, registry
+from tunesmith import backends
 from tunesmith.backends.fake.simulated import FakeBackend
-from tunesmith.core.device import Device, Resources
-from tunesmith.core.messages import Timed, Unit
-from tunesmith.core.outcome import Status
-from tunesmith.core.plan import Plan
-from tunesmith.core.profile.facts import Ceilings
-from tunesmith.core.profile.roofline import best_bandwidth, is_sound, possible
-from tunesmith.core.template import Variant
+from tunesmith.backends.messages import Timed, Unit
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.ceilings import (
-    ITEM_BYTES,
-    Measured,
-    kept_or_measured,
-    measure,
-    moving_plan,
-    sizes_for,
-)
+from tunesmith.lab.ceilings import ITEM_BYTES, Measured, kept_or_measured, measure, moving_plan, sizes_for
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.plan import Plan, Status
+from tunesmith.problem.template import Variant
+from tunesmith.profiles.facts import Ceilings
+from tunesmith.profiles.roofline import best_bandwidth, is_sound, possible
+from tunesmith.session import registry
 
 LAUNCH, GRAPH, BANDWIDTH, WARM, RATE = 3e-6, 1e-6, 4e12, 8e12, 60e12
 

@@ -17,13 +17,13 @@ from tests.lab.numpy_inspector import InspectingBackend
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
 from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
 from tunesmith.backends.port import LaunchFailed
-from tunesmith.core.errors import BadInput, KernelWrong
-from tunesmith.core.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
-from tunesmith.core.outcome import Status
-from tunesmith.core.problem import Problem
+from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.lab import device_oracle
-from tunesmith.lab.verdicts import Examined, Verdict
+from tunesmith.lab.memory import Examined, Verdict
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
 
 
 def a_lab(problem: Problem | None = None, *args: Any, **kwargs: Any) -> AbstractContextManager[Harness]:

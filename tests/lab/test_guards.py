@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.core.plan import BufferPlan
-from tunesmith.core.problem import Role
-from tunesmith.lab import guards
-from tunesmith.lab.guards import count_poisoned, gaps_damaged, initial_payload
+from tunesmith.lab import memory as guards
+from tunesmith.lab.memory import count_poisoned, gaps_damaged, initial_payload
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.problem import Role
 
 
 def buffer(

@@ -9,9 +9,7 @@ from tests.lab.kept_scenarios import SCENARIOS, TWICE, Scenario, add, idle, past
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, Keeper, a_case
 from tests.lab.python_kernels import Array, Kernel, PythonBackend, PythonSession, then
-from tunesmith.backends.port import LaunchFailed, OutOfMemory
-from tunesmith.core.checks.cases import Case
-from tunesmith.core.messages import (
+from tunesmith.backends.messages import (
     Contender,
     Draw,
     Failed,
@@ -22,12 +20,14 @@ from tunesmith.core.messages import (
     TimeRuns,
     TimingPolicy,
 )
-from tunesmith.core.outcome import Status
-from tunesmith.lab import guards, references
+from tunesmith.backends.port import LaunchFailed, OutOfMemory
+from tunesmith.lab import memory as guards
+from tunesmith.lab import references
 from tunesmith.lab.bench import Bench
-from tunesmith.lab.reference import draw_inputs
-from tunesmith.lab.references import draw_of
-from tunesmith.lab.verdicts import Examined, Verdict
+from tunesmith.lab.memory import Examined, Verdict
+from tunesmith.lab.references import draw_inputs, draw_of
+from tunesmith.problem.cases import Case
+from tunesmith.problem.plan import Status
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -11,11 +11,11 @@ import pytest
 
 from tests.lab.labs import Harness, device_of, fake_kernel, fault_template, lab, scale_problem, template_text
 from tests.lab.process_list import gone
-from tunesmith.core.events import Surveyed
-from tunesmith.core.messages import Build, Load, RunCase, TimeRuns
-from tunesmith.core.outcome import Status, Timing, Trial
-from tunesmith.core.plan import BufferPlan, Plan
+from tunesmith.backends.messages import Build, Load, RunCase, TimeRuns
 from tunesmith.lab import policies
+from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.run.events import Surveyed
+from tunesmith.run.outcome import Timing, Trial
 
 TWO = ("small = {", 'warm = { rows = 8, d = 64, cache = "warm" }\nsmall = {')
 

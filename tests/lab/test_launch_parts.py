@@ -9,9 +9,9 @@ import pytest
 from tests.lab.in_process import Log
 from tests.lab.labs import scale_problem
 from tests.lab.test_profiling import Recorder, _plan, profiler
-from tunesmith.core.profile.diagnose import diagnose
-from tunesmith.core.profile.facts import LaunchFacts, LaunchPart, Profile, StaticFacts
 from tunesmith.lab.profiling import ProfileSubject, main_place, prefixes, shares
+from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.facts import LaunchFacts, LaunchPart, Profile, StaticFacts
 
 TWO = (
     '[launch]\ngrid = ["rows"]\nblock = ["64"]',

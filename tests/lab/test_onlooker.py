@@ -7,15 +7,16 @@ import pytest
 from tests.lab.in_process import Log, spawner
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tests.lab.test_profiling import BLOCKS, CEILINGS, Recorder
-from tunesmith.core.device import Device
-from tunesmith.core.events import Profiled
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.messages import TimeRuns
-from tunesmith.core.profile.facts import Ceilings, Counting, Instructions, NoCounting
-from tunesmith.core.space import Config
+from tunesmith.backends.counting import Counting, NoCounting
+from tunesmith.backends.messages import TimeRuns
 from tunesmith.lab.builders import Builders
-from tunesmith.lab.onlooker import Onlooker
+from tunesmith.lab.profiling import Onlooker
 from tunesmith.lab.runner import Runner
+from tunesmith.problem.device import Device
+from tunesmith.problem.template_file import parse_template
+from tunesmith.profiles.facts import Ceilings, Instructions
+from tunesmith.run.events import Profiled
+from tunesmith.space.params import Config
 
 PROBLEM = scale_problem()
 CODE = "int other = BLOCK + OTHER;\n" + fake_kernel(time="1000 + 10 * BLOCK")

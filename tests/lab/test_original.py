@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.lab.labs import device_of, fake_kernel, fault_template, lab, scale_problem
-from tunesmith.core.checks.cases import Case
-from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
-from tunesmith.core.outcome import Status
-from tunesmith.core.problem import Problem
+from tunesmith.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.lab import policies, references
 from tunesmith.lab.measuring import original_failed
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.lab.memory import Verdict
+from tunesmith.problem.cases import Case
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
 
 WORKLOAD = "small = { rows = 16, d = 32 }"
 

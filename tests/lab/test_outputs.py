@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.plan import BufferPlan
-from tunesmith.lab import guards
-from tunesmith.lab.guards import as_array, count_poisoned, gaps_damaged, initial_payload
+from tunesmith.lab import memory as guards
+from tunesmith.lab.memory import as_array, count_poisoned, gaps_damaged, initial_payload
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.problem import element_type
 
 
 def buffer(type_: str, shape: tuple[int, ...], init: float | None = None) -> BufferPlan:

@@ -14,9 +14,7 @@ import pytest
 
 from tests.lab.labs import device_of, fake_kernel, scale_problem
 from tests.lab.process_list import gone, running
-from tunesmith.config import worker_environment
-from tunesmith.core.errors import TunesmithError
-from tunesmith.core.messages import (
+from tunesmith.backends.messages import (
     Devices,
     Done,
     Draw,
@@ -29,27 +27,29 @@ from tunesmith.core.messages import (
     RunCase,
     Unit,
 )
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import PythonFunction
-from tunesmith.core.template import original
+from tunesmith.errors import TunesmithError
 from tunesmith.lab import process
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import PythonFunction
+from tunesmith.problem.template import original
+from tunesmith.run.config import worker_environment
 
-FAKE = [sys.executable, "-m", "tunesmith.worker", "fake", "test"]
+FAKE = [sys.executable, "-m", "tunesmith.lab.worker", "fake", "test"]
 DRAW = Draw("normal", 1)
 DEVICE = device_of("fake")
 LONG = 60.0  # for what should not take any time; the machine may be busy
 
 # The worker program with another bench in it: what it is sent comes back.
 ECHO = """
-from tunesmith import registry, worker
-from tunesmith.core.messages import Done
+from tunesmith.lab import bench, worker
+from tunesmith.backends.messages import Done
 
 class Echo:
     def handle(self, request, blobs):
         return Done(), tuple(blobs)
 
-registry.bench_for = lambda spec: Echo()
+bench.Bench = lambda backend: Echo()
 worker.main()
 """
 

@@ -10,27 +10,18 @@ import pytest
 
 from tests.lab.in_process import Log, spawner
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
-from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.messages import LaunchOnce, TimeRuns
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.facts import (
-    Ceilings,
-    Counted,
-    Counters,
-    Counting,
-    Instructions,
-    Mix,
-    NoCounting,
-    Point,
-    ToCount,
-)
-from tunesmith.core.template import original
+from tunesmith.backends.counting import Counted, Counting, NoCounting, ToCount
+from tunesmith.backends.messages import LaunchOnce, TimeRuns
+from tunesmith.errors import BadInput
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.profiling import Profiler, ProfileSubject, half_grid, main_launch
 from tunesmith.lab.runner import Runner
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import original
+from tunesmith.problem.template_file import parse_template
+from tunesmith.profiles.facts import Ceilings, Counters, Instructions, Mix, Point
 
 CEILINGS = Ceilings(copy=(Point(1 << 10, 1e-6), Point(1 << 20, 1e-5)))
 BLOCKS = """

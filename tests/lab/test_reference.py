@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.samples import DEVICE, a_problem
-from tunesmith.core.checks import draws
-from tunesmith.core.expr import parse
-from tunesmith.core.messages import Draw, Refer
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Argument, PythonFunction
-from tunesmith.core.template import original
-from tunesmith.lab import reference
-from tunesmith.lab.reference import UserCodeFailed
+from tunesmith.backends.messages import Draw, Refer
+from tunesmith.lab import references as reference
+from tunesmith.lab.references import UserCodeFailed
+from tunesmith.problem import draws
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Argument, PythonFunction
+from tunesmith.problem.template import original
+from tunesmith.space.expr import parse
 
 SIZES = {"rows": 40, "d": 24}
 ROWS = (0, 7, 39)

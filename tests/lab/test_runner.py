@@ -8,15 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from tests.lab.labs import device_of
-from tunesmith.core.device import Resources
-from tunesmith.core.errors import TunesmithError
-from tunesmith.core.messages import Done, Draw, Load, Reply, Request, Timed, TimeRuns, TimingPolicy, Unit
-from tunesmith.core.outcome import Status
-from tunesmith.core.plan import Plan
+from tunesmith.backends.messages import Done, Draw, Load, Reply, Request, Timed, TimeRuns, TimingPolicy, Unit
+from tunesmith.errors import TunesmithError
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerReplaced
 from tunesmith.lab.runner import Race, Runner
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.device import Resources
+from tunesmith.problem.plan import Plan, Status
 
 PLAN = Plan((), (), (), (), (), ())
 POLICY = TimingPolicy(rounds=1, min_rounds=1, chain_seconds=0.01, max_seconds=1.0)

@@ -10,11 +10,11 @@ import pytest
 from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tunesmith import backends
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.messages import Build
-from tunesmith.core.outcome import Status
-from tunesmith.core.space import Config
+from tunesmith.backends.messages import Build
 from tunesmith.lab.builders import Builders, BuildSurveyor
+from tunesmith.problem.plan import Status
+from tunesmith.problem.template_file import parse_template
+from tunesmith.space.params import Config
 
 PROBLEM = scale_problem()
 TEMPLATE = parse_template(

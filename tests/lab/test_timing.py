@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from tests.lab.labs import device_of, fake_kernel, read_problem
+from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit
 from tunesmith.backends.port import Call, Executable, Memory, OutOfMemory, Pointer, at_slot
-from tunesmith.core.device import Device
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Problem, PythonFunction
-from tunesmith.core.template import original
-from tunesmith.lab import arenas, timing
-from tunesmith.lab.arenas import MEMORY_SHARE
-from tunesmith.lab.timing import MAX_CHAIN, Stopwatch
+from tunesmith.lab import timing
+from tunesmith.lab import timing as arenas
+from tunesmith.lab.timing import MAX_CHAIN, MEMORY_SHARE, Stopwatch
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Problem, PythonFunction
+from tunesmith.problem.template import original
+from tunesmith.problem.template_file import parse_template
 
 PROBLEM = """
 name = "example"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.lab.labs import fake_kernel, fault_template, lab, read_problem, scale_problem
-from tunesmith.core.errors import BadInput
-from tunesmith.core.messages import Refer, RunCase, TimeRuns
-from tunesmith.core.outcome import Status
-from tunesmith.core.problem import Problem
+from tunesmith.backends.messages import Refer, RunCase, TimeRuns
+from tunesmith.errors import BadInput
 from tunesmith.lab import references
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
 
 GATHER = """
 name = "gather"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tunesmith.core.dialogue import Message, Request
+from tunesmith.run.dialogue import Message, Request
 
 SAID = (
     Message("system", "You plan."),

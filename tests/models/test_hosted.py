@@ -6,9 +6,9 @@ import pytest
 
 from tests.models.openai_server import Answer, Server, serving
 from tests.models.questions import request
-from tunesmith.core.dialogue import LONGEST, Message, NoReply, Reply
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
 from tunesmith.models.hosted import Hosted
+from tunesmith.run.dialogue import LONGEST, Message, NoReply, Reply
 
 pytest.importorskip("pydantic_ai", reason="the extra `models` is not installed")
 

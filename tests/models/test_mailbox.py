@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.models.questions import request
-from tunesmith.core.dialogue import LONGEST, Message, Pending, Reply
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
 from tunesmith.models.mailbox import Mailbox
+from tunesmith.run.dialogue import LONGEST, Message, Pending, Reply
 
 
 def test_a_request_is_a_file_and_without_waiting_the_reply_is_pending(tmp_path: Path) -> None:

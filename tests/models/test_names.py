@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
 from tunesmith.models.names import Spec, alone, parse_models, parse_spec, placed
 
 

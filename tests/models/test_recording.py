@@ -9,10 +9,10 @@ import pytest
 
 from tests.models.questions import request
 from tests.samples import started
-from tunesmith.core.dialogue import Exchange, Message, NoReply, Reply, Request, Usage
-from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Settings
+from tunesmith.errors import BadInput
 from tunesmith.models.recording import Player, keep, read_about
+from tunesmith.run.dialogue import Exchange, Message, NoReply, Reply, Request, Usage
+from tunesmith.run.events import Settings
 
 FIRST = Reply("one\r\n", Usage(10, 1, 0.5), 0.5)
 SECOND = Reply("two", Usage(None, 2), is_cut=True)

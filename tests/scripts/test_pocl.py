@@ -14,8 +14,8 @@ import pytest
 
 import tunesmith
 from tests.scripts.played_machine import SCRIPTS, SH, Machine
-from tunesmith import registry
-from tunesmith.backends import opencl_pocl
+from tunesmith.backends.opencl import pocl as opencl_pocl
+from tunesmith.session import registry
 
 NO_DOWNLOAD = 3  # pocl.sh's exit status where nothing could be downloaded
 

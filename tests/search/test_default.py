@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tests.conformance.searcher_suite import TIED, drive, space, view_of
-from tunesmith.core.ports import Prior, SearchView, Tried
-from tunesmith.core.space import Config, Param, Space
+from tunesmith.run.ports import Prior, SearchView, Tried
 from tunesmith.search.default import Default
 from tunesmith.search.transfer import APART_UNTIL, apart, listens
+from tunesmith.space.params import Config, Param
+from tunesmith.space.space import Space
 
 USUAL = view_of(space({"A": 8, "B": 8, "C": 6, "D": 5, "E": 4, "F": 3}))  # 23,040 configurations
 

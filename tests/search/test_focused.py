@@ -7,16 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tests.conformance.searcher_suite import MIDDLE, SMALL, TIED, bowl, drive
-from tests.core.test_region import focus_on
-from tunesmith.core import region as region_module
-from tunesmith.core.ports import Prior, Searcher, SearchView, Tried
-from tunesmith.core.region import OUTSIDE_EVERY
-from tunesmith.core.space import Config
+from tests.space.test_region import focus_on
+from tunesmith.run.ports import Prior, Searcher, SearchView, Tried
 from tunesmith.search.candidates import OpenConfigs
 from tunesmith.search.default import Default
-from tunesmith.search.focused import Focused
-from tunesmith.search.random import Evolution, Exhaustive, Random
+from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random
 from tunesmith.search.transfer import FOLLOWING
+from tunesmith.space import region as region_module
+from tunesmith.space.params import Config
+from tunesmith.space.region import OUTSIDE_EVERY
 
 SEARCHERS = [Default(), Random(), Evolution(), Exhaustive()]
 each = pytest.mark.parametrize("inner", SEARCHERS, ids=lambda s: s.name)

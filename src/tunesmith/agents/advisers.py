@@ -7,16 +7,15 @@ import re
 from dataclasses import dataclass, replace
 
 from tunesmith.agents import material, measured
-from tunesmith.agents.parsing import Unusable, read_json
 from tunesmith.agents.prompting import NoAnswer, PromptPart, of_role, settled, shortened
-from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, cases_example
-from tunesmith.core.budget import no_more_requests
-from tunesmith.core.checks.cases import misfit
-from tunesmith.core.dialogue import Exchange, Question, Request
-from tunesmith.core.events import Decided, Extended, ExtraCase
-from tunesmith.core.ports import Planner
-from tunesmith.core.problem import Problem
-from tunesmith.core.state import State
+from tunesmith.agents.replies import ANALYSIS, Analysis, Cases, Unusable, cases_example, read_json
+from tunesmith.problem.cases import ExtraCase, misfit
+from tunesmith.problem.problem import Problem
+from tunesmith.run.budget import no_more_requests
+from tunesmith.run.dialogue import Exchange, Question, Request
+from tunesmith.run.events import Decided, Extended
+from tunesmith.run.ports import Planner
+from tunesmith.run.state import State
 
 MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
 LONGEST = 6000  # characters of all of them

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 
 from tunesmith.agents import material, measured
 from tunesmith.agents.advisers import analysis_part
-from tunesmith.agents.parsing import read_file, read_kernel
 from tunesmith.agents.prompting import NoAnswer, PromptPart, again, example_file, of_role, settled, shortened
-from tunesmith.core.budget import share_of
-from tunesmith.core.candidates import Templates
-from tunesmith.core.counted import counted
-from tunesmith.core.dialogue import Question
-from tunesmith.core.events import Decided
-from tunesmith.core.ports import Catalogue, Declined, Written
-from tunesmith.core.problem import Problem
-from tunesmith.core.rounds import leader
-from tunesmith.core.state import Candidate, State
-from tunesmith.core.strategy import noun
-from tunesmith.core.talking import of_this_round
-from tunesmith.core.template import Template
-from tunesmith.core.vetting import vet, vet_flags
+from tunesmith.agents.replies import read_file, read_kernel
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.problem.vetting import vet, vet_flags
+from tunesmith.run.budget import noun, share_of
+from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import Question
+from tunesmith.run.events import Decided
+from tunesmith.run.ports import Catalogue, Declined, Written
+from tunesmith.run.rounds import leader
+from tunesmith.run.state import Candidate, State
+from tunesmith.run.talking import of_this_round
+from tunesmith.text import counted
 
 SignatureFaults = Callable[[Template], str | None]
 NO_PARAMETERS = "it has no parameters, so nothing could be searched: declare at least one under [params]"

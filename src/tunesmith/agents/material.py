@@ -5,15 +5,15 @@ from __future__ import annotations
 from math import prod
 
 from tunesmith.agents.prompting import PromptPart, fenced
-from tunesmith.core import languages
-from tunesmith.core.checks.cases import full_cases
-from tunesmith.core.device import Device
-from tunesmith.core.expr import Undefined
-from tunesmith.core.plan import necessary_traffic, show_sizes
-from tunesmith.core.ports import Catalogue, Offer
-from tunesmith.core.problem import Argument, Launch, Problem, Workload
-from tunesmith.core.state import State
-from tunesmith.core.template import original
+from tunesmith.problem import languages
+from tunesmith.problem.cases import full_cases
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import necessary_traffic, show_sizes
+from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.problem.template import original
+from tunesmith.run.ports import Catalogue, Offer
+from tunesmith.run.state import State
+from tunesmith.space.expr import Undefined
 
 LISTED = 24  # sizes that are tested anyway
 

@@ -6,22 +6,20 @@ from collections import Counter
 
 from tunesmith.agents import material
 from tunesmith.agents.prompting import PromptPart, fenced, shortened
-from tunesmith.core.budget import evals_left, rounds_begun
-from tunesmith.core.candidates import Templates
-from tunesmith.core.counted import counted
-from tunesmith.core.device import Resources
-from tunesmith.core.history import ratio, score_at
-from tunesmith.core.plan import necessary_traffic
-from tunesmith.core.ports import Catalogue
-from tunesmith.core.prior import best_config, diagnoses, in_view
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.findings import Diagnosis
-from tunesmith.core.racing import sound_scores
-from tunesmith.core.rounds import RoundReport, best_scores, leader, round_reports
-from tunesmith.core.scores import Yardstick
-from tunesmith.core.space import Config
-from tunesmith.core.state import Candidate, State
-from tunesmith.core.strategy import is_concrete, last_written, noun
+from tunesmith.problem.device import Resources
+from tunesmith.problem.plan import necessary_traffic
+from tunesmith.problem.problem import Problem
+from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.budget import evals_left, is_concrete, last_written, noun, rounds_begun
+from tunesmith.run.candidates import Templates
+from tunesmith.run.ports import Catalogue
+from tunesmith.run.prior import best_config, diagnoses, in_view
+from tunesmith.run.racing import sound_scores
+from tunesmith.run.rounds import RoundReport, best_scores, leader, ratio, round_reports, score_at
+from tunesmith.run.scores import Yardstick
+from tunesmith.run.state import Candidate, State
+from tunesmith.space.params import Config
+from tunesmith.text import counted
 
 WHOLE = 2  # of the latest rounds; older ones give way to a line each
 FINDINGS = 6  # of a diagnosis

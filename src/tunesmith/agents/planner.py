@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from tunesmith.agents import material, measured
 from tunesmith.agents.advisers import ModelAnalyst, analysis_part
 from tunesmith.agents.author import goes_on
-from tunesmith.agents.parsing import Unusable, read_json
 from tunesmith.agents.prompting import NoAnswer, PromptPart, of_role, settled
-from tunesmith.agents.replies import REWRITE, PlanReply, RewriteReply, plan_example
-from tunesmith.core.budget import share_of
-from tunesmith.core.candidates import Templates
-from tunesmith.core.dialogue import Question, Reply
-from tunesmith.core.events import Decided
-from tunesmith.core.ports import Catalogue, Planner
-from tunesmith.core.problem import Problem
-from tunesmith.core.rounds import leader
-from tunesmith.core.state import Candidate, State
+from tunesmith.agents.replies import REWRITE, PlanReply, RewriteReply, Unusable, plan_example, read_json
+from tunesmith.problem.problem import Problem
+from tunesmith.run.budget import share_of
+from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import Question, Reply
+from tunesmith.run.events import Decided
+from tunesmith.run.ports import Catalogue, Planner
+from tunesmith.run.rounds import leader
+from tunesmith.run.state import Candidate, State
 
 OWN_CHOICE = "There is no plan for this round: choose yourself what pays most, by the numbers."
 NO_ROOM = "its text is left out: there is no room"

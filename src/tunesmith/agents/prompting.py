@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TypeVar
 
-from tunesmith.agents.parsing import Unusable
-from tunesmith.core.dialogue import Exchange, Expects, Message, Question, Reply, Request, Role, tokens_of
+from tunesmith.agents.replies import Unusable
+from tunesmith.run.dialogue import Exchange, Expects, Message, Question, Reply, Request, Role, tokens_of
 
 T = TypeVar("T")
 

@@ -12,22 +12,20 @@ from dataclasses import dataclass
 from tunesmith.agents import measured, prompting
 from tunesmith.agents.author import SignatureFaults, faults_of
 from tunesmith.agents.material import tested_part
-from tunesmith.agents.parsing import MARK, Unusable, read_json, read_kernel, without_files
 from tunesmith.agents.planner import to_measure
 from tunesmith.agents.prompting import QUOTED, NoAnswer, PromptPart, fenced, shortened
-from tunesmith.agents.replies import StopReply
-from tunesmith.core.budget import rounds_begun
-from tunesmith.core.candidates import Templates
-from tunesmith.core.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
-from tunesmith.core.events import Decided
-from tunesmith.core.ports import Catalogue, Declined, Written
-from tunesmith.core.prior import in_view
-from tunesmith.core.problem import Problem
-from tunesmith.core.rounds import leader, round_reports
-from tunesmith.core.state import Candidate, State
-from tunesmith.core.strategy import last_written
-from tunesmith.core.talking import of_this_round
-from tunesmith.core.template import Template
+from tunesmith.agents.replies import MARK, StopReply, Unusable, read_json, read_kernel, without_files
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run.budget import last_written, rounds_begun
+from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
+from tunesmith.run.events import Decided
+from tunesmith.run.ports import Catalogue, Declined, Written
+from tunesmith.run.prior import in_view
+from tunesmith.run.rounds import leader, round_reports
+from tunesmith.run.state import Candidate, State
+from tunesmith.run.talking import of_this_round
 
 CONVERSATION = 40_000  # tokens that a request may have, if shortening old turns can reach it
 OLD_WORDS = 600  # characters that are left of an old turn

@@ -8,13 +8,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from tunesmith.core import languages
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
+from tunesmith.problem import languages
 
 if TYPE_CHECKING:
     from tunesmith.backends.backend_kind import BackendKind, ReadInstructions, Toolchain
     from tunesmith.backends.port import Backend
-    from tunesmith.core.device import Device
+    from tunesmith.problem.device import Device
 
 BACKENDS = {
     "cuda": "tunesmith.backends.cuda",

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tunesmith.backends.counting import Counting
     from tunesmith.backends.port import Backend
-    from tunesmith.core.device import Device
-    from tunesmith.core.languages import SourceLanguage
-    from tunesmith.core.ports import OwnAuthor
-    from tunesmith.core.profile.facts import Counting, Instructions
+    from tunesmith.problem.device import Device
+    from tunesmith.problem.languages import SourceLanguage
+    from tunesmith.profiles.facts import Instructions
+    from tunesmith.run.ports import OwnAuthor
 
 ReadInstructions = Callable[[bytes, str], "tuple[Instructions | None, str]"]
 ListDevices = Callable[[], "tuple[Device, ...]"]

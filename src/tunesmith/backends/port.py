@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tunesmith.core.device import Device, Resources
-from tunesmith.core.messages import Unit
+from tunesmith.backends.messages import Unit
+from tunesmith.problem.device import Device, Resources
 
 
 class BuildFailed(Exception):

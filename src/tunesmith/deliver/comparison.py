@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from importlib import resources
 
-from tunesmith.core.codec import encode
-from tunesmith.core.compared import ENOUGH, FREEDOM, ComparisonCell, ComparisonResult, MeanCosts
-from tunesmith.core.comparing import ARMS, Allowance, ComparisonPlan, RunResult
-from tunesmith.core.comparison_words import devices, interval_text, limits, listed, percent, spread_text
-from tunesmith.core.counted import counted
+from tunesmith.deliver.compared import ENOUGH, FREEDOM, ComparisonCell, ComparisonResult, MeanCosts
+from tunesmith.deliver.comparing import ARMS, Allowance, ComparisonPlan, RunResult
 from tunesmith.deliver.comparison_plots import rounds_svg, speedups_svg
-from tunesmith.deliver.markdown import cell as safe
-from tunesmith.deliver.markdown import ratio_text, table
+from tunesmith.deliver.comparison_words import devices, interval_text, limits, listed, percent, spread_text
+from tunesmith.problem.codec import encode
+from tunesmith.text import cell as safe
+from tunesmith.text import counted, ratio_text, table
 
 UNKNOWN = "unknown"
 MARKDOWN, DATA, PLOTS, RUNS = "compare.md", "compare-data.json", "plots", "runs"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.core.compared import ComparisonCell, ComparisonResult
-from tunesmith.core.comparing import RunResult
-from tunesmith.core.comparison_words import listed
-from tunesmith.core.counted import counted
 from tunesmith.deliver import svg
+from tunesmith.deliver.compared import ComparisonCell, ComparisonResult
+from tunesmith.deliver.comparing import RunResult
+from tunesmith.deliver.comparison_words import listed
 from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
+from tunesmith.text import counted
 
 WIDTH, LEFT, RIGHT, TOP = 940.0, 320.0, 800.0, 88.0
 ROW, BETWEEN = 24.0, 14.0  # an arm, and the gap between problems

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tunesmith.core.template import plain_name
 from tunesmith.csource.lex import Directive, blank, first_word
 from tunesmith.csource.lex import directives as directives_in
+from tunesmith.problem.template import plain_name
 
 _SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
 _LINE = re.compile(r"(\d+)(?:\s+\"([^\"\n]*)\")?")

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tunesmith.core.counted import counted
-from tunesmith.core.errors import BadInput
-from tunesmith.core.named_values import named_values
-from tunesmith.core.report import Report, WorkloadReport
+from tunesmith.errors import BadInput
+from tunesmith.run.report import Report, WorkloadReport
+from tunesmith.text import counted, named_values
 
 
 @dataclass(frozen=True)

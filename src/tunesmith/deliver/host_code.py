@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tunesmith.core.expr import LIMIT, Expr, Undefined, parse
-from tunesmith.core.expr.c_code import c_code
-from tunesmith.core.expr.nodes import Num
-from tunesmith.core.problem import Argument, Launch, Problem, SizeRule
-from tunesmith.core.template import Variant
+from tunesmith.deliver.c_code import c_code
+from tunesmith.problem.problem import Argument, Launch, Problem, SizeRule
+from tunesmith.problem.template import Variant
+from tunesmith.space.expr import LIMIT, Expr, Undefined, parse
+from tunesmith.space.expr.nodes import Num
 
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import islice, product
 
-from tunesmith.core.device import Device
-from tunesmith.core.expr import Expr, ExprError, parse
-from tunesmith.core.expr.c_code import HELPERS
-from tunesmith.core.problem import Launch, Problem
-from tunesmith.core.template import PLACEHOLDER, Variant, original
-from tunesmith.core.untrusted import plain
+from tunesmith.deliver.c_code import HELPERS
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.host_code import Host, declaration, identifier
 from tunesmith.deliver.tuned import DispatchCase
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Launch, Problem
+from tunesmith.problem.template import PLACEHOLDER, Variant, original
+from tunesmith.space.expr import Expr, ExprError, parse
+from tunesmith.text import plain
 
 NAME = "launch.cu"
 _RULE = f"// {'-' * 100}\n"

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.core.history import Best, History
 from tunesmith.deliver import svg
 from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.run.rounds import Best, History
 
 MOST_DOTS = 1500
 MOST_STEPS = 400

@@ -7,16 +7,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tunesmith.core.counted import counted
-from tunesmith.core.named_values import named_values
-from tunesmith.core.profile.case import percent
-from tunesmith.core.profile.diagnose import ProfilePage, View, WorkloadPage
-from tunesmith.core.profile.facts import Ceilings, Counters, Direction, Instructions, Profile, WorkNeeded
-from tunesmith.core.profile.findings import Finding
-from tunesmith.core.profile.remedies import MEANINGS
-from tunesmith.core.profile.roofline import OF_OPERATIONS, roofline
-from tunesmith.core.untrusted import plain
 from tunesmith.deliver.svg import times
+from tunesmith.problem.template import MEANINGS
+from tunesmith.profiles.costs import percent
+from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage
+from tunesmith.profiles.facts import Ceilings, Counters, Direction, Finding, Instructions, Profile, WorkNeeded
+from tunesmith.profiles.roofline import OF_OPERATIONS, roofline
+from tunesmith.text import counted, named_values, plain
 
 WIDTH = 110
 LABEL = 18  # columns of what stands at the left

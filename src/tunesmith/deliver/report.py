@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from tunesmith.core.codec import encode
-from tunesmith.core.counted import counted
-from tunesmith.core.events import ExtraCase
-from tunesmith.core.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.core.named_values import named_values
-from tunesmith.core.plan import show_sizes
-from tunesmith.core.report import (
+from tunesmith.deliver.plots import best_so_far_svg, effects_svg
+from tunesmith.deliver.svg import times
+from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.codec import encode
+from tunesmith.problem.plan import show_sizes
+from tunesmith.run.budget import strategy_words
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.run.report import (
     RULES,
     Report,
     WorkloadReport,
@@ -19,13 +20,9 @@ from tunesmith.core.report import (
     interval_text,
     unfinished_text,
 )
-from tunesmith.core.rounds import RoundReport
-from tunesmith.core.strategy import strategy_words
-from tunesmith.core.survey import LABELS, SurveyReport
-from tunesmith.core.untrusted import plain
-from tunesmith.deliver.markdown import cell, ratio_text, sentence, table
-from tunesmith.deliver.plots import best_so_far_svg, effects_svg
-from tunesmith.deliver.svg import times
+from tunesmith.run.rounds import RoundReport
+from tunesmith.run.survey import LABELS, SurveyReport
+from tunesmith.text import cell, counted, named_values, plain, ratio_text, sentence, table
 
 PLOTS = "plots"  # the folder beside the report
 LONGEST_END = 160  # characters of a reason that the summary has room for

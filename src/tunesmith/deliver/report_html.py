@@ -6,10 +6,9 @@ from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 
-from tunesmith.core.named_values import named_values
-from tunesmith.core.report import Report, config_text, general_text, interval_text
-from tunesmith.core.untrusted import plain
 from tunesmith.deliver.report import plot_files
+from tunesmith.run.report import Report, config_text, general_text, interval_text
+from tunesmith.text import named_values, plain
 
 _HEAD = ("workload", "sizes", "before", "after", "speed-up", "95 % interval", "configuration")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.core.profile.diagnose import ProfilePage
-from tunesmith.core.profile.facts import Point
-from tunesmith.core.profile.roofline import OF_OPERATIONS, Ceiling, roofline
 from tunesmith.deliver import svg
 from tunesmith.deliver.svg import INK, MUTED, PALETTE, PAPER, RULE, Drawing, Log
+from tunesmith.profiles.diagnose import ProfilePage
+from tunesmith.profiles.facts import Point
+from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, roofline
 
 MIB, GB = float(1 << 20), 1e9
 MOST_LABELS = 12

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
 
-from tunesmith.core.untrusted import plain
+from tunesmith.text import plain
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, MUTED, RULE, GRID, PAPER = "#1a1a1a", "#5f6368", "#9aa0a6", "#e8eaed", "#ffffff"

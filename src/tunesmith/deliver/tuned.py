@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tunesmith.core.candidates import TemplateOf
-from tunesmith.core.choose import Winners
-from tunesmith.core.codec import decode, encode
-from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput
-from tunesmith.core.expr import parse
-from tunesmith.core.expr.nodes import Arithmetic, Compare, Logic, Name, Node, Num, unparse
-from tunesmith.core.problem import Argument, Contract, Launch, Problem
-from tunesmith.core.space import Config
-from tunesmith.core.template import Variant, original, plain_name
-from tunesmith.core.untrusted import plain
+from tunesmith.errors import BadInput
+from tunesmith.problem.codec import decode, encode
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Argument, Contract, Launch, Problem
+from tunesmith.problem.template import Variant, original, plain_name
+from tunesmith.run.candidates import TemplateOf
+from tunesmith.run.racing import Winners
+from tunesmith.space.expr import parse
+from tunesmith.space.expr.nodes import Arithmetic, Compare, Logic, Name, Node, Num, unparse
+from tunesmith.space.params import Config
+from tunesmith.text import plain
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
 # A header's spelling is whatever a source says: only a name that every disk takes becomes a file's.

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
-from tunesmith.core import languages
-from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.files.template_source import WORD, find_block, used_words
-from tunesmith.core.ports import Declined, Refactoring, Written
-from tunesmith.core.problem import Problem
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Unreadable
+from tunesmith.errors import BadInput
 from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Context, NotApplicable
 from tunesmith.expert.moves.local import find_site, start, template_text
 from tunesmith.expert.writing import Unwritable, write
+from tunesmith.problem import languages
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.template_source import WORD, find_block, used_words
+from tunesmith.run.ports import Declined, Refactoring, Written
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
 _USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses

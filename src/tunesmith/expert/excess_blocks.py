@@ -10,14 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.core import languages
-from tunesmith.core.device import Device
-from tunesmith.core.problem import Problem
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.author import read
 from tunesmith.expert.model.geometry import Scenario, Unknown, number_of, scenario_at
 from tunesmith.expert.model.kernel import KernelModel, Reach
 from tunesmith.expert.model.translate import launch_terms
+from tunesmith.problem import languages
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
 
 TIMES = 8  # as many blocks as have work: from here on it is told
 NAMED = 3  # workloads; more are only counted

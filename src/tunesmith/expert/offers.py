@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tunesmith.core.device import Device
-from tunesmith.core.files.template_source import WORD, find_block
-from tunesmith.core.ports import Catalogue, Declined, Offer, Refactoring
-from tunesmith.core.problem import Problem
 from tunesmith.csource.printing import print_expr
 from tunesmith.expert.author import ExpertAuthor, read
 from tunesmith.expert.model.kernel import Each, KernelModel, ParameterChoice, TemplateDraft
@@ -19,6 +15,10 @@ from tunesmith.expert.moves.port import Context, NotApplicable
 from tunesmith.expert.moves.settings import is_short
 from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
 from tunesmith.expert.writing.rules import Baked
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template_source import WORD, find_block
+from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring
 
 # -- where in a kernel a move would act, in words: its arrays, its loops with their lines, its sizes
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tunesmith.core.budget import share_of
-from tunesmith.core.device import Device
-from tunesmith.core.dialogue import Question
-from tunesmith.core.events import Decided, Declined
-from tunesmith.core.library import LibraryTemplate
-from tunesmith.core.ports import Author, Planner, Refactoring, Written
-from tunesmith.core.problem import Problem
-from tunesmith.core.rounds import RoundOutcome, leader, rounds
-from tunesmith.core.state import Candidate, State
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.run.budget import share_of
+from tunesmith.run.dialogue import Question
+from tunesmith.run.events import Decided, Declined
+from tunesmith.run.library import LibraryTemplate
+from tunesmith.run.ports import Author, Planner, Refactoring, Written
+from tunesmith.run.rounds import RoundOutcome, leader, rounds
+from tunesmith.run.state import Candidate, State
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.core.candidates import Templates
-from tunesmith.core.choose import Pick, Winners
-from tunesmith.core.device import Device
-from tunesmith.core.explain import Explanation, explanations
-from tunesmith.core.history import score_at
-from tunesmith.core.ports import Tried
-from tunesmith.core.prior import diagnoses
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.findings import Diagnosis
-from tunesmith.core.profile.remedies import Remedy
-from tunesmith.core.racing import sound_scores
-from tunesmith.core.rounds import RoundOutcome, best_scores
-from tunesmith.core.space import Config
-from tunesmith.core.state import Candidate, State
-from tunesmith.core.stats import Interval
 from tunesmith.expert.moves import PARAMETERS, REMEDIES
 from tunesmith.expert.planner import Next
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Remedy
+from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.candidates import Templates
+from tunesmith.run.explain import Explanation, explanations
+from tunesmith.run.outcome import Interval
+from tunesmith.run.ports import Tried
+from tunesmith.run.prior import diagnoses
+from tunesmith.run.racing import Pick, Winners, sound_scores
+from tunesmith.run.rounds import RoundOutcome, best_scores, score_at
+from tunesmith.run.state import Candidate, State
+from tunesmith.space.params import Config
 
 NEAR = 1.03  # times the floor, at every workload
 GAINED = math.log(1.01)  # what two rounds must bring to be worth a third

@@ -8,26 +8,18 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tunesmith.backends import messages as m
 from tunesmith.backends import port
-from tunesmith.backends.port import (
-    Backend,
-    Executable,
-    Memory,
-    OutOfMemory,
-    Pointer,
-    Session,
-)
-from tunesmith.core import messages as m
-from tunesmith.core.device import Device
-from tunesmith.core.digest import digest_of
-from tunesmith.core.outcome import Status
-from tunesmith.core.plan import BufferPlan
-from tunesmith.core.profile.facts import Marking
-from tunesmith.lab import guards, reference
-from tunesmith.lab.arenas import Arenas, needs_restoring
-from tunesmith.lab.guards import bind_calls, initial_payload
-from tunesmith.lab.kept_cases import StoredCases
-from tunesmith.lab.timing import Stopwatch
+from tunesmith.backends.counting import Marking
+from tunesmith.backends.port import Backend, Executable, Memory, OutOfMemory, Pointer, Session
+from tunesmith.lab import memory as guards
+from tunesmith.lab import references as reference
+from tunesmith.lab.device_cases import StoredCases
+from tunesmith.lab.memory import bind_calls, initial_payload
+from tunesmith.lab.timing import Arenas, Stopwatch, needs_restoring
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import BufferPlan, Status
+from tunesmith.text import digest_of
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")

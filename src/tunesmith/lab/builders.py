@@ -10,18 +10,19 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tunesmith.core.device import Device, Resources
-from tunesmith.core.errors import BadInput, TunesmithError
-from tunesmith.core.events import Surveyed, SurveyedBuild
-from tunesmith.core.messages import Build, Built, Failed, Unit
-from tunesmith.core.outcome import Result, Status
-from tunesmith.core.problem import Problem
-from tunesmith.core.space import Config
-from tunesmith.core.survey import judge
-from tunesmith.core.template import Template, Variant, builds_of
+from tunesmith.backends.messages import Build, Built, Failed, Unit
+from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.policies import BUILD_SECONDS
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template, Variant, builds_of
+from tunesmith.run.events import Surveyed, SurveyedBuild
+from tunesmith.run.outcome import Result
+from tunesmith.run.survey import judge
+from tunesmith.space.params import Config
 
 COMPILER_CRASHED, COMPILER_SLOW = "the compiler crashed", "the compiler took more than"
 

@@ -9,18 +9,18 @@ from typing import Protocol
 
 from tunesmith import backends
 from tunesmith.backends.backend_kind import CeilingKernels
-from tunesmith.core.device import Device
-from tunesmith.core.messages import Draw, TimingPolicy
-from tunesmith.core.plan import BufferPlan, Geometry, Plan, ScalarPlan
-from tunesmith.core.problem import Launch, Role
-from tunesmith.core.profile.facts import Ceilings, Point
-from tunesmith.core.profile.roofline import contradictions, possible
-from tunesmith.core.stats import median
-from tunesmith.core.template import Variant
+from tunesmith.backends.messages import Draw, TimingPolicy
 from tunesmith.lab import policies
 from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, Runner
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import BufferPlan, Geometry, Plan, ScalarPlan
+from tunesmith.problem.problem import Launch, Role
+from tunesmith.problem.template import Variant
+from tunesmith.profiles.facts import Ceilings, Point
+from tunesmith.profiles.roofline import contradictions, possible
+from tunesmith.run.outcome import median
 
 SMALLEST, LARGEST, STEP = 1 << 16, 1 << 30, 4
 LARGEST_ON_HOST = 1 << 26

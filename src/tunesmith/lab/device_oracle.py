@@ -10,17 +10,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.core.checks.cases import Case
-from tunesmith.core.digest import digest_of
-from tunesmith.core.messages import CheckCase, Judged, StoreCase
-from tunesmith.core.outcome import Status
-from tunesmith.core.plan import Plan
-from tunesmith.core.problem import Problem
+from tunesmith.backends.messages import CheckCase, Judged, StoreCase
 from tunesmith.lab import policies
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.memory import RIGHT, Examined, Verdict
 from tunesmith.lab.references import References, Referred, draw_of
 from tunesmith.lab.runner import Runner
-from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
+from tunesmith.problem.cases import Case
+from tunesmith.problem.plan import Plan, Status
+from tunesmith.problem.problem import Problem
+from tunesmith.text import digest_of
 
 CACHED_BYTES = 1 << 30  # of reference values, in our own memory, for when a worker has to be told again
 

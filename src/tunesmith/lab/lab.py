@@ -10,29 +10,29 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from tunesmith.core.checks.cases import Case, Level, extra_cases, full_cases, smoke_cases, verify_cases
-from tunesmith.core.device import Device
-from tunesmith.core.digest import seed_of
-from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Baseline, Extended, ExtraCase, Profiled, Surveyed, Verified
-from tunesmith.core.outcome import Outcome, Result, Status, Trial
-from tunesmith.core.plan import CannotRun, Plan, plan_launch
-from tunesmith.core.ports import ResultCache
-from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.space import Config
-from tunesmith.core.template import Template, ToBuild, Variant, builds_of, original
+from tunesmith.errors import BadInput
 from tunesmith.lab import policies
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
-from tunesmith.lab.onlooker import Onlooker
+from tunesmith.lab.memory import RIGHT, Examined, Verdict
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.process import WorkerProcess
+from tunesmith.lab.profiling import Onlooker
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import Runner
-from tunesmith.lab.verdicts import RIGHT, Examined, Verdict
+from tunesmith.problem.cases import Case, ExtraCase, Level, extra_cases, full_cases, smoke_cases, verify_cases
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original
+from tunesmith.run.events import Baseline, Extended, Profiled, Surveyed, Verified
+from tunesmith.run.outcome import Outcome, Result, Trial
+from tunesmith.run.ports import ResultCache
+from tunesmith.space.params import Config
+from tunesmith.text import seed_of
 
 if TYPE_CHECKING:
-    from tunesmith.lab.onlooker import Onlooker
+    from tunesmith.lab.profiling import Onlooker
 
 SWITCH_SECONDS = 2e-4
 

@@ -6,21 +6,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.core.checks.cases import Case
-from tunesmith.core.device import Device
-from tunesmith.core.digest import digest_of, seed_of
-from tunesmith.core.errors import BadInput, KernelWrong, TunesmithError
-from tunesmith.core.messages import Draw, Timed, TimingPolicy
-from tunesmith.core.outcome import Outcome, Result, Status, Timing
-from tunesmith.core.plan import CannotRun, Plan, necessary_traffic, plan_launch, show_sizes
-from tunesmith.core.ports import ResultCache
-from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.template import original
+from tunesmith.backends.messages import Draw, Timed, TimingPolicy
+from tunesmith.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.lab import policies
 from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.references import draw_of
 from tunesmith.lab.runner import CaseRun, Race, Runner
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.cases import Case
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import CannotRun, Plan, Status, necessary_traffic, plan_launch, show_sizes
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.template import original
+from tunesmith.run.outcome import Outcome, Result, Timing
+from tunesmith.run.ports import ResultCache
+from tunesmith.text import digest_of, seed_of
 
 # What they are: `core/checks/draws`.
 WIDE = (

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.checks.cases import COMPARABLE_ITEMS, Case
-from tunesmith.core.checks.compare import ErrorStats, error_stats, judge, judge_other_rows
-from tunesmith.core.digest import digest_of
-from tunesmith.core.outcome import Status
-from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.core.problem import Problem
-from tunesmith.lab import guards
+from tunesmith.lab import memory as guards
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS, References
 from tunesmith.lab.runner import CaseRun
-from tunesmith.lab.verdicts import RIGHT, Examined, RunEvidence, Verdict, integrity
+from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
+from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_other_rows
+from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.problem.problem import Problem
+from tunesmith.text import digest_of
 
 CACHED_BYTES = 1 << 29
 

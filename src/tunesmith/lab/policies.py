@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tunesmith.core.device import Device
-from tunesmith.core.messages import TimingPolicy
-from tunesmith.core.plan import Plan
+from tunesmith.backends.messages import TimingPolicy
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
-from tunesmith.core.errors import TunesmithError
-from tunesmith.core.messages import REPLY_TYPES, Failed, Reply, Request
-from tunesmith.core.untrusted import cut
+from tunesmith.backends.messages import REPLY_TYPES, Failed, Reply, Request
+from tunesmith.errors import TunesmithError
+from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.text import cut
 
 STDERR_KEPT = 1 << 16
 

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
+from tunesmith.backends import counting
 from tunesmith.backends.backend_kind import ReadInstructions
-from tunesmith.core.device import Device
-from tunesmith.core.digest import seed_of
-from tunesmith.core.messages import Draw
-from tunesmith.core.plan import CannotRun, Geometry, Plan, plan_launch
-from tunesmith.core.problem import Problem, Workload
-from tunesmith.core.profile import facts as f
-from tunesmith.core.profile.facts import (
-    Experiments,
-    LaunchFacts,
-    LaunchPart,
-    Profile,
-)
-from tunesmith.core.profile.launch_rules import launch_facts
-from tunesmith.core.profile.roofline import work_of
-from tunesmith.core.space import Config
-from tunesmith.core.stats import median
-from tunesmith.core.template import Template, Variant, original
+from tunesmith.backends.counting import Counting
+from tunesmith.backends.messages import Draw
 from tunesmith.lab import policies
 from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, Runner
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import CannotRun, Geometry, Plan, plan_launch
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.template import Template, Variant, original
+from tunesmith.profiles import facts as f
+from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.facts import Experiments, LaunchFacts, LaunchPart, Profile
+from tunesmith.profiles.launch_rules import launch_facts
+from tunesmith.profiles.roofline import work_of
+from tunesmith.run.events import Profiled
+from tunesmith.run.outcome import median
+from tunesmith.space.params import Config
+from tunesmith.text import seed_of
 
 ORIGINAL = "original"
 
@@ -91,7 +91,7 @@ class Profiler:
     _device: Device
     _builders: Builders
     _runner: Runner | None
-    _counting: f.Counting
+    _counting: counting.Counting
     _instructions: ReadInstructions
     _: KW_ONLY
     ceilings: f.Ceilings
@@ -155,7 +155,7 @@ class Profiler:
         experiments, notes = self._experiments(subject, workload, code, plan, seconds)
         found, unknown = self._weighed(found, code, plan, warm)
         notes = (*notes, *unknown)
-        if not isinstance(self._counting, f.NoCounting):
+        if not isinstance(self._counting, counting.NoCounting):
             self.progress(f"counting {where}")
         counted = self._count(found, code, plan, workload)
         if counted.left_out:
@@ -175,11 +175,13 @@ class Profiler:
         found = self._built(subject, workload)
         return found.profile.cannot_run if isinstance(found, Looked) else ""
 
-    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> f.Counted:
+    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> counting.Counted:
         warm = workload.cache == "warm"
         main = found.parts.index(found.main) if found.main is not None else 0
         return self._counting.count(
-            f.ToCount(code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm, main)
+            counting.ToCount(
+                code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm, main
+            )
         )
 
     # -- what a build tells -----------------------------------------------------------------------------
@@ -321,3 +323,66 @@ def main_place(launches: Sequence[Geometry]) -> int:
     """Which has the most threads: as long as nobody knows, the one that costs most."""
     threads = [math.prod(g.grid) * math.prod(g.block) for g in launches]
     return threads.index(max(threads))
+
+
+@dataclass
+class Onlooker:
+    """Nothing is measured but ceilings, once for a device, and counters where the user wants them."""
+
+    problem: Problem
+    device: Device
+    counting: Counting
+    instructions: ReadInstructions
+    saved: KeptCeilings | None
+    seed: int
+    progress: Callable[[str], None]
+    _profiler: Profiler | None = field(default=None, init=False)
+    _notes: tuple[str, ...] = field(default=(), init=False)  # of the ceilings
+
+    def prepare(self, builders: Builders, runner: Runner) -> None:
+        """Measure what has to be, before anyone's clock runs. After what goes wrong the first look tries
+        again."""
+        try:
+            self._ready(builders, runner)
+        except Exception as error:  # see `look`
+            self.progress(f"ceilings were not measured: {_words(error)}")
+
+    def look(
+        self,
+        builders: Builders,
+        runner: Runner,
+        template: Template | None,
+        config: Config | None,
+        workload: str,
+        seconds: float,
+    ) -> Profiled:
+        """Whatever goes wrong here is a note: a run needs no profile to go on."""
+        try:
+            subject = ProfileSubject(template if config is not None else None, config)
+            profiler = self._ready(builders, runner)
+            looked = profiler.known(subject, self.problem.workload(workload), seconds)
+        except Exception as error:  # also what nobody thought of: profilers and disassemblers are not ours
+            return Profiled(config, workload, None, (_words(error),))
+        return Profiled(config, workload, diagnose(looked.profile), (*looked.notes, *self._notes))
+
+    def _ready(self, builders: Builders, runner: Runner) -> Profiler:
+        if self._profiler is not None:
+            return self._profiler
+        found, notes = kept_or_measured(self.saved, self.device, builders, lambda: runner, self.progress)
+        self._notes = tuple(notes)
+        self._profiler = Profiler(
+            self.problem,
+            self.device,
+            builders,
+            runner,
+            self.counting,
+            self.instructions,
+            ceilings=found,
+            seed=self.seed,
+            progress=self.progress,
+        )
+        return self._profiler
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.checks.cases import Case
-from tunesmith.core.errors import BadInput
-from tunesmith.core.messages import Draw, Expected, Failed, Refer
-from tunesmith.core.plan import Plan, show_sizes
-from tunesmith.core.problem import Problem
+from tunesmith.backends.messages import Draw, Expected, ExpectedArray, Failed, Refer
+from tunesmith.errors import BadInput
+from tunesmith.lab.memory import gaps_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.problem.cases import Case
+from tunesmith.problem.draws import draw_array, draw_rows, logical, packed
+from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
+from tunesmith.problem.problem import Problem, PythonFunction, element_type
+from tunesmith.text import digest_of
 
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
@@ -97,8 +103,6 @@ class References:
         made_by = self._problem.inputs
         for name, digest in given.items():
             if made_by is not None and wanted.get(name) != digest:
-                from tunesmith.lab.reference import fault
-
                 words = f"gives {name} other values when it is called again"
                 raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
 
@@ -118,3 +122,180 @@ class References:
             return None
         inner = np.random.default_rng(seed).choice(total, SAMPLED_ROWS, replace=False)
         return np.unique(np.concatenate([[0, total - 1], inner])).astype(np.intp)
+
+
+Array = NDArray[Any]
+
+
+class UserCodeFailed(Exception):
+    """The user's function raised, asked for something unknown or returned the wrong thing."""
+
+
+def load(function: PythonFunction) -> Callable[..., Any]:
+    namespace: dict[str, Any] = {"__name__": "tunesmith_user_code", "__file__": function.path}
+    try:
+        exec(compile(function.text, function.path, "exec"), namespace)
+    except Exception as error:
+        raise UserCodeFailed(describe(error, function)) from error
+    found = namespace.get(function.function)
+    if not callable(found):
+        raise UserCodeFailed(f"{function.path} has no function {function.function!r}")
+    return found  # type: ignore[no-any-return]
+
+
+def call(function: PythonFunction, offered: Mapping[str, Any]) -> Any:
+    """Call it with those of the offered names that its signature mentions."""
+    target = load(function)
+    parameters = inspect.signature(target).parameters.values()
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    wanted = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    missing = [p.name for p in wanted if p.name not in offered and p.default is p.empty]
+    if missing:
+        raise fault(function, f"asks for {', '.join(missing)}; it may ask for {', '.join(offered)}")
+    chosen = dict(offered) if takes_all else {p.name: offered[p.name] for p in wanted if p.name in offered}
+    try:
+        with np.errstate(all="ignore"):
+            return target(**chosen)
+    except Exception as error:
+        raise UserCodeFailed(describe(error, function)) from error
+
+
+def numbers(value: object, function: PythonFunction, what: str) -> NDArray[Any]:
+    """The value as an array, where it is one of real numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of different lengths
+        raise fault(function, f"{what}: {error}") from error
+    if array.dtype.kind in "OSUMmc" and array.shape:
+        raise fault(function, f"{what}, but of {array.dtype}")
+    return array
+
+
+def fault(function: PythonFunction, words: str) -> UserCodeFailed:
+    """The failure of a function that ran and did something else than it should."""
+    lines = [n.lineno for n in ast.parse(function.text).body if getattr(n, "name", "") == function.function]
+    return UserCodeFailed(f"{function.path}:{lines[-1] if lines else 1}: {function.function} {words}")
+
+
+def describe(error: BaseException, function: PythonFunction) -> str:
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == function.path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError):
+        line = error.lineno
+    where = f"{function.path}:{line}: " if line else ""
+    return f"{where}{type(error).__name__}: {error}"
+
+
+def draw_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
+    """The memory of every array the kernel reads, stride gaps included, as flat arrays by name."""
+    linked = linked_inputs(plan, draw)
+    return {
+        b.name: linked[b.name] if b.name in linked else draw_array(b, draw.distribution, draw.seed)
+        for b in plan.buffers
+        if b.role in ("input", "inout")
+    }
+
+
+def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
+    plan, draw = request.plan, request.draw
+    # What nobody asks the digest of is drawn when it is needed, and no more of it than that.
+    inputs = draw_inputs(plan, draw) if request.digests else linked_inputs(plan, draw)
+    digests, gaps = _digests(plan, inputs)
+    if request.reference is None:
+        return Expected(digests, gaps, ()), ()
+    offered: dict[str, Any] = dict(plan.sizes)
+    if request.rows and request.independent:
+        offered[request.independent] = len(request.rows)
+    for scalar in plan.scalars:
+        if scalar.name not in offered:
+            offered[scalar.name] = element_type(scalar.type).numpy.type(scalar.value).item()
+    for buffer in plan.buffers:
+        if buffer.role in ("input", "inout"):
+            seen = _elements(buffer, inputs.get(buffer.name), request)
+            is_float = element_type(buffer.type).kind == "float"
+            offered[buffer.name] = seen.astype(np.float64) if is_float else seen.copy()
+    answer = _by_name(call(request.reference, offered), plan, request.reference)
+    arrays, blobs = [], []
+    for buffer in plan.compared():
+        shape = buffer.shape
+        if request.rows and buffer.name in request.independent_arrays:
+            shape = (len(request.rows), *shape[1:])
+        what = f"returned no array of numbers for {buffer.name}"
+        array = numbers(answer[buffer.name], request.reference, what)
+        if array.shape != shape:
+            words = f"returned shape {array.shape} for {buffer.name}, expected {shape}"
+            raise fault(request.reference, words)
+        exact = buffer.compare == "exact" and array.dtype.kind in "iub"
+        kind = ("uint64" if array.dtype.kind == "u" else "int64") if exact else "float64"
+        arrays.append(ExpectedArray(buffer.name, kind, shape))
+        blobs.append(array.astype(kind).tobytes())
+    return Expected(digests, gaps, tuple(arrays)), tuple(blobs)
+
+
+def _elements(buffer: BufferPlan, memory: Array | None, request: Refer) -> Array:
+    """What the reference sees of an array: all of it, or the rows asked for; drawn where it is not yet."""
+    rows = request.rows if buffer.name in request.independent_arrays else ()
+    distribution, seed = request.draw.distribution, request.draw.seed
+    if memory is None and rows:
+        return draw_rows(buffer, distribution, seed, rows)
+    view = logical(draw_array(buffer, distribution, seed) if memory is None else memory, buffer)
+    return view[np.asarray(rows, dtype=np.intp)] if rows else view
+
+
+def _digests(
+    plan: Plan, inputs: Mapping[str, Array]
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Of the inputs, and of what lies between the elements of strided arrays that are changed in place."""
+    whole = tuple((name, digest_of(array.tobytes())) for name, array in inputs.items())
+    strided = [b for b in plan.buffers if b.role == "inout" and b.extent != b.count and b.name in inputs]
+    return whole, tuple((b.name, gaps_digest(b, inputs[b.name].tobytes())) for b in strided)
+
+
+def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
+    """The memory of the arrays that the user's own function makes."""
+    if draw.inputs is None:
+        return {}
+    made = call(draw.inputs, {"rng": np.random.default_rng(draw.seed), **dict(plan.sizes)})
+    if not isinstance(made, dict):
+        raise fault(draw.inputs, f"returned {type(made).__name__}, not a dict of arrays")
+    known = {b.name: b for b in plan.buffers if b.role in ("input", "inout")}
+    for name in made:
+        if name not in known:
+            raise fault(draw.inputs, f"gave {name}, which is no input: inputs are {', '.join(known)}")
+    return {name: _place(buffer, made[name], draw.inputs) for name, buffer in known.items() if name in made}
+
+
+def _place(buffer: BufferPlan, values: object, made_by: PythonFunction) -> Array:
+    """Linked values in the buffer's memory layout."""
+    array = numbers(values, made_by, f"gave no array of numbers for {buffer.name}")
+    if array.shape != buffer.shape:
+        raise fault(made_by, f"gave {buffer.name} shape {array.shape}, expected {buffer.shape}")
+    element = element_type(buffer.type)
+    if element.packed > 1:
+        low, high = element.bounds
+        if array.size and not (low <= array.min() and array.max() <= high):
+            raise fault(made_by, f"gave {buffer.name} values outside {element.name}, {low} to {high}")
+        return packed(array.astype(element.numpy), element)
+    # As plain words: NumPy makes no strided view of a type that is not its own.
+    memory = np.zeros(buffer.extent, dtype=f"u{element.bytes}")
+    strides = tuple(s * memory.itemsize for s in buffer.strides)
+    view = np.lib.stride_tricks.as_strided(memory, buffer.shape, strides)
+    view[...] = array.astype(element.numpy).view(memory.dtype)
+    return memory.view(element.numpy)
+
+
+def _by_name(answer: object, plan: Plan, function: PythonFunction) -> dict[str, Any]:
+    names = [b.name for b in plan.compared()]
+    if isinstance(answer, dict):
+        missing = [name for name in names if name not in answer]
+        if missing:
+            raise fault(function, f"returned no {', '.join(missing)}, only {', '.join(map(str, answer))}")
+        return answer
+    parts = answer if isinstance(answer, tuple) else (answer,)
+    if len(parts) != len(names):
+        raise fault(function, f"returned {len(parts)} arrays, expected {len(names)}: {', '.join(names)}")
+    return dict(zip(names, parts, strict=True))

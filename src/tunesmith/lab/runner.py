@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tunesmith.core import messages as m
-from tunesmith.core.device import Device
-from tunesmith.core.errors import BadInput, TunesmithError
-from tunesmith.core.outcome import Status
-from tunesmith.core.plan import Plan
+from tunesmith.backends import messages as m
+from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 from tunesmith.lab.references import USER_CODE_HINT
-from tunesmith.lab.verdicts import Verdict
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Plan, Status
 
 R = TypeVar("R", bound=m.Reply)
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tunesmith.core.dialogue import LONGEST, Message, NoReply, Pending, Reply, Request, Usage
-from tunesmith.core.errors import BadInput
-from tunesmith.core.untrusted import cut
+from tunesmith.errors import BadInput
+from tunesmith.run.dialogue import LONGEST, Message, NoReply, Pending, Reply, Request, Usage
+from tunesmith.text import cut
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage

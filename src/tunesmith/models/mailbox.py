@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.core.dialogue import LONGEST, Pending, Reply, Request
-from tunesmith.core.errors import BadInput
-from tunesmith.whole_files import write_whole
+from tunesmith.errors import BadInput
+from tunesmith.run.dialogue import LONGEST, Pending, Reply, Request
+from tunesmith.run.store import write_whole
 
 WANTED = {
     "json": "one JSON object and nothing else. A fence of three backticks around it is fine.",

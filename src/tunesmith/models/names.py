@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tunesmith.core.dialogue import ROLES, Role
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
+from tunesmith.run.dialogue import ROLES, Role
 
 KINDS = ("openai", "anthropic", "mailbox", "recorded")
 EXPERT = "expert"

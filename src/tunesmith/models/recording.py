@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunesmith.core.codec import Malformed, decode, encode
-from tunesmith.core.counted import counted
-from tunesmith.core.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, Request, Usage
-from tunesmith.core.errors import BadInput
-from tunesmith.core.events import Settings, Started
+from tunesmith.errors import BadInput
 from tunesmith.models.mailbox import letter
-from tunesmith.whole_files import write_whole
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.run.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, Request, Usage
+from tunesmith.run.events import Settings, Started
+from tunesmith.run.store import write_whole
+from tunesmith.text import counted
 
 ABOUT = "about.json"
 _REPLY = re.compile(r"(?P<number>\d+)-(?P<role>[a-z]+)\.reply\.md")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
 
 if TYPE_CHECKING:
-    from tunesmith.core.ports import Searcher
+    from tunesmith.run.ports import Searcher
 
 SEARCHERS = {
     "default": "tunesmith.search.default:Default",
-    "exhaustive": "tunesmith.search.random:Exhaustive",
-    "random": "tunesmith.search.random:Random",
-    "evolution": "tunesmith.search.random:Evolution",
+    "exhaustive": "tunesmith.search.simple:Exhaustive",
+    "random": "tunesmith.search.simple:Random",
+    "evolution": "tunesmith.search.simple:Evolution",
     "tpe": "tunesmith.search.tpe:Tpe",
 }
 
@@ -29,7 +29,7 @@ def check_name(name: str) -> None:
 
 def searcher(name: str) -> Searcher:
     """The one of that name, which can be shown one side of a focus."""
-    from tunesmith.search.focused import Focused
+    from tunesmith.search.simple import Focused
 
     check_name(name)
     module, _, own = SEARCHERS[name].partition(":")

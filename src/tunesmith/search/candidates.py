@@ -7,10 +7,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.model.encoding import Positions
-from tunesmith.core.ports import SearchView
-from tunesmith.core.region import Region
-from tunesmith.core.space import Config, ConfigSet, Param
+from tunesmith.run.ports import SearchView
+from tunesmith.space.configset import ConfigSet
+from tunesmith.space.gaussian_process import Positions
+from tunesmith.space.params import Config, Param
+from tunesmith.space.region import Region
 
 LISTED = 20_000  # spaces up to this size are listed; of larger ones only what is drawn is ever made
 DRAWN = 1200

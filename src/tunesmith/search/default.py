@@ -15,14 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.core.model.encoding import Encoding, Matrix
-from tunesmith.core.model.gaussian_process import Trend, Vector
-from tunesmith.core.ports import Proposal, SearchView, Tried
-from tunesmith.core.space import Config
+from tunesmith.run.ports import Proposal, SearchView, Tried
 from tunesmith.search.candidates import DRAWN, Numbers, OpenConfigs
 from tunesmith.search.models import ImprovementModel, Outcomes, guided, most_telling, own
-from tunesmith.search.targets import LEVEL
-from tunesmith.search.transfer import Guide, apart, listens
+from tunesmith.search.transfer import LEVEL, Guide, apart, listens
+from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
+from tunesmith.space.params import Config
 
 FAR_FROM = 60  # drawn, of which the farthest from all others is taken
 LEADERS = 5  # whose neighbours are always among the candidates
@@ -109,7 +107,7 @@ class _Asking:
             self.turn += len(more)
         configs = [*self.first, *(self.view.configs[number] for number in picks)]
         if len(picks) < n:  # the draw found nothing new: little is left, or nothing varies
-            from tunesmith.search.random import draw
+            from tunesmith.search.simple import draw
 
             configs += draw(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
         return Proposal(tuple(configs), gain, frozenset(followed))

@@ -7,12 +7,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from tunesmith.core.model.encoding import Encoding, Matrix, Positions
-from tunesmith.core.model.gaussian_process import Hyperparameters, Posterior, Trend, Vector, fit
-from tunesmith.core.space import Space
 from tunesmith.search.candidates import Numbers
-from tunesmith.search.targets import Targets, targets
-from tunesmith.search.transfer import DOUBT, TRUST, Guide
+from tunesmith.search.transfer import DOUBT, TRUST, Guide, Targets, targets
+from tunesmith.space.gaussian_process import (
+    Encoding,
+    Hyperparameters,
+    Matrix,
+    Positions,
+    Posterior,
+    Trend,
+    Vector,
+    fit,
+)
+from tunesmith.space.space import Space
 
 FITTED = 60  # outcomes that hyperparameters are fitted to
 REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve

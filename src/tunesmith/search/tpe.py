@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.core.errors import BadInput
-from tunesmith.core.ports import Proposal, SearchView
-from tunesmith.core.space import Config
+from tunesmith.errors import BadInput
+from tunesmith.run.ports import Proposal, SearchView
 from tunesmith.search.candidates import DRAWN, LISTED, OpenConfigs
-from tunesmith.search.random import draw
+from tunesmith.search.simple import draw
+from tunesmith.space.params import Config
 
 
 class Tpe:

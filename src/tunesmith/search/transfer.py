@@ -1,26 +1,56 @@
-"""What earlier runs of a template let us expect of a configuration here.
-
-Each earlier run gets a model of its own, whose predictions are a guide for a while: some of the first
-evaluations follow them, alone and then as a trend in a model, with a weight that our own outcomes decide.
-
-An earlier run can agree with us nearly everywhere and still be wrong about the one place that matters, and
-what is found by following it may be good enough to keep a search there. So for a while the
-evaluations between do not know what following found: where the guide was wrong, the search is about as far as
-it would be without, and where it was right some of the gain is the price.
-"""
+"""Scores made ready for a model: failures filled in, the bad half levelled, everything in deviations."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.core.model.encoding import Encoding, Positions
-from tunesmith.core.model.gaussian_process import JITTER, Hyperparameters, Vector, covariance, fit
-from tunesmith.core.ports import Prior
-from tunesmith.core.space import Space
-from tunesmith.search.targets import targets
+from tunesmith.run.ports import Prior
+from tunesmith.space.gaussian_process import (
+    JITTER,
+    Encoding,
+    Hyperparameters,
+    Matrix,
+    Positions,
+    Vector,
+    covariance,
+    fit,
+)
+from tunesmith.space.space import Space
+
+LEVEL = 0.5  # below this quantile differences are of no interest: how slow the slow ones are misleads a model
+LEAST = 0.02  # of a deviation, in log units: smaller ones are noise
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A column for each function; 0 is its mean and 1 its deviation."""
+
+    values: Matrix
+    scales: Vector  # the deviations in log units
+
+    @property
+    def best(self) -> Vector:
+        best: Vector = self.values.max(axis=0)
+        return best
+
+
+def targets(scores: Matrix, level: float = LEVEL) -> Targets:
+    """Of scores by configuration and function, NaN where it failed: as good as the middle one, and no better,
+    so that a model stays away from failures without being bent by them."""
+    columns: list[Vector] = []
+    scales: list[float] = []
+    for column in scores.T:
+        right = column[~np.isnan(column)]
+        floor = float(np.quantile(right, level)) if len(right) else 0.0
+        levelled = np.where(np.isnan(column), floor, np.maximum(column, floor))
+        scales.append(max(float(levelled.std()), LEAST))
+        columns.append((levelled - levelled.mean()) / scales[-1])
+    return Targets(np.stack(columns, axis=1), np.array(scales))
+
 
 ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
 FITTED = 120

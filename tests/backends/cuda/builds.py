@@ -9,8 +9,8 @@ import pytest
 from tests.cuda_here import needs_nvcc, needs_nvrtc
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Binary, BuildFailed
-from tunesmith.core.messages import Unit
 
 BOTH = [pytest.param("nvrtc", marks=needs_nvrtc), pytest.param("nvcc", marks=needs_nvcc)]
 

@@ -18,7 +18,7 @@ import pytest
 
 from tunesmith.backends.cuda import inspector
 from tunesmith.backends.fake.simulated import FakeBackend, FakeMemory, FakeSession
-from tunesmith.core.device import Device
+from tunesmith.problem.device import Device
 
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 # Fused operations round once where the host's NumPy rounds twice.

@@ -11,13 +11,13 @@ from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.backends.port import Binary
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.facts import Instructions, Profile, StaticFacts
-from tunesmith.core.profile.launch_rules import launch_facts
-from tunesmith.core.profile.roofline import work_of
-from tunesmith.core.template import original
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import original
+from tunesmith.profiles.facts import Instructions, Profile, StaticFacts
+from tunesmith.profiles.launch_rules import launch_facts
+from tunesmith.profiles.roofline import work_of
 
 BAD = Path(__file__).parents[2] / "fixtures/bad_cuda"
 FOLDERS = sorted(path.parent for path in BAD.glob("*/problem.toml"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tunesmith.backends.cuda.architectures import ARCHITECTURES, GPUS, absent_device
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
 
 
 def test_the_usual_one_is_an_h200() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.backends.cuda.static_profiles import FOLDERS, read_problem
-from tunesmith.core.expr import Expr
-from tunesmith.core.profile.findings import Kind
 from tunesmith.expert.reading.source import missing_entry, signature_faults
+from tunesmith.profiles.facts import Kind
+from tunesmith.space.expr import Expr
 
 pytestmark = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 

@@ -21,7 +21,7 @@ from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.port import Unsupported
-from tunesmith.core.files.read_headers import HeaderFile, user_headers
+from tunesmith.problem.template_source import HeaderFile, user_headers
 
 SEVERAL = """#include <cuda_fp16.h>
 template <typename T, int B> __global__ void __launch_bounds__(B) twice(T* x) { *x = *x + *x; }
@@ -296,7 +296,7 @@ def test_without_the_bindings_everything_imports_and_says_what_is_missing(tmp_pa
     program = """
 import tunesmith.backends.cuda
 from tunesmith.backends.cuda import architectures, compile, cubin, entries
-from tunesmith.core.messages import Unit
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (Unsupported)
 assert "nvrtc" not in dict(compile.compilers())
 try:

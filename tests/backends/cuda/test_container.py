@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunesmith.backends.cuda.entries import MAGIC, pack, unpack
-from tunesmith.core.codec import Malformed
+from tunesmith.problem.codec import Malformed
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 

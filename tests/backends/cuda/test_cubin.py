@@ -16,7 +16,7 @@ from tunesmith.backends.cuda.architectures import ARCHITECTURES
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.flags import read_flags
-from tunesmith.core.codec import Malformed
+from tunesmith.problem.codec import Malformed
 
 KERNELS = """
 __device__ int counter;

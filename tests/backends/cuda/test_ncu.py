@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.labs import scale_problem
+from tunesmith.backends.counting import Counted, ToCount
 from tunesmith.backends.cuda import ncu
 from tunesmith.backends.cuda.ncu import LET_IN, NOT_PERMITTED, NcuCounting, command_line, find_ncu, main_of
 from tunesmith.backends.cuda.ncu_metrics import (
@@ -28,11 +29,10 @@ from tunesmith.backends.cuda.ncu_metrics import (
     stall_metric,
 )
 from tunesmith.backends.fake.simulated import FakeBackend
-from tunesmith.config import worker_environment
-from tunesmith.core.messages import Draw, Unit
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.profile.facts import Counted, ToCount
-from tunesmith.core.template import original
+from tunesmith.backends.messages import Draw, Unit
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.template import original
+from tunesmith.run.config import worker_environment
 
 HEAD = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream")
 HEAD += ("Block Size", "Grid Size", "Device", "CC")
@@ -194,7 +194,7 @@ def to_count() -> ToCount:
 
 
 def counting(folder: Path, path: Path | None, seconds: float = 30.0) -> NcuCounting:
-    worker = (sys.executable, "-P", "-m", "tunesmith.worker", "fake", "profile")
+    worker = (sys.executable, "-P", "-m", "tunesmith.lab.worker", "fake", "profile")
     found = str(path) if path else None
     return NcuCounting(worker, worker_environment(folder), folder, seconds, find=lambda: found)
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tests.backends.cuda.builds import built
 from tests.backends.cuda.static_profiles import FOLDERS, build_of, read_problem, static_profile
 from tests.backends.cuda.test_disassembly import needs_disassembler
-from tests.core.profile.recorded import recorded
 from tests.cuda_here import needs_nvrtc
+from tests.profiles.recorded import recorded
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.core.profile.diagnose import diagnose
-from tunesmith.core.profile.facts import Instructions, MemoryAccess
+from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.facts import Instructions, MemoryAccess
 
 # The start of most kernels: R0 is the number of a thread in the grid.
 INDEX = """

@@ -10,9 +10,9 @@ import pytest
 
 from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.cuda.driver import describe_all
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Call, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
-from tunesmith.core.device import Device
-from tunesmith.core.messages import Unit
+from tunesmith.problem.device import Device
 
 pytestmark = pytest.mark.gpu
 
@@ -185,7 +185,7 @@ def test_says_whether_the_clock_is_held_down(session: Session) -> None:
 BAD = """
 import sys
 from tunesmith.backends.cuda import CudaBackend
-from tunesmith.core.messages import Unit
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (Call, LaunchFailed, Pointer)
 backend = CudaBackend()
 device = backend.devices()[0]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.core.expr import parse
 from tunesmith.expert.drafting.draft_launch import translate
+from tunesmith.space.expr import parse
 
 SIZES = {"n": "n", "x.size(0)": "rows", "args.d": "d"}
 CONSTANTS = {"BLOCK": "256", "WARPS": "(BLOCK / 32)", "blocks": "(n + BLOCK - 1) / BLOCK", "loop": "loop + 1"}

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.core.errors import BadInput
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.files.read_accuracy import TOLERANCES
 from tunesmith.csource.nodes import Language
+from tunesmith.errors import BadInput
 from tunesmith.expert.drafting.draft import Draft, draft_problem
 from tunesmith.expert.drafting.draft_launch import looks_like_a_size
+from tunesmith.problem.argument_tables import TOLERANCES
+from tunesmith.problem.problem_file import parse_problem
 
 VECTOR_ADD = """
 __kernel void add(__global const float* a, __global const float* b, __global float* out, const int n) {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Declare
 from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, NotReadable, Once, Repeat, Step, When
 from tunesmith.expert.model.lift import lift
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
 
 ROOT = Path(__file__).parents[3]
 

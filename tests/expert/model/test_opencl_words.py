@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.expert.model.kernels import lifted
-from tunesmith.core.files.problem_file import parse_problem
 from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.model.kernel import Each
+from tunesmith.problem.problem_file import parse_problem
 
 KERNEL = """
 __kernel void row_max(__global float *out, __global const float *a, int rows)

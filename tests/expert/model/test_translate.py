@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.expert.model.kernels import problem_in
-from tunesmith.core.expr import parse
 from tunesmith.csource.parse import read_expression
 from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model.translate import from_sizes, launch_terms, parameter_values, to_sizes
+from tunesmith.space.expr import parse
 
 VALUES = {"n": parse("tokens * d").tree, "dim": parse("d").tree, "vecs": parse("d // 4").tree}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.samples import HOPPER
-from tunesmith.core.device import Device
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Expr, Number, Return, Stmt, Type
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, Task, TemplateDraft, Total
 from tunesmith.expert.moves import MOVES, Context, Move, NotApplicable
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
 
 GPU = Device("cuda", "0", "a GPU", "cuda", "13", "gpu", HOPPER)
 CPU = Device("opencl", "0", "a CPU", "pocl", "3", "cpu", replace(HOPPER, warp=1, max_threads=4096))

@@ -24,12 +24,12 @@ from tests.expert.moves.kernels import (
     problem,
     refused,
 )
-from tunesmith.core.expr import parse
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.csource.nodes import Name
 from tunesmith.expert.model.kernel import ArrayAccess, KernelModel, ParameterChoice, Task, TemplateDraft
 from tunesmith.expert.writing import structural_rules
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Remedy
+from tunesmith.space.expr import parse
 
 
 def choice(draft: TemplateDraft, field: str) -> ParameterChoice:

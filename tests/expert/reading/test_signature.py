@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tunesmith.core.expr import parse
-from tunesmith.core.problem import Accuracy, Argument, Contract, Kernel, Launch, Problem, Role
 from tunesmith.expert.reading.source import missing_entry, signature_faults
+from tunesmith.problem.problem import Accuracy, Argument, Contract, Kernel, Launch, Problem, Role
+from tunesmith.space.expr import parse
 
 CUDA = "__global__ void k(float* out, const float* x, int n) { out[n] = x[n]; }"
 OPENCL = "__kernel void k(__global float* out, __global const float* x, int n) { out[n] = x[n]; }"

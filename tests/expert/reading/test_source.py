@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.core.errors import BadInput
-from tunesmith.core.languages import language_of
 from tunesmith.csource.nodes import Language
+from tunesmith.errors import BadInput
 from tunesmith.expert.reading.headers import blank_source
 from tunesmith.expert.reading.source import read_source
 from tunesmith.expert.reading.source_model import KernelParameter, KernelSignature, elements_of
+from tunesmith.problem.languages import language_of
 
 LANGUAGES: tuple[Language, ...] = ("opencl", "cuda", "hip")
 

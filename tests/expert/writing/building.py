@@ -9,12 +9,12 @@ from itertools import combinations
 
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Binary
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.messages import Unit
-from tunesmith.core.problem import Problem
-from tunesmith.core.space import Config
-from tunesmith.core.template import Template, Variant
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template, Variant
+from tunesmith.problem.template_file import parse_template
+from tunesmith.space.params import Config
 
 DEVICE = absent_device(None)
 

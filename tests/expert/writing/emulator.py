@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.plan import BufferPlan, Plan
-from tunesmith.core.template import Variant
+from tunesmith.problem.plan import BufferPlan, Plan
+from tunesmith.problem.problem import element_type
+from tunesmith.problem.template import Variant
 
 Array = NDArray[Any]
 HEADER = Path(__file__).with_name("emulator.h")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Stmt, Type
 from tunesmith.csource.parse import read_expression, read_source_tree
 from tunesmith.csource.specialise import Bound, bind
@@ -23,7 +22,8 @@ from tunesmith.expert.model.kernel import (
     Task,
     Total,
 )
-from tunesmith.problems import load_problem
+from tunesmith.problem.problem import Problem
+from tunesmith.session.problems import load_problem
 
 ROOT = Path(__file__).parents[3]
 

@@ -15,7 +15,6 @@ from tests.expert.writing.models import each, let, total
 from tests.expert.writing.test_builds import instructions
 from tests.expert.writing.test_emulated import compare
 from tests.running import FIXTURES
-from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Name, Ternary, Type
 from tunesmith.csource.parse import read_expression
 from tunesmith.csource.printing import print_expr
@@ -23,7 +22,8 @@ from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, Template
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
 from tunesmith.expert.writing.sites import Independence, either, gathered, runs
-from tunesmith.problems import load_problem
+from tunesmith.problem.problem import Problem
+from tunesmith.session.problems import load_problem
 
 SCHEDULE = replace(
     models.MAP,

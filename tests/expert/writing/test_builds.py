@@ -13,10 +13,10 @@ from tests.expert.writing.models import MAP, ROWS, Model
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.core.profile.facts import Instructions
-from tunesmith.core.space import Config
 from tunesmith.expert.model.kernel import Schedule, TemplateDraft
 from tunesmith.expert.writing import write
+from tunesmith.profiles.facts import Instructions
+from tunesmith.space.params import Config
 
 CASES = {
     "silu_and_mul": (models.silu_and_mul, replace(MAP, tasks=models.choice("TASKS", 1, 4))),

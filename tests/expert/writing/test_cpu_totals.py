@@ -12,15 +12,15 @@ import pytest
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU, choice
 from tests.opencl_here import needs_opencl
-from tunesmith.core.messages import Draw
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.space import Config
-from tunesmith.core.template import original
+from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
-from tunesmith.lab.reference import draw_inputs
-from tunesmith.problems import load_problem
+from tunesmith.lab.references import draw_inputs
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.template import original
+from tunesmith.session.problems import load_problem
+from tunesmith.space.params import Config
 
 ZOO = Path(__file__).parents[2] / "fixtures" / "zoo"
 EVERY = replace(

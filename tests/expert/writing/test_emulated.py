@@ -14,18 +14,17 @@ from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.emulator import needs_emulator, run
 from tests.expert.writing.models import MAP, ROWS, Model
 from tests.running import FIXTURES
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.messages import Draw
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Problem
-from tunesmith.core.space import Config
-from tunesmith.core.template import Variant, original
+from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.moves.convert import FORMATS
 from tunesmith.expert.writing import write
-from tunesmith.lab.reference import draw_inputs
-from tunesmith.problems import load_problem
+from tunesmith.lab.references import draw_inputs
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Problem, element_type
+from tunesmith.problem.template import Variant, original
+from tunesmith.session.problems import load_problem
+from tunesmith.space.params import Config
 
 ANY_LANES = models.choice("LANES", 4, 16, 32, 64, 96, default=64)
 SMALL_ROWS = replace(ROWS, lanes=ANY_LANES, load_hint=None)

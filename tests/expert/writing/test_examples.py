@@ -14,7 +14,7 @@ from tunesmith.expert.model.kernel import KernelModel, NotReadable, Schedule, Te
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
 from tunesmith.expert.writing.plan import loops_in
-from tunesmith.problems import load_problem
+from tunesmith.session.problems import load_problem
 
 FOLDERS = [
     *sorted(path.parent for path in (ROOT / "examples/cuda").glob("*/problem.toml")),

@@ -14,9 +14,9 @@ from tests.expert.writing.emulator import needs_emulator
 from tests.expert.writing.test_beside import SCHEDULE, rotary
 from tests.expert.writing.test_builds import instructions
 from tests.expert.writing.test_emulated import compare
-from tunesmith.core.template import Template
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing import structural_rules, write
+from tunesmith.problem.template import Template
 
 DIVIDING = replace(SCHEDULE, divide=models.choice("DIVIDE", 0, 1, 2))
 

@@ -12,16 +12,16 @@ from tests.expert.writing import models
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU, Model, choice
 from tests.opencl_here import needs_opencl
-from tunesmith.core.messages import Draw
-from tunesmith.core.plan import Plan, plan_launch
-from tunesmith.core.problem import Problem
-from tunesmith.core.space import Config
-from tunesmith.core.template import Variant, original
+from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.moves import Context
 from tunesmith.expert.moves.rows import Rows
 from tunesmith.expert.writing import write
-from tunesmith.lab.reference import draw_inputs
+from tunesmith.lab.references import draw_inputs
+from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Variant, original
+from tunesmith.space.params import Config
 
 FLAT = Schedule(lanes=choice("LANES", 1, 16), vector=CPU.vector, items=CPU.items, fast=CPU.fast)
 

@@ -13,14 +13,14 @@ from tunesmith.backends.backend_kind import (
     ListDevices,
     ReadInstructions,
 )
-from tunesmith.core.languages import CUDA
+from tunesmith.problem.languages import CUDA
 
 if TYPE_CHECKING:
     from tunesmith.backends.backend_kind import Toolchain
+    from tunesmith.backends.counting import Counting
+    from tunesmith.backends.messages import Unit
     from tunesmith.backends.port import Binary, Session
-    from tunesmith.core.device import Device
-    from tunesmith.core.messages import Unit
-    from tunesmith.core.profile.facts import Counting
+    from tunesmith.problem.device import Device
 
 
 class CudaBackend:

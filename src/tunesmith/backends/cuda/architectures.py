@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tunesmith.core.device import AllocationUnits, Device, Limits
-from tunesmith.core.errors import BadInput
+from tunesmith.errors import BadInput
+from tunesmith.problem.device import AllocationUnits, Device, Limits
 
 PLATFORM = "NVIDIA CUDA"
 KIB, MIB, GB = 1 << 10, 1 << 20, 10**9

@@ -17,11 +17,11 @@ from tunesmith.backends.cuda.entries import (
     pack,
 )
 from tunesmith.backends.cuda.flags import read_flags
-from tunesmith.backends.cuda.standard_headers import standard_headers
+from tunesmith.backends.cuda.toolkit import standard_headers
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Binary, BuildFailed, Unsupported
-from tunesmith.core.device import Device
-from tunesmith.core.digest import digest_of
-from tunesmith.core.messages import Unit
+from tunesmith.problem.device import Device
+from tunesmith.text import digest_of
 
 COMPILERS = {"nvrtc": nvrtc.compile_unit, "nvcc": nvcc.compile_unit}
 NO_HOST = "NVRTC compiles device code alone, without the host's headers"

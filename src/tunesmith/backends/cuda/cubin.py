@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tunesmith.core.codec import Malformed
-from tunesmith.core.device import Limits, Resources
-from tunesmith.core.digest import digest_of
-from tunesmith.core.occupancy import registers_per_block
+from tunesmith.problem.codec import Malformed
+from tunesmith.problem.device import Limits, Resources, registers_per_block
+from tunesmith.text import digest_of
 
 # Attributes in .nv.info sections.
 PARAM_CBANK, EXTERNS, MAX_THREADS, REQUIRED_THREADS = 0x0A, 0x0F, 0x05, 0x10

@@ -16,8 +16,8 @@ from pathlib import Path
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.backends.cuda.toolkit import USUAL_PLACE
-from tunesmith.core.codec import Malformed
-from tunesmith.core.profile.facts import Instructions
+from tunesmith.problem.codec import Malformed
+from tunesmith.profiles.facts import Instructions
 
 SECONDS = 20.0  # most kernels take one
 MOST_TEXT = 64 << 20  # bytes; the longest kernels in use have a few million

@@ -9,7 +9,7 @@ from tunesmith.backends.backend_kind import Finding, ListDevices, has_module, mo
 from tunesmith.backends.cuda import KIND, ncu, nvcc, nvrtc, toolkit
 from tunesmith.backends.cuda.driver import OLDEST_DRIVER
 from tunesmith.backends.port import Unsupported
-from tunesmith.core.errors import TunesmithError
+from tunesmith.errors import TunesmithError
 
 DRIVERS = "from https://www.nvidia.com/drivers"
 TOOLKIT = "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads"

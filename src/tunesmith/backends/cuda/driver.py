@@ -8,7 +8,7 @@ from typing import Any
 
 from tunesmith.backends.cuda.architectures import PLATFORM, allocation_units
 from tunesmith.backends.port import LaunchFailed, OutOfMemory, Unsupported
-from tunesmith.core.device import Device, Limits
+from tunesmith.problem.device import Device, Limits
 
 
 @cache

@@ -13,9 +13,9 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
-from tunesmith.core.codec import Malformed, decode, encode
-from tunesmith.core.messages import Unit
+from tunesmith.problem.codec import Malformed, decode, encode
 
 # As C++ names a function: a::b<float, 4>, static_cast<void (*)(int*)>(f). Nothing that could end a line,
 # a list or a literal, because it is put into a source.

@@ -11,10 +11,10 @@ import numpy as np
 
 from tunesmith.backends.cuda.driver import checked, driver
 from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer
-from tunesmith.core.device import Device
-from tunesmith.core.dtypes import ElementType, element_type
-from tunesmith.core.messages import Unit
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import ElementType, element_type
 
 THREADS = 256
 BLOCKS_PER_SM = 8

@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tunesmith.backends.counting import Counted, ToCount
 from tunesmith.backends.cuda.ncu_metrics import METRICS, Row, counters_of, read_rows
 from tunesmith.backends.cuda.toolkit import USUAL_PLACE
-from tunesmith.core.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
-from tunesmith.core.messages import REPLY_TYPES, Contender, Failed, LaunchOnce, Load
-from tunesmith.core.profile.facts import Counted, ToCount
-from tunesmith.core.untrusted import plain
+from tunesmith.backends.messages import REPLY_TYPES, Contender, Failed, LaunchOnce, Load
+from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.text import plain
 
 SECONDS = 120.0  # for one workload; most take five
 VERSION_SECONDS = 20.0

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.core.profile.facts import Counters, Stall
+from tunesmith.profiles.facts import Counters, Stall
 
 DURATION = "gpu__time_duration.sum"  # tells the longest of an operator's kernels; never a timing
 _ELAPSED, _ACTIVE = "avg.pct_of_peak_sustained_elapsed", "avg.pct_of_peak_sustained_active"

@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 from tunesmith.backends.cuda.entries import Compiled, Refused, no_such_kernel
 from tunesmith.backends.cuda.flags import Flags
 from tunesmith.backends.cuda.toolkit import find_nvcc
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
-from tunesmith.core.messages import Unit
-from tunesmith.core.template import plain_name
+from tunesmith.problem.template import plain_name
 
 TABLE = "__tunesmith_entries"
 _TABLE = re.compile(rf"^\s*(?:\.visible )?\.global [^;]*\b{TABLE}\[\d+\] = \{{([^}}]*)\}};", re.MULTILINE)

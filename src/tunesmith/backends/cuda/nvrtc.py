@@ -10,11 +10,10 @@ from typing import Any
 
 from tunesmith.backends.cuda.entries import Compiled, Refused
 from tunesmith.backends.cuda.flags import Flags
-from tunesmith.backends.cuda.standard_headers import pre_included, standard_headers
-from tunesmith.backends.cuda.toolkit import header_folders
+from tunesmith.backends.cuda.toolkit import header_folders, pre_included, standard_headers
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Unsupported
-from tunesmith.core.messages import Unit
-from tunesmith.core.template import plain_name
+from tunesmith.problem.template import plain_name
 
 NAME_MAP = "__nv_name_map"  # the file in which NVRTC finds fault with the name of an entry
 _FIRST_NAME = 2  # the line of the first of them

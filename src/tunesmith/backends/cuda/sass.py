@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tunesmith.backends.cuda.lanes import ALL_BUT_ONE, DATA, FAR, LANE, ONE, SAME, STEP, Lanes, Value
 from tunesmith.backends.cuda.listing import INDIRECT, JUMPS, Instruction, Listing, registers
-from tunesmith.core.profile.facts import Direction, Instructions, MemoryAccess, Mix, Pattern, Space
+from tunesmith.profiles.facts import Direction, Instructions, MemoryAccess, Mix, Pattern, Space
 
 _FP64 = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
 _FP32 = frozenset(

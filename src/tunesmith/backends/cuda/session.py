@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tunesmith.backends.cuda.driver import Throttling, checked, driver
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     Call,
     Executable,
@@ -25,9 +26,8 @@ from tunesmith.backends.port import (
     Recording,
     Scalar,
 )
-from tunesmith.core.device import Device
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.messages import Unit
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import element_type
 
 SPARE = 256 << 20  # of the device's memory, left to the driver
 

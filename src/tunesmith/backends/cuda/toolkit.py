@@ -7,7 +7,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
+from importlib import resources
 from pathlib import Path
+
+from tunesmith.problem.template_source import includes
 
 _VERSION = re.compile(rb"#\s*define\s+(?:CUDART_VERSION|CUDA_VERSION)\s+(\d+)")
 USUAL_PLACE = Path("/usr/local/cuda")
@@ -73,3 +77,51 @@ def _distance(version: tuple[int, int] | None, wanted: tuple[int, int]) -> int:
     if version is None:
         return 1000
     return 100 * abs(version[0] - wanted[0]) + abs(version[1] - wanted[1])
+
+
+Headers = tuple[tuple[str, str], ...]
+
+_DEFINED = re.compile(r"#[ \t]*define[ \t]+(\w+)")
+
+
+def standard_headers(source: str, given: Headers) -> Headers:
+    """What of the standard these texts include and nobody has given: spelling and text."""
+    own = {spelling for spelling, _ in given}
+    found: dict[str, str] = {}
+    queue = [
+        source,
+        *(text for _, text in given),
+        *(["#include <math.h>"] if pre_included(source, given) else []),
+    ]
+    while queue:
+        for spelling, _ in includes(queue.pop()):
+            if spelling in _names() and spelling not in own and spelling not in found:
+                found[spelling] = _text(spelling)
+                queue.append(found[spelling])
+    return tuple(found.items())
+
+
+def pre_included(source: str, given: Headers) -> str:
+    """The header that nvcc would have put in front of a source's first line, where a text makes use of it;
+    else nothing."""
+    if any(spelling == "math.h" for spelling, _ in given):
+        return ""
+    texts = "\n".join([source, *(text for _, text in given)])
+    words = set(re.findall(r"\b[A-Z][A-Z0-9_]*\b", texts)) & _names_in_math()
+    words -= set(_DEFINED.findall(texts))
+    return "math.h" if words else ""
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(file.name for file in resources.files(__package__).joinpath("headers").iterdir())
+
+
+@cache
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath("headers", name).read_text(encoding="utf-8")
+
+
+@cache
+def _names_in_math() -> frozenset[str]:
+    return frozenset(_DEFINED.findall(_text("math.h")))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tunesmith.backends.backend_kind import BackendKind, Finding, ListDevices
-from tunesmith.core.languages import FAKE
+from tunesmith.problem.languages import FAKE
 
 if TYPE_CHECKING:
     from tunesmith.backends.port import Backend
-    from tunesmith.core.ports import OwnAuthor
+    from tunesmith.run.ports import OwnAuthor
 
 NO_PROFILES, NO_COUNTERS = "a simulated device has nothing to profile", "a simulated device has no counters"
 

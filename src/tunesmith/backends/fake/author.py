@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tunesmith.core.device import Device
-from tunesmith.core.ports import Declined, Refactoring, Written
-from tunesmith.core.problem import Problem
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.run.ports import Declined, Refactoring, Written
 
 _HEADING = re.compile(r"//(draft|refuses|mended): *(\w+) *(.*)")
 _LINE = re.compile(r"//\| ?(.*)")

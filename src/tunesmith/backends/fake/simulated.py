@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     Binary,
     BuildFailed,
@@ -37,11 +38,10 @@ from tunesmith.backends.port import (
     Session,
     at_slot,
 )
-from tunesmith.core.device import Device, Limits, Resources
-from tunesmith.core.digest import digest_of
-from tunesmith.core.errors import BadInput
-from tunesmith.core.expr import Expr, Undefined, parse
-from tunesmith.core.messages import Unit
+from tunesmith.errors import BadInput
+from tunesmith.problem.device import Device, Limits, Resources
+from tunesmith.space.expr import Expr, Undefined, parse
+from tunesmith.text import digest_of
 
 FAULTS = (
     "none",

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunesmith.backends import opencl_pocl
 from tunesmith.backends.backend_kind import (
     BackendKind,
     CeilingKernels,
@@ -19,8 +18,9 @@ from tunesmith.backends.backend_kind import (
     module_finding,
     system_package,
 )
-from tunesmith.core.errors import TunesmithError
-from tunesmith.core.languages import OPENCL
+from tunesmith.backends.opencl import pocl as opencl_pocl
+from tunesmith.errors import TunesmithError
+from tunesmith.problem.languages import OPENCL
 
 if TYPE_CHECKING:
     from tunesmith.backends.port import Backend

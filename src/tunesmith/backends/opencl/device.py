@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     Binary,
     BuildFailed,
@@ -25,10 +26,9 @@ from tunesmith.backends.port import (
     Unsupported,
     at_slot,
 )
-from tunesmith.core.device import Device, Limits, Resources
-from tunesmith.core.digest import digest_of
-from tunesmith.core.dtypes import element_type
-from tunesmith.core.messages import Unit
+from tunesmith.problem.device import Device, Limits, Resources
+from tunesmith.problem.problem import element_type
+from tunesmith.text import digest_of
 
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.backends.backend_kind import BackendKind
 from tunesmith.backends.fake import NO_COUNTERS, NO_PROFILES, author
-from tunesmith.core.languages import FAKE
+from tunesmith.problem.languages import FAKE
 
 if TYPE_CHECKING:
     from tunesmith.backends.port import Backend

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from tunesmith.backends.fake.simulated import FakeBackend, FakeExecutable, FakeKernel, FakeSession, scalars
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Binary, BuildFailed, Call, Session
-from tunesmith.core.device import Device
-from tunesmith.core.digest import digest_of
-from tunesmith.core.errors import BadInput
-from tunesmith.core.messages import Unit
+from tunesmith.errors import BadInput
+from tunesmith.problem.device import Device
+from tunesmith.text import digest_of
 
 LONGEST = 1e9  # milliseconds, twelve days
 

@@ -8,13 +8,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.core.dtypes import TYPES
-from tunesmith.core.errors import BadInput
-from tunesmith.core.files.problem_text import toml_string
-from tunesmith.core.files.read_accuracy import TOLERANCES
-from tunesmith.core.files.toml_table import texts
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
+from tunesmith.errors import BadInput
 from tunesmith.expert.drafting.draft_launch import (
     FILL,
     DraftArgument,
@@ -25,6 +21,10 @@ from tunesmith.expert.drafting.draft_launch import (
 from tunesmith.expert.reading.headers import words
 from tunesmith.expert.reading.source import read_source
 from tunesmith.expert.reading.source_model import KernelSignature, SourceModel
+from tunesmith.problem.argument_tables import TOLERANCES
+from tunesmith.problem.problem import TYPES
+from tunesmith.problem.problem_text import toml_string
+from tunesmith.problem.toml_table import texts
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.core.dtypes import TYPES
-from tunesmith.core.expr import is_name, unparse
-from tunesmith.core.expr import nodes as size
 from tunesmith.csource.nodes import Binary, Call, Expr, Language, Member, Name, Opaque, SizeOf, Unreadable
 from tunesmith.csource.parse import read_expression
 from tunesmith.expert.model.translate import NoTranslation, size_node
@@ -21,6 +18,9 @@ from tunesmith.expert.reading.source_model import (
     SourceModel,
     elements_of,
 )
+from tunesmith.problem.problem import TYPES
+from tunesmith.space.expr import is_name, unparse
+from tunesmith.space.expr import nodes as size
 
 FILL = "FILL"
 DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]

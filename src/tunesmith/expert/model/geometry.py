@@ -15,10 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.core.expr import Expr as SizeExpr
-from tunesmith.core.expr import Undefined
-from tunesmith.core.expr.nodes import Node
-from tunesmith.core.problem import Problem, SizeRule
 from tunesmith.csource.fold import binary, unary
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, For, Name, Number, SizeOf, Ternary, Unary
 from tunesmith.csource.substitution import substitute
@@ -27,6 +23,10 @@ from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, Head, head_of, number
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
+from tunesmith.problem.problem import Problem, SizeRule
+from tunesmith.space.expr import Expr as SizeExpr
+from tunesmith.space.expr import Undefined
+from tunesmith.space.expr.nodes import Node
 
 Triple = tuple[int, int, int]
 _MOST_THREADS = 1024

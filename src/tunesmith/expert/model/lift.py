@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tunesmith.core.expr import nodes as size
-from tunesmith.core.problem import Problem
 from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.inline import inline
 from tunesmith.csource.nodes import (
@@ -49,6 +47,8 @@ from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
+from tunesmith.problem.problem import Problem
+from tunesmith.space.expr import nodes as size
 
 _SMALL = 64  # turns of a loop that is part of what is done for one element
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tunesmith.core import expr as sizes_expr
-from tunesmith.core.expr import nodes as size
-from tunesmith.core.expr.nodes import Node
-from tunesmith.core.problem import Problem
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.affine import number
+from tunesmith.problem.problem import Problem
+from tunesmith.space import expr as sizes_expr
+from tunesmith.space.expr import nodes as size
+from tunesmith.space.expr.nodes import Node
 
 _DEEPEST = 60
 _ARITHMETIC: Mapping[str, size.ArithmeticOp] = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}

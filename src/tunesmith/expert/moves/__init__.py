@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.moves.arithmetic import Bake, Divide, Fast, Reciprocal
 from tunesmith.expert.moves.convert import Convert
@@ -14,6 +13,7 @@ from tunesmith.expert.moves.rows import Redundant, Rows
 from tunesmith.expert.moves.settings import Bounds, FlagsMove, Registers, Unroll
 from tunesmith.expert.moves.sharing import Beside, LanesMove, Persistent, Split, Tasks
 from tunesmith.expert.moves.vectors import Hints, Items, Keep, Vector
+from tunesmith.problem.template import Remedy
 
 __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "NotApplicable"]
 

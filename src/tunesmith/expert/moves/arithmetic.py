@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import planned, with_wide
 from tunesmith.expert.moves.port import Context, NotApplicable, extend
 from tunesmith.expert.moves.shape import fast_forms, index_divisions
 from tunesmith.expert.writing.rules import Baked
+from tunesmith.problem.template import Remedy
 
 
 class Reciprocal:

@@ -17,12 +17,12 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.csource import nodes as c
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import with_wide
 from tunesmith.expert.moves.port import Context, NotApplicable, extend
 from tunesmith.expert.writing.fast_math import used_functions
+from tunesmith.problem.template import Remedy
 
 _BITS = {
     "unsigned char": 8,

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tunesmith.core.expr import parse
-from tunesmith.core.problem import Argument
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.port import Context
@@ -15,6 +13,8 @@ from tunesmith.expert.writing.naming import Unwritable
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import structural_rules
+from tunesmith.problem.problem import Argument
+from tunesmith.space.expr import parse
 
 WIDEST = 16  # bytes of one access
 ON_CPU = 64  # of a register of the widest kind

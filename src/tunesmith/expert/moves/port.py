@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from tunesmith.core.device import Device
-from tunesmith.core.problem import Problem
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Remedy
 
 Pairs = Iterable[tuple[str, str]]
 

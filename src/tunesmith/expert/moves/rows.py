@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
@@ -13,6 +12,7 @@ from tunesmith.expert.model.affine import as_division, from_terms, number, same_
 from tunesmith.expert.model.kernel import Each, Repeat, Step, Task, TemplateDraft, When
 from tunesmith.expert.moves.port import Context, NotApplicable, extend
 from tunesmith.expert.moves.shape import loops, shape_of
+from tunesmith.problem.template import Remedy
 
 
 class Redundant:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.csource.nodes import For
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.local.moves import AS_TODAY, CAPS, NO_CAP
@@ -12,6 +11,7 @@ from tunesmith.expert.moves.packing import one_at_a_time
 from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
 from tunesmith.expert.moves.shape import inner_loops
 from tunesmith.expert.writing.sites import counted
+from tunesmith.problem.template import Remedy
 
 SHORT = 16  # turns: such a loop is unrolled whole by the writer
 

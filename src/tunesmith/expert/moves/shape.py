@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tunesmith.core.expr import Expr as SizeExpr
-from tunesmith.core.expr import Node, Undefined, parse, unparse
 from tunesmith.csource.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import declared_in, names_in, nodes_in
@@ -20,6 +18,8 @@ from tunesmith.expert.writing.naming import Names
 from tunesmith.expert.writing.sites import Independence, Run, gathered, length_of_all
 from tunesmith.expert.writing.sites import runs as find_runs
 from tunesmith.expert.writing.sizes import Sizes
+from tunesmith.space.expr import Expr as SizeExpr
+from tunesmith.space.expr import Node, Undefined, parse, unparse
 
 
 def loops(kernel: KernelModel) -> tuple[Each, ...]:

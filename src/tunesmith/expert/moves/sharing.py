@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.moves.packing import widest_vector
 from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
 from tunesmith.expert.moves.shape import Shape, is_map, loops, runs_of, shape_of
+from tunesmith.problem.template import Remedy
 
 WIDTHS = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
 PARTS = (4, 8, 16)  # of a warp, for rows that a warp would not be busy with

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import (
     index_bytes,
@@ -19,6 +18,7 @@ from tunesmith.expert.moves.packing import (
 from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
 from tunesmith.expert.moves.shape import has_sums, is_map, loops, shape_of
 from tunesmith.expert.moves.sharing import term
+from tunesmith.problem.template import Remedy
 
 
 class Vector:

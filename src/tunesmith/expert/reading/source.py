@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tunesmith.core.dtypes import ElementType, element_type
-from tunesmith.core.errors import BadInput
-from tunesmith.core.problem import Argument, Launch, Problem
 from tunesmith.csource.grammar import syntax_tree
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
+from tunesmith.errors import BadInput
 from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
 from tunesmith.expert.reading.launches import read_constants, read_launches
 from tunesmith.expert.reading.pointer_use import PointerUse, places_in
@@ -24,6 +22,7 @@ from tunesmith.expert.reading.source_model import (
     Space,
     elements_of,
 )
+from tunesmith.problem.problem import Argument, ElementType, Launch, Problem, element_type
 
 if TYPE_CHECKING:
     from tunesmith.expert.reading.pointer_use import Places

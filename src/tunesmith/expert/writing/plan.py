@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
@@ -17,6 +16,7 @@ from tunesmith.expert.writing.naming import Knobs, Names, Unwritable
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
+from tunesmith.problem.problem import Problem
 
 
 @dataclass

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tunesmith.core.expr import Node, parse, unparse
-from tunesmith.core.problem import Problem
 from tunesmith.csource.nodes import Binary, Expr, Parameter
 from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
@@ -17,6 +15,8 @@ from tunesmith.expert.writing.naming import Unwritable
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, loops_in, make_plan
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
+from tunesmith.problem.problem import Problem
+from tunesmith.space.expr import Node, parse, unparse
 
 Rule = tuple[Literal["require", "prefer"], str, str]
 _MOST_Y = 65535  # blocks in the grid's second dimension

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tunesmith.core.problem import Problem
 from tunesmith.csource import nodes as c
 from tunesmith.csource.nodes import MAX_DEPTH, TooDeep
 from tunesmith.csource.substitution import substitute
@@ -21,6 +20,7 @@ from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import assigned_in, children, declared_in, names_in, statements_in
 from tunesmith.expert.model.affine import type_of
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Step, When
+from tunesmith.problem.problem import Problem
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))

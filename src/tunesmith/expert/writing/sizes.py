@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
-from tunesmith.core.expr import Node, parse, unparse
-from tunesmith.core.expr.nodes import Arithmetic, Name, Neg, Num
-from tunesmith.core.expr.nodes import Call as SizeCall
-from tunesmith.core.problem import Problem
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, names_in, statements_in
 from tunesmith.expert.model.kernel import KernelModel, Let, Once, Repeat, Step, When
 from tunesmith.expert.model.translate import parameter_values, to_sizes
+from tunesmith.problem.problem import Problem
+from tunesmith.space.expr import Node, parse, unparse
+from tunesmith.space.expr.nodes import Arithmetic, Name, Neg, Num
+from tunesmith.space.expr.nodes import Call as SizeCall
 
 INT_MAX = 2**31 - 1
 _MOST_ROUNDS = 20

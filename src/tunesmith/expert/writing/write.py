@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from tunesmith.core.expr import parse
-from tunesmith.core.problem import Problem
 from tunesmith.csource.printing import print_function
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
@@ -20,6 +18,8 @@ from tunesmith.expert.writing.naming import Knob, Unwritable
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
 from tunesmith.expert.writing.team_totals import TeamTotals
+from tunesmith.problem.problem import Problem
+from tunesmith.space.expr import parse
 
 _NOTES = {
     "lanes": "threads that share a task",

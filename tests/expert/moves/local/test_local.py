@@ -10,14 +10,14 @@ from tests.cuda_here import needs_nvrtc
 from tests.samples import HOPPER
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
-from tunesmith.core.device import Device
-from tunesmith.core.files.problem_file import parse_problem
-from tunesmith.core.files.template_file import parse_template
-from tunesmith.core.problem import Problem
-from tunesmith.core.template import Template
 from tunesmith.expert.moves import LOCAL_MOVES, Context, NotApplicable
 from tunesmith.expert.moves.local import LocalDraft, find_site, start, template_text
 from tunesmith.lab.builders import unit_of
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Template
+from tunesmith.problem.template_file import parse_template
 
 GPU = Device("cuda", "0", "a GPU", "cuda", "13", "gpu", HOPPER)
 

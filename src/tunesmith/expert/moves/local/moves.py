@@ -6,12 +6,12 @@ import re
 from dataclasses import replace
 from math import prod
 
-from tunesmith.core.expr import Undefined
-from tunesmith.core.profile.remedies import Remedy
 from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.local.port import Edit, LaunchText, LocalDraft, add, one_at_a_time
 from tunesmith.expert.moves.port import Context, NotApplicable
+from tunesmith.problem.template import Remedy
+from tunesmith.space.expr import Undefined
 
 SIZES = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
 ON_CPU = (1, 4, 16, 64, 256)

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from tunesmith.core.problem import Launch, Problem
-from tunesmith.core.template import PLACEHOLDER
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.port import Context, Move, Pairs, distinct, either
 from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
+from tunesmith.problem.problem import Launch, Problem
+from tunesmith.problem.template import PLACEHOLDER
 
 # -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
 

@@ -1,0 +1,261 @@
+"""What the lab and its workers say to each other. Arrays and binaries travel beside a message, as blobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.plan import Plan, Status
+from tunesmith.problem.problem import PythonFunction
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is compiled: only device code, never anything that runs on the host."""
+
+    path: str
+    source: str
+    language: str
+    flags: tuple[str, ...]
+    entries: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...] = ()  # as included -> text
+    compiler: str = ""  # one of the backend's; empty: its own choice
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How a case's inputs are made; the same draw gives the same arrays in every process."""
+
+    distribution: str
+    seed: int
+    inputs: PythonFunction | None = None
+
+
+@dataclass(frozen=True)
+class TimingPolicy:
+    """How long and how often; part of every cached result's key."""
+
+    rounds: int
+    min_rounds: int
+    chain_seconds: float  # a sample is a serial chain of launches at least this long
+    max_seconds: float
+    rotation: float = 3.0  # cold workloads cycle through this many last-level caches
+    give_up: float | None = None  # one sample is enough for a launch slower than this many seconds
+
+
+# -- requests ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ListDevices:
+    """Reply: Devices."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Reply: Built with the binary as blob 0, or Failed."""
+
+    unit: Unit
+    device: Device
+
+
+@dataclass(frozen=True)
+class Load:
+    """Blob 0 is the binary; afterwards it is known by its code digest. Reply: Done or Failed."""
+
+    unit: Unit
+    code_digest: str
+    device: Device
+
+
+@dataclass(frozen=True)
+class RunCase:
+    """Run twice from the same inputs into differently poisoned outputs. Reply: Ran; blobs: outputs."""
+
+    code_digest: str
+    plan: Plan
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class ExpectedArray:
+    """An array of reference values: float64, or int64 / uint64 where integers are compared exactly."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StoreCase:
+    """Lay out a case on the device, run the original on it, and keep all that is needed to judge others.
+    Blobs: `expected`. Reply: Judged, for the original."""
+
+    case: str
+    code_digest: str
+    plan: Plan
+    draw: Draw
+    expected: tuple[ExpectedArray, ...]
+    rows: tuple[int, ...]  # the items `expected` has of the arrays in `sampled`; empty: all
+    sampled: tuple[str, ...]
+    deterministic: bool
+    may_fail: bool
+
+
+@dataclass(frozen=True)
+class CheckCase:
+    """Run a kernel on a case kept before, twice, and judge it there. Reply: Judged."""
+
+    case: str
+    code_digest: str
+    plan: Plan
+    compares_errors: bool
+
+
+@dataclass(frozen=True)
+class CheckCases:
+    """Several, one after the other, as long as they are right. Reply: AllJudged."""
+
+    checks: tuple[CheckCase, ...]
+
+
+@dataclass(frozen=True)
+class Contender:
+    code_digest: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class TimeRuns:
+    """Time contenders in alternation at one workload. Reply: Timed."""
+
+    contenders: tuple[Contender, ...]
+    draw: Draw
+    policy: TimingPolicy
+    warm: bool
+    plain: bool = False  # launched one by one, not as a recording
+
+
+@dataclass(frozen=True)
+class LaunchOnce:
+    """Lay out a workload's data and launch it once, between the marks a profiler looks for. Reply: Done."""
+
+    contender: Contender
+    draw: Draw
+    warm: bool
+
+
+@dataclass(frozen=True)
+class TimeAll:
+    """Several, one after the other. Reply: AllTimed."""
+
+    runs: tuple[TimeRuns, ...]
+
+
+@dataclass(frozen=True)
+class Refer:
+    """Draw the inputs and compute the reference in float64. Reply: Expected; blobs: float64 outputs."""
+
+    reference: PythonFunction | None
+    plan: Plan
+    draw: Draw
+    rows: tuple[int, ...]  # the items of `independent` to compute; empty: all of them
+    independent: str | None
+    independent_arrays: tuple[str, ...]  # arrays whose first axis is that size
+    digests: bool = True  # of every input; else only of those that the user's function makes
+
+
+OfDevice = RunCase | StoreCase | CheckCase | CheckCases | TimeRuns | TimeAll  # what needs loaded code
+Request = ListDevices | Build | Load | LaunchOnce | Refer | OfDevice
+REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
+
+
+# -- replies ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Devices:
+    devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True)
+class Built:
+    code_digest: str
+    resources: Resources
+    log: str
+
+
+@dataclass(frozen=True)
+class Done:
+    pass
+
+
+@dataclass(frozen=True)
+class BufferReport:
+    """What one buffer looked like after the runs; digests are judged outside the worker."""
+
+    name: str
+    guard_digest: str
+    payload_digest: str  # of an output after the first run, of an input before it
+    second_digest: str  # after the second run
+    damage: str = ""  # where a guard was hit, in words: a hint, not a verdict
+
+
+@dataclass(frozen=True)
+class Ran:
+    buffers: tuple[BufferReport, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict that fell beside the device: only where kernels cannot reach the worker's own memory."""
+
+    status: Status
+    detail: str = ""
+    seconds: float = 0.0  # of one run
+    busy: float = 0.0
+    input_digests: tuple[tuple[str, str], ...] = ()  # of inputs made by the user's function
+    damage: bool = False  # memory outside the arrays was written to: nobody knows what else was
+    contested: tuple[int, ...] = ()  # wrong as compared with the original, in these rows: ask the reference
+
+
+@dataclass(frozen=True)
+class AllJudged:
+    """Up to the first that is not right."""
+
+    verdicts: tuple[Judged, ...]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """samples[i][r]: seconds per launch of contender i in round r."""
+
+    samples: tuple[tuple[float, ...], ...]
+    discarded: int = 0  # rounds thrown away because the clock throttled
+    busy: float = 0.0  # seconds the device spent in the launches timed
+
+
+@dataclass(frozen=True)
+class AllTimed:
+    timed: tuple[Timed, ...]
+
+
+@dataclass(frozen=True)
+class Expected:
+    input_digests: tuple[tuple[str, str], ...]
+    gap_digests: tuple[tuple[str, str], ...]  # of in-place arrays: the memory between strided elements
+    arrays: tuple[ExpectedArray, ...]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The request could not be carried out, through no fault of the worker."""
+
+    what: str  # build | memory | launch | user | unsupported | forgotten | internal
+    message: str
+
+
+Reply = Devices | Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | Failed
+REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

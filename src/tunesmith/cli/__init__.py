@@ -1,0 +1,1 @@
+"""The command line: options, commands, and what people see of them."""

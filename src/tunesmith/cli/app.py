@@ -1,0 +1,286 @@
+"""The command line: options in, `api` asked, the result on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tunesmith import __version__
+from tunesmith.cli.console import (
+    AsJson,
+    add_command,
+    fail,
+    handled,
+    print_encoded,
+    print_line,
+    print_note,
+    print_table,
+    progress,
+    say,
+    show_lines,
+    write,
+)
+from tunesmith.cli.library import library_app
+from tunesmith.cli.options import Backend, DeviceName, OneTemplate, ProblemFile, Seed
+from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
+from tunesmith.errors import DeviceMissing
+from tunesmith.session.delivering import end_when_asked
+from tunesmith.text import counted, plain
+
+app = typer.Typer(
+    name="tunesmith",
+    help="Takes a kernel that works and gives back a faster one that is still right, with the evidence.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def init(
+    kernel_file: Annotated[Path, typer.Argument(metavar="KERNEL_FILE", help="The source of your kernel.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--out", "--output", help="Folder for the draft.")
+    ] = None,
+    entry: Annotated[str | None, typer.Option(help="Which kernel, when the file has several.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draft a problem folder from a kernel source; "FILL" stands where only you know."""
+    with handled(as_json):
+        from tunesmith.session import problems
+
+        draft = problems.draft(kernel_file, output, entry)
+        then = f"tunesmith check {shlex.quote(str(draft.folder))}"
+        places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
+        say(
+            as_json,
+            {"folder": plain(str(draft.folder)), "files": draft.files, "fill": draft.fills},
+            [
+                f"wrote {', '.join(draft.files)} in {draft.folder}",
+                f"{places}: only you know what belongs there. Then: {then}",
+            ],
+        )
+
+
+def check(
+    problem: ProblemFile,
+    template: OneTemplate = None,
+    backend: Backend = None,
+    device: DeviceName = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Validate a problem, build its kernel and prove it right over the contract's edges."""
+    with handled(as_json):
+        from tunesmith import api
+
+        with progress(as_json) as listener:
+            done = api.check(
+                problem, template=template, device=device, listener=listener, backend=backend, seed=seed
+            )
+        known: dict[str, Any] = {"problem": done.problem, "device": done.device}
+        known |= {"feasible": done.feasible, "notes": done.notes}
+        notes = [f"note: {note}" for note in done.notes]
+        count = f"the template has {counted(done.feasible or 0, 'configuration')} for it there"
+        counts = [count] if done.feasible is not None else []
+        if done.missing:
+            if not as_json:
+                show_lines([*counts, *notes])
+            fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
+        by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
+        right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
+        say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
+
+
+def template(
+    problem: ProblemFile,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The file to write; by default stdout.")
+    ] = None,
+    moves: Annotated[str | None, typer.Option(help="Only these, separated by commas; see `explain`.")] = None,
+    backend: Backend = None,
+    device: DeviceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Only write the expert's template of a kernel; nothing is built or run."""
+    with handled(as_json):
+        from tunesmith import api
+
+        wanted = [name.strip() for name in moves.split(",") if name.strip()] if moves is not None else None
+        made = api.write_template(problem, moves=wanted, out=out, device=device, backend=backend)
+        if as_json:
+            print_encoded(made)
+            return
+        for line in (*made.notes, *_refusals(made.refused)):
+            print_note(line)
+        if made.template is None:
+            print_line(f"there is no template: {made.declined}", stderr=True)
+            return
+        count = counted(made.feasible or 0, "configuration")
+        how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
+        print_note(f"{made.problem}: {how}")
+        if out is None:
+            write(made.template.rstrip())
+        else:
+            go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
+            print_line(f"wrote {out}; search it with: {go_on}")
+
+
+def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
+    """Moves that do not apply; many with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in refused:
+        by_reason.setdefault(why, []).append(name)
+    lines: list[str] = []
+    for why, names in by_reason.items():
+        if len(names) > 3:
+            lines.append(f"{', '.join(names)} do not apply: {why}")
+        else:
+            lines += [f"{name} does not apply: {why}" for name in names]
+    return lines
+
+
+def explain(
+    problem: ProblemFile, backend: Backend = None, device: DeviceName = None, as_json: AsJson = False
+) -> None:
+    """Show what the expert reads in a kernel, and which moves apply to it."""
+    with handled(as_json):
+        from tunesmith import api
+
+        reading = api.explain(problem, device=device, backend=backend)
+        if as_json:
+            print_encoded(reading)
+            return
+        show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
+        print_line("")
+        print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
+        for line in _refusals(reading.refused):
+            print_line(f"  {line}")
+
+
+def profile(
+    target: Annotated[Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")],
+    template: OneTemplate = None,
+    values: Annotated[
+        str | None,
+        typer.Option(
+            "--config", help='Of the template, or the winner\'s: "BLOCK=128 VEC=4"; the rest by default.'
+        ),
+    ] = None,
+    workload: Annotated[list[str] | None, typer.Option(help="Only this one; several may be named.")] = None,
+    counters: Annotated[
+        bool, typer.Option("--counters/--no-counters", help="Ask the hardware's counters, where permitted.")
+    ] = True,
+    remeasure: Annotated[
+        bool, typer.Option("--remeasure", help="Measure the device's ceilings again, whatever is kept.")
+    ] = False,
+    backend: Backend = None,
+    device: DeviceName = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the plot; by default the run's, or this one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how far a kernel is from what its device can do, why, and what to do about it."""
+    with handled(as_json):
+        from tunesmith import api
+        from tunesmith.deliver.profile_page import page_lines
+
+        with progress(as_json) as listener:
+            page = api.profile(
+                target,
+                template=template,
+                config=values,
+                workloads=workload or (),
+                counters=counters,
+                remeasure=remeasure,
+                device=device,
+                listener=listener,
+                out=out,
+                backend=backend,
+            )
+        if not as_json:
+            show_lines(page_lines(page))
+        if page.missing:
+            hint = "run the same command where it is, or see what is missing with: tunesmith doctor"
+            fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
+        if as_json:
+            print_encoded(page)
+
+
+def devices(backend: Backend = None, as_json: AsJson = False) -> None:
+    """List the devices that kernels can run on."""
+    with handled(as_json):
+        from tunesmith import api
+        from tunesmith.cli.tables import devices_table
+
+        found = api.devices(backend)
+        if as_json:
+            print_encoded(found.devices)
+        elif found.devices:
+            print_table(devices_table(found.devices))
+        for trouble in found.troubles:
+            print_note(trouble)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Say what is usable here, and the one command that enables what is not."""
+    with handled(as_json):
+        from tunesmith.session.authoring import examine
+
+        findings = examine()
+        if as_json:
+            print_encoded(findings)
+            return
+        for f in findings:
+            print_line(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
+            if f.fix:
+                print_line(f"         enable it with: {f.fix}")
+
+
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(init, check, template, explain, tune, retune, resume),
+    *(report, diff, compare, profile, devices, doctor),
+)
+for _command in _COMMANDS:
+    add_command(app, _command)
+app.add_typer(library_app, name="library")
+
+
+def _version(value: bool) -> None:
+    if value:
+        print_line(f"tunesmith {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    del version
+
+
+def main() -> None:
+    for descriptor in range(3):  # where the shell closed one, the journal must not take its number
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every terminal can write µ
+    end_when_asked()
+    app(prog_name="tunesmith")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""What every command shares: progress, errors as messages and exit codes, results on stdout."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+
+import typer
+
+from tunesmith.errors import BadInput, Interrupted, TunesmithError, bug_text
+from tunesmith.run.config import debugging
+from tunesmith.text import escaped_json, plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tunesmith.run.ports import Listener
+    from tunesmith.session.comparison import Compared
+    from tunesmith.session.delivering import Run
+
+    Ended = Run | TunesmithError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+URGENCY = (1, 2, 3, 4, 5)  # of several runs: a fault first, then a reply that is missing, then a device
+
+
+@dataclass
+class Verbosity:
+    """How much stderr is told; every command line sets it anew."""
+
+    quiet: bool = False  # errors alone
+    verbose: bool = False
+
+
+verbosity = Verbosity()
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but the result and errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show every trial and note on stderr.")]
+
+
+def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
+    """A command of the app, with the options that all have."""
+
+    @functools.wraps(function)
+    def run(*, quiet: bool = False, verbose: bool = False, **named: object) -> None:
+        verbosity.quiet, verbosity.verbose = quiet, verbose
+        function(**named)
+
+    hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
+    defaults = {name: given.default for name, given in inspect.signature(function).parameters.items()}
+    known: Any = run
+    known.__annotations__ = hints
+    known.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+            for name, default in {**defaults, "quiet": False, "verbose": False}.items()
+        ]
+    )
+    app.command()(run)
+
+
+@contextmanager
+def handled(as_json: bool) -> Iterator[None]:
+    """Errors as messages and exit codes; a traceback is for nobody."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except TunesmithError as error:
+        mend = "mend it and run the same command again" if isinstance(error, BadInput) else None
+        fail(as_json, error.exit_code, str(error), error.hint or mend)
+    except Interrupted as error:
+        fail(as_json, error.exit_code, str(error), error.hint)
+    except KeyboardInterrupt:
+        fail(as_json, Interrupted.exit_code, "interrupted", "run the same command again")
+    except MemoryError:
+        fail(as_json, 1, "this machine ran out of memory", "choose smaller sizes")
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        fail(as_json, 2, f"{name}{error.strerror or error}", None)
+    except Exception as error:
+        if debugging():
+            raise
+        hint = "set TUNESMITH_DEBUG=1 to see the traceback, and please report it"
+        fail(as_json, 1, f"a bug in Tunesmith: {bug_text(error)}", hint)
+
+
+def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
+    print_line(f"error: {message}", stderr=True)
+    if hint:
+        print_line(f"hint: {hint}", stderr=True)
+    if as_json:
+        told = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
+        print_encoded({**told, **more})
+    raise typer.Exit(code)
+
+
+@contextmanager
+def progress(as_json: bool) -> Iterator[Listener]:
+    from tunesmith.deliver.display import Progress
+
+    quiet = as_json or verbosity.quiet
+    with Progress(sys.stderr, quiet=quiet, verbose=verbosity.verbose).live() as listener:
+        yield listener
+
+
+def show_result(run: Run, as_json: bool) -> None:
+    """The report; where the device is missing also that, as the error it is."""
+    missing = run.missing
+    if not (missing and as_json):
+        show_report(run, "json" if as_json else "text")
+    if missing:
+        fail(as_json, missing.exit_code, str(missing), missing.hint, report=run.result)
+
+
+def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
+    """Each run as far as it got; the exit code is the most urgent of all."""
+    troubles: list[tuple[Path, TunesmithError]] = []
+    rows: list[dict[str, object]] = []
+    for folder, found in ended:
+        run, trouble = (None, found) if isinstance(found, TunesmithError) else (found, found.missing)
+        if trouble is not None:
+            troubles.append((folder, trouble))
+        error = {
+            "exit": trouble.exit_code if trouble else 0,
+            "error": plain(str(trouble)) if trouble else None,
+        }
+        rows.append({"run": str(folder), **error, "report": run.result if run else None})
+        if not as_json:
+            print_line(f"== {folder}")
+            if run is not None:
+                show_report(run, "text")
+    if as_json:
+        print_encoded(rows)
+    for folder, trouble in troubles:
+        print_line(f"error: {folder}: {trouble}", stderr=True)
+        if trouble.hint:
+            print_line(f"hint: {trouble.hint}", stderr=True)
+    if code := most_urgent(trouble.exit_code for _, trouble in troubles):
+        raise typer.Exit(code)
+
+
+def show_comparison(found: Compared, as_json: bool) -> None:
+    """What all runs say together; the exit code is that of the most urgent trouble."""
+    from tunesmith.cli.tables import comparison_table
+    from tunesmith.session import comparison
+
+    if as_json:
+        print_json(comparison.rendered_json(found))
+    else:
+        print_table(comparison_table(found.comparison))
+        counted = sum(run.counts for run in found.comparison.runs)
+        print_line(f"runs that count  {counted} of {len(found.comparison.runs)}")
+        print_line(f"report           {found.folder / 'compare.md'}")
+    for folder, trouble in found.troubles:
+        print_line(f"error: {folder}: {trouble}", stderr=True)
+        if trouble.hint and isinstance(trouble, BadInput):  # the others go on with the comparison, see below
+            print_line(f"hint: {trouble.hint}", stderr=True)
+    if code := most_urgent(trouble.exit_code for _, trouble in found.troubles):
+        print_line(f"hint: go on with: {found.go_on}", stderr=True)
+        raise typer.Exit(code)
+
+
+def most_urgent(codes: Iterable[int]) -> int:
+    found = set(codes)
+    return next((code for code in URGENCY if code in found), 0)
+
+
+def show_report(run: Run, form: str) -> None:
+    if form == "json":
+        print_json(run.report("json").encode())
+    elif form == "md":
+        print_line(run.report("md").rstrip())
+    else:
+        write(run.report("text", sys.stdout))
+
+
+def show_lines(lines: list[str]) -> None:
+    for line in lines:
+        print_line(line)
+
+
+def say(as_json: bool, value: dict[str, Any], lines: list[str]) -> None:
+    if as_json:
+        print_encoded(value)
+    else:
+        show_lines(lines)
+
+
+def print_note(text: str) -> None:
+    """Beside the result: nobody who wants quiet is told."""
+    if not verbosity.quiet:
+        print_line(text, stderr=True)
+
+
+def print_encoded(value: object) -> None:
+    from tunesmith.problem.codec import encode
+
+    print_json(encode(value))
+
+
+def print_line(text: str, stderr: bool = False) -> None:
+    write(plain(text), stderr)
+
+
+def print_json(data: bytes) -> None:
+    write(escaped_json(data.decode()).rstrip())
+
+
+def print_table(table: Table) -> None:
+    from tunesmith.deliver.display import table_text
+
+    write(table_text(table, sys.stdout))
+
+
+def write(text: str, stderr: bool = False) -> None:
+    """The only way out. Who stops reading has seen enough; a result that cannot be written is an error."""
+    try:
+        typer.echo(text, err=stderr)
+    except OSError as error:
+        if stderr:
+            return  # there is nobody left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes there
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(0) from None
+        print_line(f"error: cannot write the result to stdout: {error.strerror}", stderr=True)
+        print_line("hint: runs are kept; show the newest again with: tunesmith report", stderr=True)
+        raise typer.Exit(2) from None

@@ -1,1 +1,0 @@
-"""Values, rules and ports. Pure: no file, clock, environment or device is touched here."""

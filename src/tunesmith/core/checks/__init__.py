@@ -1,1 +1,0 @@
-"""What makes a kernel right: the cases it is tried on, their inputs, and the verdict on its outputs."""

@@ -1,7 +1,0 @@
-"""The expression language: its grammar, its values one at a time, and whole columns at once."""
-
-from tunesmith.core.expr.expression import Expr, Undefined, parse
-from tunesmith.core.expr.grammar import ExprError, is_name
-from tunesmith.core.expr.nodes import LIMIT, Node, unparse
-
-__all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse", "unparse"]

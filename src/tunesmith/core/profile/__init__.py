@@ -1,1 +1,0 @@
-"""What is known of a kernel at a workload, and what follows from it: facts, roofline, diagnosis. Pure."""

@@ -1,0 +1,124 @@
+"""Write an expression as C++ over `long long`, with the value our own evaluation gives.
+
+What has no value sets the flag `undefined` and goes on with 0: whatever is computed afterwards is defined
+arithmetic, and the caller looks at the flag before it looks at the value. C++ skips the same operands of
+`and`, `or`, `if` and a chain that we skip, so nothing that is not looked at can set the flag.
+
+The names' values must lie within ±2**62; the text needs `HELPERS` before it and a `bool undefined` in scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import assert_never
+
+from tunesmith.space.expr import nodes as n
+from tunesmith.space.expr.expression import Expr
+from tunesmith.space.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node
+
+HELPERS = f"""\
+// Arithmetic that rounds down, and that notes in `undefined` where there is no value: after a division by
+// zero, or beyond 2**62.
+constexpr long long limit = {LIMIT}LL;
+inline long long no_value(bool& undefined) {{ undefined = true; return 0; }}
+inline long long add(long long a, long long b, bool& undefined) {{
+    return (b > 0 ? a > limit - b : a < -limit - b) ? no_value(undefined) : a + b;
+}}
+inline long long subtract(long long a, long long b, bool& undefined) {{ return add(a, -b, undefined); }}
+inline long long multiply(long long a, long long b, bool& undefined) {{
+    const long long most = b == 0 ? limit : limit / (b < 0 ? -b : b);
+    return (a < 0 ? -a : a) > most ? no_value(undefined) : a * b;
+}}
+inline long long divide(long long a, long long b, bool& undefined) {{
+    if (b == 0) return no_value(undefined);
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}}
+inline long long remainder_of(long long a, long long b, bool& undefined) {{
+    if (b == 0) return no_value(undefined);
+    return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
+}}
+inline long long ceildiv(long long a, long long b, bool& undefined) {{ return -divide(-a, b, undefined); }}
+inline long long round_up(long long a, long long b, bool& undefined) {{
+    return multiply(ceildiv(a, b, undefined), b, undefined);
+}}
+inline long long smaller(long long a, long long b) {{ return b < a ? b : a; }}
+inline long long larger(long long a, long long b) {{ return b > a ? b : a; }}
+inline long long next_pow2(long long a, bool& undefined) {{
+    if (a <= 0) return no_value(undefined);
+    long long power = 1;
+    while (power < a) power *= 2;
+    return power;
+}}
+inline bool is_pow2(long long a) {{ return a > 0 && (a & (a - 1)) == 0; }}
+template <int count>
+inline bool is_in(long long item, const long long (&options)[count]) {{
+    for (long long option : options) {{
+        if (item == option) return true;
+    }}
+    return false;
+}}
+"""
+
+_ARITHMETIC: dict[ArithmeticOp, str] = {
+    "+": "add", "-": "subtract", "*": "multiply", "//": "divide", "%": "remainder_of",
+}  # fmt: skip
+_FUNCTIONS: dict[Function, str] = {"min": "smaller", "max": "larger"}
+_TOTAL: tuple[Function, ...] = ("min", "max", "is_pow2")  # with a value whatever the arguments
+
+
+def c_code(expr: Expr, names: Mapping[str, str]) -> str:
+    """The expression in C++, each name written as `names` says; one that is not there has no value."""
+    return _CodeWriter(names).of(expr.tree)
+
+
+class _CodeWriter:
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def of(self, node: Node) -> str:
+        """Text that may stand as an operand or an argument anywhere."""
+        match node:
+            case n.Num(value):
+                return f"{value}LL" if value >= 0 else f"({value}LL)"
+            case n.Name(id):
+                return self.names.get(id, "no_value(undefined)")
+            case n.Arithmetic(op, left, right):
+                return f"{_ARITHMETIC[op]}({self.of(left)}, {self.of(right)}, undefined)"
+            case n.Compare(left, links):
+                return self.chain(left, links)
+            case n.Logic(op, operands):
+                joint = " && " if op == "and" else " || "
+                return f"({joint.join(self.of(operand) for operand in operands)})"
+            case n.If(test, then, other):
+                return f"({self.of(test)} ? {self.of(then)} : {self.of(other)})"
+            case n.Call(function, args):
+                return self.call(function, [self.of(arg) for arg in args])
+            case n.Not(operand):
+                return f"(!{self.of(operand)})"
+            case n.Neg(operand):
+                return f"(-{self.of(operand)})"
+            case n.Member(item, options, negated):
+                listed = ", ".join(f"{option}LL" for option in options)
+                return f"({'!' if negated else ''}is_in({self.of(item)}, {{{listed}}}))"
+        assert_never(node)
+
+    def call(self, function: Function, args: list[str]) -> str:
+        name = _FUNCTIONS.get(function, function)
+        if function in ("min", "max"):
+            return reduce(lambda left, right: f"{name}({left}, {right})", args)
+        return f"{name}({', '.join(args if function in _TOTAL else [*args, 'undefined'])})"
+
+    def chain(self, left: Node, links: tuple[tuple[CompareOp, Node], ...]) -> str:
+        texts = [self.of(left), *(self.of(right) for _, right in links)]
+        if all(isinstance(right, n.Num | n.Name) for _, right in links[:-1]):
+            pairs = zip(texts, links, texts[1:], strict=False)
+            parts = [f"{a} {op} {b}" for a, (op, _), b in pairs]
+            return f"({' && '.join(parts)})"
+        # What stands between two comparisons is written once: written twice, chains within chains would
+        # double the text at every level.
+        steps = [f"const long long link0 = {texts[0]};"]
+        for number, (op, _) in enumerate(links, 1):
+            steps.append(f"const long long link{number} = {texts[number]};")
+            steps.append(f"if (!(link{number - 1} {op} link{number})) return false;")
+        return f"[&]() -> bool {{ {' '.join(steps)} return true; }}()"

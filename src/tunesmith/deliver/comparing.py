@@ -1,0 +1,353 @@
+"""Comparing strategies: what is compared with what, in which order, and what one run of it has to tell."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.problem import Problem
+from tunesmith.run.budget import (
+    evaluations,
+    exhausted_budget,
+    is_concrete,
+    no_more_rounds,
+    spent,
+    tokens_used,
+)
+from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import SINGLE
+from tunesmith.run.outcome import geometric_mean
+from tunesmith.run.racing import Winners, verified_choice
+from tunesmith.run.reporting import judged_by
+from tunesmith.run.rounds import RoundReport, round_reports
+from tunesmith.run.state import State
+from tunesmith.text import counted, named_values
+
+FORMAT = 1  # counts changes of how a plan is written
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One side of a comparison: a strategy, and what of the budget it has no use for."""
+
+    name: str
+    strategy: str
+    says: str
+    unused: str = ""
+    talks: bool = True  # to a model
+    linear: bool = False
+
+
+_NO_SEARCH = "nothing is searched: each kernel that is written is one evaluation"
+_NO_MODEL = "no model is asked: no tokens, no money"
+_FROM_BEST = "a model plans and rewrites the kernel, from the best so far"
+_FROM_LAST = "a model rewrites the kernel, each time from the last one"
+_BY_EXPERT = "the built-in expert plans and writes templates, a searcher tunes them"
+_ARMS = (
+    Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
+    Arm("rewrite", "rewrite", _FROM_BEST, _NO_SEARCH),
+    Arm("rewrite-linear", "rewrite", _FROM_LAST, _NO_SEARCH, linear=True),
+    Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
+    Arm("expert", "template", _BY_EXPERT, _NO_MODEL, talks=False),
+)
+ARMS = {arm.name: arm for arm in _ARMS}
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What each run of each arm may spend at most; None: no limit."""
+
+    evals: int | None
+    seconds: float | None
+    rounds: int
+    tokens: int | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True)
+class PlannedProblem:
+    folder: str  # for its runs: its name, made distinct
+    name: str
+    digest: str
+    files: tuple[tuple[str, str], ...]  # as the problem spells them -> digest of the copy that is kept
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """A comparison as it was begun; never changed."""
+
+    problems: tuple[PlannedProblem, ...]
+    arms: tuple[str, ...]
+    repeats: int
+    seed: int
+    budget: Allowance
+    model: str = ""
+    backend: str = ""  # empty: by the kernel's language
+    device: str = ""  # empty: any
+    search: str = "default"
+    prune: bool = True
+    steer: bool = True
+    counters: bool = False
+    prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is kept
+    versions: tuple[tuple[str, str], ...] = ()
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a comparison."""
+
+    problem: str  # its folder
+    arm: str
+    repeat: int  # from 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.arm}-{self.repeat}"
+
+    @property
+    def place(self) -> str:
+        """Below the folder of runs, of mailboxes, of recordings."""
+        return f"{self.problem}/{self.name}"
+
+
+def parse_arms(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    known = f"known are {', '.join(ARMS)}"
+    for name in names:
+        if name not in ARMS:
+            raise BadInput(f"unknown strategy {name!r}; {known}", hint="e.g. --strategies template,expert")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(f"the strategy {twice[0]} is named twice", hint="name each once; see --repeats")
+    if not names:
+        raise BadInput(f"--strategies names none; {known}", hint="e.g. --strategies template,expert")
+    return names
+
+
+def folder_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Distinct, in their order: the second of a name gets a number that no other one has."""
+    found: list[str] = []
+    for name in names:
+        number, own = 2, name
+        while own in found or (own != name and own in names):
+            own, number = f"{name}-{number}", number + 1
+        found.append(own)
+    return tuple(found)
+
+
+def schedule(plan: ComparisonPlan) -> tuple[Planned, ...]:
+    """Repeat by repeat, so that drift hits all arms alike, and another arm first each time."""
+    count = len(plan.arms)
+    return tuple(
+        Planned(problem.folder, plan.arms[(place + repeat - 1) % count], repeat)
+        for repeat in range(1, plan.repeats + 1)
+        for problem in plan.problems
+        for place in range(count)
+    )
+
+
+def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]:
+    """In which respects a plan is not the one that is wanted, in words: what it has, what is asked for."""
+    found: list[str] = []
+    if [p.digest for p in plan.problems] != [p.digest for p in wanted.problems]:
+        own, other = (", ".join(p.folder for p in one.problems) for one in (plan, wanted))
+        changed = "the same as they are now" if own == other else other
+        found.append(f"it has the problems {own} as they were then, you ask for {changed}")
+    if plan.arms != wanted.arms:
+        found.append(f"it compares {','.join(plan.arms)}, you ask for {','.join(wanted.arms)}")
+    for name, what in _OPTIONS.items():
+        has, asked = getattr(plan, name), getattr(wanted, name)
+        if has != asked:
+            found.append(f"its {what} is {_option(has)}, you ask for {_option(asked)}")
+    for name, what in _LIMITS.items():
+        every = (one if name == "repeats" else one.budget for one in (plan, wanted))
+        has, asked = (getattr(one, name) for one in every)
+        if has != asked:
+            found.append(f"it has {_limit(has, what)}, you ask for {_limit(asked, what)}")
+    if plan.prompts != wanted.prompts:
+        found.append("its prompts are others")
+    return tuple(found)
+
+
+_OPTIONS = {name: name for name in ("seed", "model", "backend", "device", "search")}
+_OPTIONS |= {"prune": "pruning", "steer": "steering", "counters": "use of counters"}
+_LIMITS = {"repeats": "repeat", "evals": "evaluation", "seconds": "second"}
+_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar"}
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "not given" if value == "" else str(value)
+
+
+def _limit(value: float | None, what: str) -> str:
+    return f"no limit on {what}s" if value is None else counted(value, what)
+
+
+# -- one run ------------------------------------------------------------------------------------------------
+
+RunStatus = Literal["finished", "failed", "waiting", "no device", "stopped", "not begun"]
+
+
+@dataclass(frozen=True)
+class WorkloadGain:
+    name: str
+    speedup: float  # verified; 1 where the original stays
+    low: float
+    high: float
+    stays: bool
+
+
+@dataclass(frozen=True)
+class OriginalTime:
+    workload: str
+    sizes: str
+    seconds: float  # of one launch, before anything else is timed
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What the journal of a run tells, finished or not. None: nobody said."""
+
+    speedup: float | None  # verified, weighted geometric mean over the workloads; None before the end
+    success: bool  # verified to be faster than the original at some workload: its interval is above 1.01
+    early: bool  # it stopped before any budget was used up
+    reason: str  # why it stopped
+    judged_by: str
+    originals: tuple[OriginalTime, ...]
+    workloads: tuple[WorkloadGain, ...]
+    rounds: tuple[float, ...]  # the best so far after each, by short measurements
+    refactoring: float | None  # speed-up of the winning template before it is searched
+    search: float | None  # on top of that, up to the verified speed-up
+    evaluations: int  # by searches and gates, what was wrong or turned away included
+    of_budget: int  # of these, what the budget counts: what searches tried, or every concrete kernel
+    requests: int
+    unanswered: int
+    repairs: int  # times an author was asked again within a round
+    tokens: int | None
+    tokens_by_length: int  # as told, and estimated where nobody told
+    dollars: float | None
+    device_seconds: float  # in which an evaluation had the device: baseline, trials, races, verification
+    kernel_seconds: float | None  # of these in kernels, as far as trials say
+    seconds: float  # in which somebody worked on the run; none in which it was left waiting
+    device: str
+    driver: str
+    compiler: str
+    backend: str
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    planned: Planned
+    status: RunStatus
+    reason: str = ""  # why it is not finished
+    facts: RunFacts | None = None  # None: it has no journal
+
+    @property
+    def counts(self) -> bool:
+        return self.status in ("finished", "failed")
+
+    @property
+    def speedup(self) -> float | None:
+        """A run that failed leaves the user with the original."""
+        if self.status == "failed":
+            return 1.0
+        return self.facts.speedup if self.facts is not None and self.status == "finished" else None
+
+    @property
+    def success(self) -> bool:
+        return self.status == "finished" and self.facts is not None and self.facts.success
+
+
+def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
+    assert state.started is not None, "the run has not begun"
+    choice = verified_choice(problem, state) if state.stopped is not None else Winners(None, ())
+    gains = tuple(
+        WorkloadGain(p.workload, p.speedup.value, p.speedup.low, p.speedup.high, p.config is None)
+        for p in choice.picks
+    )
+    weights = [w.weight for w in problem.workloads]
+    mean = geometric_mean([g.speedup for g in gains], weights) if gains else None
+    rounds = round_reports(problem, state, templates)
+    refactoring, search = _attribution(choice, rounds, mean, is_concrete(state))
+    outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
+    outcomes += [state.baseline.outcome] if state.baseline else []
+    kernels = sum(o.busy for o in outcomes)
+    cost, silent = spent(state), not state.dialogue  # where no model was asked, nothing was spent on one
+    return RunFacts(
+        speedup=mean,
+        success=any(not g.stays for g in gains),
+        early=state.stopped is not None
+        and not (exhausted_budget(state) or no_more_rounds(state, bool(state.settings.models))),
+        reason=state.stopped.reason if state.stopped else "",
+        judged_by=judged_by(state),
+        originals=_originals(problem, state),
+        workloads=gains,
+        rounds=tuple(r.best for r in rounds),
+        refactoring=refactoring,
+        search=search,
+        evaluations=state.outcomes.count("search") + state.outcomes.count("gate"),
+        of_budget=evaluations(state),
+        requests=cost.requests,
+        unanswered=sum(bool(e.failed) for e in state.dialogue),
+        repairs=_repairs(state),
+        tokens=0 if silent else cost.tokens,
+        tokens_by_length=tokens_used(state),
+        dollars=0.0 if silent else cost.dollars,
+        device_seconds=round(sum(o.seconds for o in outcomes), 3),
+        kernel_seconds=round(kernels, 6) if kernels else None,
+        seconds=state.elapsed,
+        device=state.device.name,
+        driver=state.device.driver,
+        compiler=state.compiler,
+        backend=state.started.backend,
+        versions=state.started.versions,
+    )
+
+
+def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
+    outcome = state.baseline.outcome if state.baseline else None
+    timed = [(w, outcome.result(w.name) if outcome else None) for w in problem.workloads]
+    return tuple(
+        OriginalTime(w.name, named_values(w.sizes), result.timing.seconds)
+        for w, result in timed
+        if result is not None and result.timing is not None
+    )
+
+
+def _attribution(
+    choice: Winners, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
+) -> tuple[float | None, float | None]:
+    """Of the general winner, else of the first: what its template gave as it was written, and the rest."""
+    if not choice.configs() or verified is None:
+        return None, None
+    if concrete:
+        return verified, 1.0
+    own = choice.configs()[0].candidate
+    won = next((r for r in rounds if any(d.template == own for d in r.drafts)), None)
+    if won is None or not won.default or not won.speedup:
+        return None, None
+    return divided(won.default, won.speedup, verified)
+
+
+def divided(default: float, best: float, verified: float) -> tuple[float, float]:
+    """A verified speed-up, divided as short measurements divide theirs: by how much they are off each part is
+    corrected, the larger one by more. Their best alone would not do: of many it is the luckiest."""
+    first, rest = math.log(default), math.log(best / default)
+    both, off = abs(first) + abs(rest), math.log(verified / best)
+    share = abs(first) / both if both else 1.0
+    return math.exp(first + off * share), math.exp(rest + off * (1 - share))
+
+
+def _repairs(state: State) -> int:
+    """Replies that were no template count as well as drafts that were turned away."""
+    asked = Counter(e.turn for e in state.dialogue if e.request.role in ("author", SINGLE))
+    drafts = Counter(c.round + 1 for c in state.candidates if c.drafted is not None)
+    return sum(max(asked[turn], drafts[turn]) - 1 for turn in asked.keys() | drafts.keys())

@@ -1,0 +1,376 @@
+"""Cases that live on the device: inputs laid out once, kernels run on them, outputs judged where they are.
+
+For backends whose session has an inspector. What it finds right is right; what it does not is read back and
+judged again on the host, whose words are the verdict.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.backends import messages as m
+from tunesmith.backends.port import Difference, Executable, Inspector, Memory, Pointer, Session
+from tunesmith.lab import memory as guards
+from tunesmith.lab import memory as verdicts
+from tunesmith.lab import references as reference
+from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, integrity
+from tunesmith.lab.references import CONTESTED_ROWS
+from tunesmith.problem import compare
+from tunesmith.problem.cases import COMPARABLE_ITEMS
+from tunesmith.problem.compare import ErrorStats
+from tunesmith.problem.device import Device
+from tunesmith.problem.draws import draw_block
+from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.problem.problem import element_type
+from tunesmith.text import digest_of
+
+MEMORY_SHARE = 0.25
+PHASE = 64  # copies keep an array's place within so many bytes, so that whole vectors can be compared
+
+
+@dataclass
+class CaseMemory:
+    """Where a case's arrays lie on the device: memory that cases use in turn, and copies of their own."""
+
+    _session: Session
+    _device: Device
+    _arenas: dict[str, Memory] = field(default_factory=dict)
+
+    def give_back(self) -> bool:
+        """Release what cases use in turn, and whether there was any."""
+        had = bool(self._arenas)
+        for memory in self._arenas.values():
+            self._session.release(memory)
+        self._arenas.clear()
+        return had
+
+    def arena(self, name: str, nbytes: int) -> Memory:
+        """Memory that every case uses in its turn."""
+        memory = self._arenas.get(name)
+        if memory is None or memory.nbytes < nbytes:
+            if memory is not None:
+                del self._arenas[name]
+                self._session.release(memory)
+            memory = self._arenas[name] = self._session.allocate(max(nbytes, 1))
+        return memory
+
+    def layout(self, b: BufferPlan) -> guards.GuardedLayout:
+        return guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
+
+    def work(self, b: BufferPlan) -> Pointer:
+        layout = self.layout(b)
+        return Pointer(self.arena(f"work {b.name}", layout.total), layout.offset, layout.nbytes)
+
+    def zones(self, b: BufferPlan) -> tuple[Pointer, Pointer]:
+        """Around that memory."""
+        layout, memory = self.layout(b), self.work(b).memory
+        end = layout.offset + layout.nbytes
+        return Pointer(memory, 0, layout.offset), Pointer(memory, end, layout.total - end)
+
+    def first(self, b: BufferPlan) -> Pointer:
+        """Where the first run's output waits for the second."""
+        phase = self.layout(b).offset % PHASE
+        return Pointer(self.arena(f"first {b.name}", phase + b.nbytes), phase, b.nbytes)
+
+    def copy_place(self, b: BufferPlan) -> Pointer:
+        phase = self.layout(b).offset % PHASE
+        return Pointer(self._session.allocate(phase + max(b.nbytes, 1)), phase, b.nbytes)
+
+    def read(self, pointer: Pointer) -> bytes:
+        return self._session.read(pointer.memory, pointer.offset, pointer.nbytes)
+
+
+@dataclass
+class _Stored:
+    request: m.StoreCase
+    pristine: dict[str, Pointer] = field(default_factory=dict)  # of everything a kernel reads
+    expected: dict[str, tuple[m.ExpectedArray, Pointer]] = field(default_factory=dict)
+    original: dict[str, Pointer] = field(default_factory=dict)  # where others are compared with it
+    errors: dict[str, ErrorStats] = field(default_factory=dict)
+
+    @property
+    def pointers(self) -> list[Pointer]:
+        return [*self.pristine.values(), *(p for _, p in self.expected.values()), *self.original.values()]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(p.memory.nbytes for p in self.pointers)
+
+
+class StoredCases:
+    def __init__(self, session: Session, inspector: Inspector, device: Device) -> None:
+        self._session = session
+        self._inspector = inspector
+        self._device = device
+        self._cases: OrderedDict[str, _Stored] = OrderedDict()
+        self._memory = CaseMemory(session, device)
+        self._busy = 0.0
+
+    def store(self, request: m.StoreCase, blobs: Sequence[bytes], executable: Executable) -> m.Judged:
+        self._forget(request.case)
+        stored = _Stored(request)
+        self._cases[request.case] = stored  # at once, so that it is given back whatever happens
+        try:
+            digests = self._lay_out(stored, blobs)
+            verdict, seconds, damage = self._judge_original(stored, executable)
+        except BaseException:
+            self._forget(request.case)
+            raise
+        if not verdict.ok:
+            self._forget(request.case)
+        self._make_room(request.case)
+        return m.Judged(verdict.status, verdict.detail, seconds, self._busy, digests, damage)
+
+    def check(self, request: m.CheckCase, executable: Executable) -> m.Judged | None:
+        """None: there is no such case, or no longer."""
+        stored = self._cases.get(request.case)
+        if stored is None:
+            return None
+        self._cases.move_to_end(request.case)
+        seconds = self._run_twice(stored, request.plan, executable)
+        verdict, damage = self._integrity(stored, request.plan)
+        contested: tuple[int, ...] = ()
+        if verdict.ok:
+            for b in request.plan.compared():
+                comparable = request.compares_errors and b.count >= COMPARABLE_ITEMS
+                reason, contested = self._compare(stored, b, comparable)
+                if reason:
+                    verdict = Verdict(Status.WRONG, reason)
+                    break
+        return m.Judged(
+            verdict.status, verdict.detail, seconds, self._busy, damage=damage, contested=contested
+        )
+
+    def give_back(self) -> bool:
+        """Release all memory, and whether there was any; the lab will hear that its cases are forgotten."""
+        had = bool(self._cases)
+        for case in list(self._cases):
+            self._forget(case)
+        return self._memory.give_back() or had
+
+    # -- memory -------------------------------------------------------------------------------------
+
+    def _forget(self, case: str) -> None:
+        stored = self._cases.pop(case, None)
+        for pointer in stored.pointers if stored else ():
+            self._session.release(pointer.memory)
+
+    def _make_room(self, newest: str) -> None:
+        room = int(self._device.limits.memory * MEMORY_SHARE)
+        while len(self._cases) > 1 and sum(k.nbytes for k in self._cases.values()) > room:
+            oldest = next(iter(self._cases))
+            if oldest == newest:
+                return
+            self._forget(oldest)
+
+    # -- laying out ---------------------------------------------------------------------------------
+
+    def _lay_out(self, stored: _Stored, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
+        request = stored.request
+        digests = []
+        for name, array in reference.linked_inputs(request.plan, request.draw).items():
+            stored.pristine[name] = place = self._memory.copy_place(request.plan.buffer(name))
+            data = array.tobytes()
+            self._session.write(place.memory, place.offset, data)
+            digests.append((name, digest_of(data)))
+        for b in request.plan.buffers:
+            if b.role in ("input", "inout") and b.name not in stored.pristine:
+                stored.pristine[b.name] = self._memory.copy_place(b)
+                self._draw(b, request.draw, stored.pristine[b.name])
+        for spec, blob in zip(request.expected, blobs, strict=True):
+            place = Pointer(self._session.allocate(max(len(blob), 1)), 0, len(blob))
+            stored.expected[spec.name] = (spec, place)
+            self._session.write(place.memory, 0, blob)
+        return tuple(digests)
+
+    def _draw(self, b: BufferPlan, draw: m.Draw, place: Pointer) -> None:
+        """A block drawn on the host, repeated on the device just as the host would repeat it."""
+        block = draw_block(b, draw.distribution, draw.seed)
+        data = block.values.tobytes()
+        source = self._memory.arena("block", len(data))
+        self._session.write(source, 0, data)
+        self._inspector.spread(place, Pointer(source, 0, len(data)), b.itemsize, block.roll, block.negate)
+
+    # -- running ------------------------------------------------------------------------------------
+
+    def _run_twice(self, stored: _Stored, plan: Plan, executable: Executable) -> float:
+        pointers: dict[str, Pointer] = {}
+        for number, b in enumerate(plan.buffers):
+            work = self._memory.work(b)
+            for zone in self._memory.zones(b):
+                self._inspector.fill(zone, guards.zone_pattern(number))
+            if b.role == "input":
+                self._session.copy(work, stored.pristine[b.name])
+            pointers[b.name] = Pointer(work.memory, work.offset, max(work.nbytes, 1))
+        calls = guards.bind_calls(plan, executable, pointers)
+        self._prepare(stored, plan, guards.PATTERN)
+        before = time.perf_counter()
+        self._session.run(calls)
+        self._busy = time.perf_counter() - before
+        for b in plan.compared():
+            self._session.copy(self._memory.first(b), self._memory.work(b))
+        self._prepare(stored, plan, guards.OTHER_PATTERN)
+        before = time.perf_counter()
+        self._session.run(calls)
+        seconds = time.perf_counter() - before
+        self._busy += seconds
+        return seconds
+
+    def _prepare(self, stored: _Stored, plan: Plan, pattern: bytes) -> None:
+        for b in plan.buffers:
+            work = self._memory.work(b)
+            if b.role == "inout":
+                self._session.copy(work, stored.pristine[b.name])
+            elif b.role != "input" and b.init is None and b.extent == b.count:
+                self._inspector.fill(work, pattern)
+            elif b.role != "input" and b.nbytes:
+                self._session.write(work.memory, work.offset, guards.initial_payload(b, pattern))
+
+    # -- judging ------------------------------------------------------------------------------------
+
+    def _judge_original(self, stored: _Stored, executable: Executable) -> tuple[Verdict, float, bool]:
+        request = stored.request
+        seconds = self._run_twice(stored, request.plan, executable)
+        verdict, damage = self._integrity(stored, request.plan)
+        if not verdict.ok:
+            return verdict, seconds, damage
+        for b in request.plan.compared():
+            if b.name in stored.expected:
+                reason = self._against_reference(stored, b, None)
+                if reason and not request.may_fail:
+                    return Verdict(Status.WRONG, reason), seconds, False
+                stored.errors[b.name] = self._errors(stored, b)
+            if b.name in request.sampled or b.name not in stored.expected:
+                stored.original[b.name] = place = self._memory.copy_place(b)
+                self._session.copy(place, self._memory.first(b))
+        return RIGHT, seconds, False
+
+    def _integrity(self, stored: _Stored, plan: Plan) -> tuple[Verdict, bool]:
+        def differing(b: BufferPlan) -> Difference:
+            return self._inspector.differing(self._memory.work(b), self._memory.first(b))
+
+        def input_changed(b: BufferPlan) -> bool:
+            return bool(self._inspector.differing(self._memory.work(b), stored.pristine[b.name]).count)
+
+        evidence = RunEvidence(
+            self._damage,
+            input_changed,
+            lambda b: b.extent != b.count and self._gaps_hit(stored, b),
+            lambda b: bool(differing(b).count),
+            lambda b: self._poisoned(b, self._memory.first(b), differing(b)),
+        )
+        return integrity(plan, stored.request.deterministic, evidence)
+
+    def _poisoned(self, b: BufferPlan, first: Pointer, different: Difference) -> int:
+        """Elements never written differ between the runs, which were poisoned differently."""
+        if not b.in_c_order or b.packed > 1:
+            return guards.count_poisoned(b, self._memory.read(first))
+        start = different.first - different.first % guards.POISON_PERIOD
+        end = min(b.nbytes, different.last + guards.POISON_PERIOD - different.last % guards.POISON_PERIOD)
+        count = (end - start) // b.itemsize
+        part = replace(b, shape=(count,), strides=(1,), extent=count)
+        return guards.count_poisoned(part, self._memory.read(first.part(start, end - start)))
+
+    def _damage(self, b: BufferPlan, number: int) -> str:
+        before, after = self._memory.zones(b)
+        pattern = guards.zone_pattern(number)
+        if not any(self._inspector.unlike(zone, pattern).count for zone in (before, after)):
+            return ""
+        now, clean = (self._memory.read(before), self._memory.read(after)), self._memory.layout(b)
+        return guards.damage(now, guards.zones(clean, number), b.itemsize) or "the guard zone changed"
+
+    def _gaps_hit(self, stored: _Stored, b: BufferPlan) -> bool:
+        place = stored.pristine.get(b.name)
+        before = guards.gaps_digest(b, self._memory.read(place)) if place is not None else None
+        return guards.gaps_damaged(b, self._memory.read(self._memory.first(b)), before)
+
+    def _compare(
+        self, stored: _Stored, b: BufferPlan, comparable: bool
+    ) -> tuple[str | None, tuple[int, ...]]:
+        """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
+        if b.name in stored.expected:
+            reason = self._against_reference(stored, b, stored.errors.get(b.name) if comparable else None)
+            if reason:
+                return reason, ()
+        if b.name in stored.original:
+            return self._against_original(stored, b)
+        return None, ()
+
+    def _against_reference(self, stored: _Stored, b: BufferPlan, original: ErrorStats | None) -> str | None:
+        spec, place = stored.expected[b.name]
+        rule = verdicts.reference_rule(b, original)
+        if rule is not None and verdicts.is_comparable(b, spec.dtype):
+            got = self._rows(stored, b)
+            found = self._inspector.compare(got, b.type, place, spec.dtype, rule)
+            if not found.wrong and verdicts.rms_holds(found, original):
+                return None
+        return compare.judge(b, *self._on_host(stored, b), original)
+
+    def _errors(self, stored: _Stored, b: BufferPlan) -> ErrorStats:
+        spec, place = stored.expected[b.name]
+        rule = verdicts.reference_rule(b, None)
+        if rule is not None and verdicts.is_comparable(b, spec.dtype):
+            found = self._inspector.compare(self._rows(stored, b), b.type, place, spec.dtype, rule)
+            if not found.wrong:
+                return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
+        return compare.error_stats(*self._on_host(stored, b), b)
+
+    def _against_original(self, stored: _Stored, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
+        first, place = self._memory.first(b), stored.original[b.name]
+        if self._is_like(b, first, place):
+            return None, ()
+        rows = stored.request.rows if b.name in stored.request.sampled else ()
+        if rows and b.in_c_order and b.packed == 1:
+            # What the reference has judged the original has no say in.
+            size = first.nbytes // b.shape[0]
+            for row in rows:
+                self._session.copy(first.part(row * size, size), place.part(row * size, size))
+            if self._is_like(b, first, place):
+                return None, ()
+        got, other = (
+            guards.as_array(b, self._memory.read(first)),
+            guards.as_array(b, self._memory.read(place)),
+        )
+        return compare.judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
+
+    def _is_like(self, b: BufferPlan, first: Pointer, place: Pointer) -> bool:
+        """Surely within the rule; where this is not sure the host looks at every element."""
+        different = self._inspector.differing(first, place).count
+        if not different:
+            return True
+        element = element_type(b.type)
+        if b.extent != b.count or element.packed > 1:
+            return False
+        if b.compare == "codes":
+            # Neighbours, seen from either: across a power of two the step below is the smaller one.
+            few = different <= max(1, b.count // 100)
+            pairs = ((first, place), (place, first)) if few else ()
+            found = [self._inspector.compare(g, b.type, e, b.type, verdicts.NEIGHBOURS) for g, e in pairs]
+            return few and not any(comparison.wrong for comparison in found)
+        if b.compare == "close" and element.kind == "float":
+            return not self._inspector.compare(first, b.type, place, b.type, verdicts.original_rule(b)).wrong
+        return False
+
+    def _rows(self, stored: _Stored, b: BufferPlan) -> Pointer:
+        """The output, or the rows of it that the reference was asked for, one after the other."""
+        first, rows = self._memory.first(b), stored.request.rows
+        if not rows or b.name not in stored.request.sampled:
+            return first
+        size = first.nbytes // b.shape[0]
+        memory = self._memory.arena("rows", size * len(rows))
+        for number, row in enumerate(rows):
+            self._session.copy(Pointer(memory, number * size, size), first.part(row * size, size))
+        return Pointer(memory, 0, size * len(rows))
+
+    def _on_host(self, stored: _Stored, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+        spec, place = stored.expected[b.name]
+        got = guards.as_array(b, self._memory.read(self._memory.first(b)))
+        if stored.request.rows and b.name in stored.request.sampled:
+            got = got[list(stored.request.rows)]
+        return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)

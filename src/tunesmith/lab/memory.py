@@ -1,0 +1,235 @@
+"""The memory of a launch: guard zones and poison, so that stray writes and missing ones show, what lies in it
+before a run, arguments bound to it, and outputs read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from tunesmith.backends.port import Call, Comparison, Executable, LocalBytes, NumberRule, Pointer, Scalar
+from tunesmith.problem.cases import Case
+from tunesmith.problem.compare import ErrorStats, rms, rms_limit
+from tunesmith.problem.draws import logical, packed
+from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.problem.problem import element_type
+from tunesmith.text import counted, cut, digest_of
+
+GUARD = 1 << 16  # bytes on either side
+# What outputs hold before the first and the second run. Every half, bfloat16, float and double made of these
+# bytes is a quiet NaN, so that stray reads show as well.
+PATTERN = bytes((0xE7, 0xFF, 0xF5, 0xFF))
+OTHER_PATTERN = bytes((0xD3, 0x7F, 0xF9, 0x7F))
+Array = NDArray[Any]
+POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
+
+
+@dataclass(frozen=True)
+class GuardedLayout:
+    """A block [guard | payload | guard]; the payload is aligned exactly as promised, not better."""
+
+    offset: int
+    nbytes: int
+    total: int
+
+
+def guarded(nbytes: int, align: int) -> GuardedLayout:
+    offset = (GUARD // (2 * align) + 1) * 2 * align + align
+    # An empty array still gets a byte, because no driver allocates or binds nothing.
+    return GuardedLayout(offset, nbytes, offset + max(nbytes, 1) + GUARD)
+
+
+def fill(pattern: bytes, nbytes: int) -> bytes:
+    return (pattern * (nbytes // len(pattern) + 1))[:nbytes]
+
+
+def zone_pattern(number: int) -> bytes:
+    """What surrounds the buffer with that number. NaNs again, but of its own: a kernel that reads past one
+    array and writes past another carries the first one's NaNs into zones where they do not belong."""
+    return bytes((0xC1 + number % 62, 0x7F, 0xFB, 0xFF))
+
+
+def zones(layout: GuardedLayout, number: int) -> tuple[bytes, bytes]:
+    """The two zones of the buffer with that number when nothing has touched them."""
+    pattern = zone_pattern(number)
+    return fill(pattern, layout.offset), fill(pattern, layout.total - layout.offset - layout.nbytes)
+
+
+def gaps_digest(buffer: BufferPlan, memory: bytes) -> str:
+    """The memory between strided elements alone: no operator has any business there."""
+    words = np.frombuffer(memory, dtype=f"u{buffer.itemsize}").copy()
+    as_strided(words, buffer.shape, tuple(s * buffer.itemsize for s in buffer.strides))[...] = 0
+    return digest_of(words.tobytes())
+
+
+def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) -> str:
+    """Where the zones before and after an array were hit, relative to it, in words.
+
+    By whole items of the array: of a number that was written some bytes may be those that lay there, as of
+    another zone's NaN, which differs in one byte alone."""
+    hits = []
+    for is_before, zone, intact in ((True, now[0], clean[0]), (False, now[1], clean[1])):
+        if zone != intact:
+            differs = np.frombuffer(zone, np.uint8) != np.frombuffer(intact, np.uint8)
+            items = np.unique(np.flatnonzero(differs[::-1] if is_before else differs) // itemsize)
+            name = "before its start" if is_before else "past its end"
+            distance = int(items[0]) * itemsize + is_before
+            hits.append(f"{counted(items.size * itemsize, 'byte')} {name}, the nearest {distance} away")
+    return "; ".join(hits)
+
+
+def as_array(buffer: BufferPlan, data: bytes) -> Array:
+    return logical(np.frombuffer(data, dtype=element_type(buffer.type).memory), buffer)
+
+
+def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
+    """Elements that still hold exactly what an output is poisoned with before the first run."""
+    if buffer.role != "output" or buffer.init is not None:
+        return 0
+    word = np.dtype(f"u{buffer.itemsize}")
+    cycle = np.frombuffer(fill(PATTERN, POISON_PERIOD), dtype=word)
+    memory = np.frombuffer(data, dtype=word)
+    if buffer.packed > 1:  # by whole bytes: half of one is poison by chance too often
+        return buffer.packed * int(np.count_nonzero(memory == np.resize(cycle, memory.shape)))
+    view = logical(memory, buffer)
+    return int(np.count_nonzero(view == np.resize(cycle, buffer.shape)))
+
+
+def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
+    """Whether the memory between strided elements changed; an output's was poisoned."""
+    if buffer.extent == buffer.count:
+        return False
+    poisoned = fill(PATTERN, len(data))
+    return gaps_digest(buffer, data) != (before or gaps_digest(buffer, poisoned))
+
+
+def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer]) -> list[Call]:
+    bound: dict[str, Pointer | Scalar | LocalBytes] = {**pointers}
+    bound.update({s.name: Scalar(s.type, s.value) for s in plan.scalars})
+    bound.update({x.name: LocalBytes(x.nbytes) for x in plan.locals})
+    bound.update({name: pointers[target] for name, target in plan.aliases})
+    return [
+        Call(executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args), x.cluster,
+             x.cooperative, x.pdl)
+        for x in plan.launches
+    ]  # fmt: skip
+
+
+def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
+    """What an array that is no input holds before a run: poison, or what the caller promises to put there.
+
+    Gaps between strided rows keep one pattern in both runs, so that only real elements may differ.
+    """
+    element = element_type(item.type)
+    if item.init is None and item.extent == item.count:
+        return fill(pattern, item.nbytes)
+    word = np.dtype(f"u{element.bytes}")
+    memory = np.frombuffer(fill(PATTERN, item.nbytes), dtype=word).copy()
+    shape, strides = (item.shape, item.strides) if element.packed == 1 else ((item.words,), (1,))
+    view = as_strided(memory, shape, tuple(s * element.bytes for s in strides))
+    if item.init is not None:
+        view[...] = packed(np.full(element.packed, item.init).astype(element.numpy), element).view(word)
+    else:
+        view[...] = np.resize(np.frombuffer(fill(pattern, 8), dtype=word), item.shape)
+    return memory.tobytes()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    status: Status
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.OK
+
+    @property
+    def first_line(self) -> str:
+        """Of a compiler's or a kernel's words as much as stands in a sentence."""
+        return cut((self.detail.strip().splitlines() or ["no reason given"])[0], 300)
+
+
+RIGHT = Verdict(Status.OK)
+NEIGHBOURS = NumberRule(0.0, 0.0, 1.0)  # at most one step apart
+DOUBT = 1e-9  # of a sum, relatively: what the order of its terms may change, and more
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A kernel's part in one case: its launch there, and how long that may take."""
+
+    case: Case
+    plan: Plan
+    deadline: float
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """What two runs of a kernel left in memory, wherever that is looked at."""
+
+    damage: Callable[[BufferPlan, int], str]  # where the guard zones of the buffer of that number were hit
+    input_changed: Callable[[BufferPlan], bool]
+    gaps_hit: Callable[[BufferPlan], bool]  # between the rows of a strided array
+    runs_differ: Callable[[BufferPlan], bool]
+    unwritten: Callable[[BufferPlan], int]  # elements that hold what they were poisoned with
+
+
+def integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdict, bool]:
+    """Everything but the values, and whether memory outside the arrays was hit."""
+    for number, b in enumerate(plan.buffers):
+        if damage := seen.damage(b, number):
+            return Verdict(Status.WRONG, f"it writes outside {b.name}: {damage}"), True
+    for b in plan.buffers:
+        if b.role == "input" and seen.input_changed(b):
+            return Verdict(Status.WRONG, f"it changes the input {b.name}"), False
+    for b in plan.compared():
+        if seen.gaps_hit(b):
+            return Verdict(Status.WRONG, f"it writes between the rows of {b.name}"), False
+        if not seen.runs_differ(b):
+            continue
+        # A byte may equal its poison by chance: where runs may differ, its value is judged and no more.
+        count = 0 if b.itemsize == 1 and not deterministic else seen.unwritten(b)
+        if count:
+            # Poison plus something is still that poison: what adds to an output looks as if it never wrote.
+            never = f"{count} of {b.count} elements of {b.name} are never written"
+            words = f"{never}, or computed from what was there before: is it inout?"
+            return Verdict(Status.WRONG, words), False
+        if deterministic:
+            return Verdict(Status.UNSTABLE, f"two runs on the same inputs give different {b.name}"), False
+    return RIGHT, False
+
+
+# -- the rules of comparison as numbers that a device can apply: what it finds right by them is right --
+
+
+def reference_rule(b: BufferPlan, original: ErrorStats | None) -> NumberRule | None:
+    """The host's rule for one element as numbers; None where only the host can tell."""
+    if b.compare == "codes":
+        return NumberRule(b.rtol, b.atol, 0.5, add_ulps=True)
+    if b.compare == "close":
+        return NumberRule(b.rtol, b.atol, 0.5, None if original is None else 2 * original.max_error)
+    return NumberRule(0.0, 0.0, 0.0) if element_type(b.type).kind != "float" else None
+
+
+def original_rule(b: BufferPlan) -> NumberRule:
+    """The same for floats that are close to the original's."""
+    return NumberRule(b.rtol, b.atol, 2.0)
+
+
+def rms_holds(found: Comparison, original: ErrorStats | None) -> bool:
+    """Whether the error on the whole is surely no worse than the host allows."""
+    if original is None:
+        return True
+    limit = rms_limit(original, found.squared_ulp, found.count)
+    # The host adds up in another order: where that may decide, it shall.
+    return rms(found.squared_error, found.count) <= (1 - DOUBT) * limit
+
+
+def is_comparable(b: BufferPlan, expected_type: str) -> bool:
+    """Dense numbers of a kind the device knows, and integers only where integers are expected."""
+    exact = b.compare == "exact"
+    return b.in_c_order and element_type(b.type).packed == 1 and exact == (expected_type != "float64")

@@ -1,0 +1,80 @@
+"""The worker program: carries out requests in a process of its own, where a kernel may crash, hang or lie."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+
+from tunesmith.backends.messages import REQUEST_TYPES, Failed
+from tunesmith.errors import bug_text
+from tunesmith.problem.codec import decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.run.config import debugging
+
+GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """`worker BACKEND [PURPOSE]` speaks on its descriptors, `worker BACKEND PURPOSE REQUESTS REPLIES` reads
+    one file and writes the other: what a profiler starts may have no descriptors of its own."""
+    if len(sys.argv) > 4:
+        requests, replies = _files(sys.argv[3], sys.argv[4])
+    else:
+        requests, replies = _private_descriptors()
+        _die_with_parent()
+    from tunesmith import backends
+    from tunesmith.lab.bench import Bench
+
+    bench = Bench(backends.backend(sys.argv[1] if len(sys.argv) > 1 else "opencl"))
+    with os.fdopen(requests, "rb", buffering=1 << 16) as source, os.fdopen(replies, "wb") as sink:
+        while (frame := read_frame(lambda n: source.read(n))) is not None:
+            # An alarm that nobody catches ends the process even when a kernel never returns.
+            signal.setitimer(signal.ITIMER_REAL, frame.deadline + GRACE)
+            try:
+                reply, blobs = bench.handle(decode_tagged(frame.json, REQUEST_TYPES), frame.blobs)
+            except Exception as error:
+                text = traceback.format_exc() if debugging() else bug_text(error)
+                reply, blobs = Failed("internal", text), ()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for part in frame_parts(encode_tagged(reply), blobs):
+                sink.write(part)
+            sink.flush()
+            if len(sys.argv) > 4 and isinstance(reply, Failed):
+                break  # what follows builds upon it
+    # Native code that a kernel has damaged must not hang the exit.
+    os._exit(0)
+
+
+def _files(requests: str, replies: str) -> tuple[int, int]:
+    """Nobody listens here: what a kernel prints goes nowhere. A profiler may start us from a thread that
+    ends, so we do not die with our parent; the alarm bounds our life."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(null, descriptor)
+    os.close(null)
+    source = os.open(requests, os.O_RDONLY | os.O_CLOEXEC)
+    return source, os.open(replies, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
+
+def _private_descriptors() -> tuple[int, int]:
+    """Keep the protocol to ourselves: a kernel's printf lands on descriptor 1, which becomes stderr."""
+    requests, replies = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    return requests, replies
+
+
+def _die_with_parent() -> None:
+    """Ask the system to kill us when the lab dies, however it dies. Elsewhere end of input has to do."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the lab's to handle
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,339 @@
+"""Read one `[[argument]]` of a problem file, or one workspace of a template."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import get_args
+
+from tunesmith.problem.problem import (
+    TYPES,
+    Accuracy,
+    Argument,
+    Compare,
+    Contract,
+    Distribution,
+    ElementType,
+    PythonFunction,
+    Role,
+)
+from tunesmith.problem.toml_table import Table, finite, show
+from tunesmith.space.expr import Expr
+from tunesmith.space.expr.grammar import suggestion
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MOST_AXES = 8
+LARGEST_ALIGN = 65536  # beyond any caller's promise; every buffer is padded by as much
+
+_ARRAY_ROLES: tuple[Role, ...] = ("input", "output", "inout", "workspace", "local")
+_DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
+_COMPARES: tuple[Compare, ...] = get_args(Compare)
+
+_ALWAYS = ("name", "type", "role")
+_FITTING: dict[Role, tuple[str, ...]] = {
+    "input": ("shape", "strides", "align", "values", "range", "traffic"),
+    "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", "traffic"),
+    "inout": ("shape", "strides", "align", "values", "range", "rtol", "atol", "compare", "traffic"),
+    "workspace": ("shape", "strides", "align", "init"),
+    "local": ("shape",),
+    "scalar": ("value",),
+}
+_ARGUMENT_KEYS = (*_ALWAYS, *dict.fromkeys(key for keys in _FITTING.values() for key in keys), "alias")
+_C_NAMES = {  # what people used to C write
+    "float": "float32", "double": "float64", "half": "float16", "__half": "float16", "fp16": "float16",
+    "bf16": "bfloat16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",
+    "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32",
+    "unsigned": "uint32", "unsigned int": "uint32", "long": "int64", "ulong": "uint64", "size_t": "uint64",
+    "bool": "uint8",
+}  # fmt: skip
+
+
+def read_argument(table: Table, sizes: Collection[str] | None) -> Argument | None:
+    """The argument, or None where a fault keeps it from being one; every fault is noted."""
+    name = read_name(table)
+    table.only(_ARGUMENT_KEYS)
+    found = _read_type(table)
+    if found is None or name is None:
+        return None
+    element, is_array = found
+    if "alias" in table:
+        return _read_alias(table, name, element, is_array)
+    if element.packed > 1 and not is_array:
+        table.fault("type", f"{element.name} comes in arrays alone, two to a byte", _star(element))
+        return None
+    role = _read_role(table, is_array)
+    if role is None:
+        return None
+    _refuse_unfitting(table, (*_ALWAYS, *_FITTING[role]), f"an argument of role {role}")
+    if role == "scalar":
+        return Argument(name=name, type=element.name, role=role, value=_read_value(table, element, sizes))
+    return _read_array(table, name, element, role, sizes)
+
+
+def read_workspace(table: Table, name: str, names: Collection[str]) -> Argument | None:
+    table.only(("type", "shape", "align", "init"))
+    found = _read_type(table)
+    if found is None:
+        return None
+    element, is_array = found
+    if not is_array:
+        table.fault("type", f"a workspace is an array, got the scalar type {element.name}", _star(element))
+        return None
+    return _read_array(table, name, element, "workspace", names)
+
+
+def read_name(table: Table) -> str | None:
+    if not table.needs("name", hint='name it as the kernel does: name = "out"'):
+        return None
+    name = table.text("name")
+    if name is None:
+        return None
+    table.label = f"argument {show(name)}"
+    if not IDENTIFIER.fullmatch(name):
+        table.fault("name", f"name must be a C identifier, got {show(name)}", "name it as the kernel does")
+        return None
+    return name
+
+
+def _read_type(table: Table) -> tuple[ElementType, bool] | None:
+    if not table.needs("type", hint='write type = "float32*" for an array, type = "int32" for a scalar'):
+        return None
+    text = table.text("type")
+    if text is None:
+        return None
+    base = text.strip().removesuffix("*").strip()
+    element = TYPES.get(base)
+    if element is None:
+        plain = base.removeprefix("const ").strip()
+        meant = _C_NAMES.get(plain)
+        hint = f"did you mean '{meant}'?" if meant else suggestion(plain, TYPES)
+        known = ", ".join(TYPES)
+        table.fault("type", f"unknown element type {show(base)}, known are {known}, with * for arrays", hint)
+        return None
+    return element, text.strip().endswith("*")
+
+
+def _read_role(table: Table, is_array: bool) -> Role | None:
+    if not is_array:
+        if table.data.get("role", "scalar") != "scalar":
+            hint = f'write type = "{table.data["type"]}*" if it is an array, or remove role'
+            table.fault("role", f"a scalar has no role, got {show(table.data['role'])}", hint)
+            return None
+        return "scalar"
+    if "role" not in table:
+        rule = f"an array needs a role, one of {', '.join(_ARRAY_ROLES)}"
+        table.fault(None, rule, 'add e.g. role = "input"')
+        return None
+    return table.choice("role", _ARRAY_ROLES)
+
+
+def _read_alias(table: Table, name: str, element: ElementType, is_array: bool) -> Argument | None:
+    alias = table.text("alias")
+    if not is_array:
+        table.fault("alias", "only an array can be another array's alias", _star(element))
+        return None
+    _refuse_unfitting(table, (*_ALWAYS, "alias"), "an alias, which is the other array")
+    roles: tuple[Role, ...] = ("input", "output", "inout")
+    role = table.choice("role", roles) if "role" in table else "inout"
+    if alias is None or role is None:
+        return None
+    return Argument(name=name, type=element.name, role=role, alias=alias)
+
+
+def _read_value(table: Table, element: ElementType, sizes: Collection[str] | None) -> Expr | float | None:
+    example = '"d"' if element.kind != "float" else "1e-5"
+    if not table.needs("value", hint=f"say what callers pass: value = {example}"):
+        return None
+    if element.kind != "float":
+        return table.expr("value", sizes)
+    if isinstance(table.data["value"], str):
+        rule = f"value of a {element.name} must be a number, got {show(table.data['value'])}"
+        table.fault("value", rule, "write it without quotes; expressions are for integers")
+        return None
+    return table.number("value")
+
+
+def _read_array(
+    table: Table, name: str, element: ElementType, role: Role, names: Collection[str] | None
+) -> Argument | None:
+    if not table.needs("shape", hint='one entry per axis, e.g. shape = ["tokens", "2 * d"]'):
+        return None
+    shape = table.exprs("shape", names, most=MOST_AXES)
+    strides = table.exprs("strides", names, most=MOST_AXES)
+    axes, steps = len(table.items("shape", "expressions")), len(table.items("strides", "expressions"))
+    if "strides" in table and steps not in (0, axes):
+        table.fault("strides", f"strides must have one entry per axis, got {steps} for {axes} axes")
+    if "strides" in table and element.packed > 1:
+        rule = f"{element.name} arrays are dense: two elements share a byte, so strides cannot count them"
+        table.fault("strides", rule, "remove them, or describe the bytes as an array of uint8")
+    return Argument(
+        name=name,
+        type=element.name,
+        role=role,
+        shape=shape,
+        strides=strides,
+        values=table.choice("values", _DISTRIBUTIONS),
+        range=_read_range(table, element),
+        init=_read_init(table, element),
+        align=_read_align(table, element),
+        rtol=table.number("rtol", low=0.0),
+        atol=table.number("atol", low=0.0),
+        compare=table.choice("compare", _COMPARES),
+        traffic=table.expr("traffic", names),
+    )
+
+
+def _read_range(table: Table, element: ElementType) -> tuple[float, float] | None:
+    if "range" not in table:
+        return None
+    ends = [finite(item) for item in table.items("range", "two numbers")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        if isinstance(table.data["range"], list):
+            table.fault("range", "range must be two finite numbers", "write range = [0.0, 1.0]")
+        return None
+    low, high = ends[0], ends[1]
+    if low > high:
+        table.fault("range", f"range must have its lower end first, got [{low:g}, {high:g}]", "swap them")
+        return None
+    if table.data.get("values") == "integers" and math.ceil(low) > math.floor(high):
+        table.fault("range", f"there is no integer in the range [{low:g}, {high:g}]", "widen it")
+        return None
+    if not all(element.holds(end) for end in (low, high)):
+        table.fault("range", f"range must lie within {element.name}, got [{low:g}, {high:g}]")
+        return None
+    return low, high
+
+
+def _read_init(table: Table, element: ElementType) -> float | None:
+    value = table.number("init")
+    if value is not None and not element.holds(value):
+        table.fault("init", f"init must be a value of {element.name}, got {value:g}")
+    return value
+
+
+def _read_align(table: Table, element: ElementType) -> int | None:
+    value = table.integer("align", low=1, high=LARGEST_ALIGN)
+    if value is not None and (value & (value - 1) or value < element.bytes):
+        rule = f"align must be a power of two of at least {element.bytes}, the size of {element.name}"
+        table.fault("align", f"{rule}, got {value}")
+    return value
+
+
+def _refuse_unfitting(table: Table, fitting: tuple[str, ...], what: str) -> None:
+    for key in table.data:
+        if key in _ARGUMENT_KEYS and key not in fitting:
+            homes = [role for role, keys in _FITTING.items() if key in keys]
+            hint = f"it goes with {', '.join(homes) or 'a second array'}; remove it here"
+            table.fault(key, f"{key} says nothing about {what}", hint)
+
+
+def _star(element: ElementType) -> str:
+    return f'write type = "{element.name}*" for an array'
+
+
+Read = Callable[[str], str]
+
+_ACCURACY_KEYS = ("reference", "rtol", "atol", "independent", "deterministic", "baseline_may_fail")
+
+# rtol and atol of an output whose problem names none, by its element type.
+TOLERANCES: Mapping[str, tuple[float, float]] = {
+    "float64": (1e-10, 1e-12),
+    "float32": (1e-4, 1e-5),
+    "float16": (4e-3, 2e-3),
+    "bfloat16": (1.6e-2, 1e-2),
+    "float8_e4m3": (0.125, 0.0625),
+    "float8_e5m2": (0.25, 0.125),
+}
+# Codes are rounded from what was computed in float32, whatever their own type is: their tolerance says how
+# near to a tie the rounding may go the other way.
+CODES = TOLERANCES["float32"]
+
+
+def read_accuracy(
+    root: Table, arguments: tuple[Argument, ...], contract: Contract, read: Read
+) -> tuple[Accuracy, tuple[Argument, ...]]:
+    table = root.table_or_empty("accuracy", "[accuracy]")
+    table.only(_ACCURACY_KEYS)
+    rtol, atol = table.number("rtol", low=0.0), table.number("atol", low=0.0)
+    outputs = [a for a in arguments if a.is_written and a.alias is None]
+    usual = {a.name: _usual(a) for a in outputs}
+    main = next((pair for pair in usual.values() if pair is not None), CODES)
+    accuracy = Accuracy(
+        rtol=main[0] if rtol is None else rtol,
+        atol=main[1] if atol is None else atol,
+        reference=read_function(table, "reference", read),
+        independent=_read_independent(table, outputs, contract),
+        deterministic=table.flag("deterministic", True),
+        baseline_may_fail=table.flag("baseline_may_fail"),
+    )
+    # Where the problem names no tolerance, an output of another type than the first has its own type's.
+    filled = tuple(
+        replace(
+            a,
+            rtol=own[0] if a.rtol is None and rtol is None else a.rtol,
+            atol=own[1] if a.atol is None and atol is None else a.atol,
+        )
+        if (own := usual.get(a.name)) is not None and own != main
+        else a
+        for a in arguments
+    )
+    return accuracy, filled
+
+
+def _usual(output: Argument) -> tuple[float, float] | None:
+    """The tolerance of an output for which nobody names one; None for what has none."""
+    return CODES if output.compare == "codes" else TOLERANCES.get(output.type)
+
+
+def _read_independent(table: Table, outputs: list[Argument], contract: Contract) -> str | None:
+    name = table.text("independent")
+    if name is None:
+        return None
+    sizes = [rule.name for rule in contract.sizes]
+    if name not in sizes:
+        table.fault(
+            "independent", f"independent must name a size, got {show(name)}: sizes are {', '.join(sizes)}"
+        )
+        return None
+    for output in outputs:
+        if output.shape and output.shape[0].text != name:
+            rule = f"independent must be the first axis of every output, got {show(name)}"
+            fault = f"{rule} where {output.name} has {show(output.shape[0].text)}"
+            table.fault("independent", fault, "remove it; large cases are then checked whole")
+    return name
+
+
+def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
+    """A value "file.py:function", with the file's text; the function must be defined at its top level."""
+    value = table.text(key)
+    if value is None:
+        return None
+    path, _, function = value.rpartition(":")
+    if not path.endswith(".py") or not function.isidentifier():
+        rule = f"{key} must be file.py:function, got {show(value)}"
+        table.fault(key, rule, f'write e.g. {key} = "{key}.py:softmax"')
+        return None
+    text = read_file(table, key, path, read)
+    if text is None:
+        return None
+    try:
+        tree = ast.parse(text, filename=path)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        where, why = path, str(error) or "nested too deeply"
+        if isinstance(error, SyntaxError):
+            where, why = f"{path}:{error.lineno or 1}", error.msg
+        table.fault(key, f"{where}: not readable as Python: {why}", f"mend {path}")
+        return None
+    defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if function not in defined:
+        rule = f"{path} defines no function {show(function)} at its top level"
+        table.fault(key, f"{rule}, it defines {', '.join(defined) or 'none'}", "name one of its functions")
+        return None
+    return PythonFunction(path, function, text)
+
+
+def read_file(table: Table, key: str, name: str, read: Read) -> str | None:
+    return table.attempt(key, lambda: read(name))

@@ -1,0 +1,359 @@
+"""The verdict on one output of one case: against the float64 reference, or without one the original's output.
+
+Everything goes through in chunks that stay in the processor's cache, so tens of millions of elements cost
+little memory beyond the arrays themselves (an output with padded strides is packed once).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.problem import ElementType, element_type
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+CHUNK = 1 << 15
+
+
+@dataclass(frozen=True)
+class ErrorStats:
+    """Absolute errors against the reference, over the positions where both are finite."""
+
+    max_error: float
+    rms_error: float
+
+
+@dataclass(frozen=True)
+class _CompareRule:
+    """Which values are right: `judge` marks the wrong ones of a chunk, `explain` says why one of them is."""
+
+    judge: Callable[[Array, Array], Bools]
+    explain: Callable[[Array, Array], str]
+
+
+@dataclass
+class _Sums:
+    """What the rms rule needs, over finite positions."""
+
+    count: int = 0
+    squared_error: float = 0.0
+    squared_ulp: float = 0.0
+
+    def add(self, error: Floats, ulp: Floats) -> None:
+        self.count += error.size
+        self.squared_error += float(np.sum(error * error))
+        self.squared_ulp += float(np.sum(ulp * ulp))
+
+
+@dataclass(frozen=True)
+class _ErrorBound:
+    """How large an error may be at an element, and the words for it."""
+
+    words: str
+    at: Callable[[Floats, Floats], Floats]  # (|expected|, its ulp) -> largest error
+
+
+def error_stats(got: Array, expected: Array, buffer: BufferPlan | None = None) -> ErrorStats:
+    """The error of an output; `judge` wants that of the original kernel in the same case.
+
+    With the buffer, what is expected of quantised codes is first clipped as `judge` clips it.
+    """
+    largest, squares, count = 0.0, 0.0, 0
+    coded = element_type(buffer.type) if buffer is not None and buffer.compare == "codes" else None
+    for _, g, e in _chunks(got, expected):
+        with np.errstate(all="ignore"):
+            exact = _clipped(e, coded) if coded is not None else _in_range(e, got.dtype)
+            error = np.abs(_float64(g) - exact)
+            finite = _finite(exact, got.dtype)
+            error = error[np.isfinite(error) if finite is None else np.isfinite(error) & finite]
+        if error.size:
+            largest = max(largest, float(error.max()))
+            squares += float(np.sum(error * error))
+            count += error.size
+    return ErrorStats(largest, rms(squares, count))
+
+
+def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats | None) -> str | None:
+    """None when the output is right, else the reason in words.
+
+    `got` has the buffer's element type and logical shape, `expected` the same shape in float64 (or integers,
+    which alone are exact beyond 2**53). `original` is the original kernel's own error in this case: a
+    candidate may not be much worse. Without it only the problem's tolerance counts.
+    """
+    sums = _Sums()
+    if buffer.compare == "exact":
+        rule = _exact()
+    elif buffer.compare == "codes":
+        rule = _codes(buffer, sums)
+    else:
+        rule = _close(buffer, _bounds(buffer, original), sums)
+    reason = _first_wrong(buffer, got, expected, rule)
+    if reason is not None or original is None or not sums.count:
+        return reason
+    error, limit = rms(sums.squared_error, sums.count), rms_limit(original, sums.squared_ulp, sums.count)
+    if error <= limit:
+        return None
+    return (
+        f"{buffer.name}: the rms error over {sums.count} elements is {error:.4g}, allowed is {limit:.4g}: "
+        f"1.25 times the original's {original.rms_error:.4g} plus a quarter {_unit(buffer)}"
+    )
+
+
+def rms_limit(original: ErrorStats, squared_ulp: float, count: int) -> float:
+    return 1.25 * original.rms_error + 0.25 * rms(squared_ulp, count)
+
+
+def rms(squared: float, count: int) -> float:
+    return math.sqrt(squared / count) if count else 0.0
+
+
+def judge_against_original(buffer: BufferPlan, got: Array, original_output: Array) -> str | None:
+    """The verdict where there is no reference: None when the output matches the original's.
+
+    Where a reference would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places.
+    """
+    reason = _first_wrong(buffer, got, original_output, _like_original(buffer))
+    if reason is not None or buffer.compare != "codes":
+        return reason
+    with np.errstate(all="ignore"):
+        count = sum(int(np.count_nonzero(_steps(g, o))) for _, g, o in _chunks(got, original_output))
+    if count > max(1, got.size // 100):
+        return f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
+    return None
+
+
+def judge_other_rows(
+    buffer: BufferPlan, got: Array, original_output: Array, judged: Sequence[int], at_most: int
+) -> tuple[str | None, tuple[int, ...]]:
+    """The same for the rows that the reference has not `judged`, and the rows for which it should be asked.
+
+    Where the two differ both may be right, one a little above what is expected and one a little below: only
+    the reference can tell. No row is named when there would be more than `at_most`.
+    """
+    if judged:
+        got = got.copy()
+        got[list(judged)] = original_output[list(judged)]
+    reason = judge_against_original(buffer, got, original_output)
+    if reason is None or not judged:
+        return reason, ()
+    return reason, _rows_unlike(buffer, got, original_output, at_most)
+
+
+def _rows_unlike(buffer: BufferPlan, got: Array, original_output: Array, at_most: int) -> tuple[int, ...]:
+    rule, rows = _like_original(buffer), set[int]()
+    size = got.size // got.shape[0] if got.size else 1
+    with np.errstate(all="ignore"):
+        for start, g, e in _chunks(got, original_output):
+            rows.update(((start + np.flatnonzero(rule.judge(g, e))) // size).tolist())
+            if len(rows) > at_most:
+                return ()
+    return tuple(sorted(rows))
+
+
+def _like_original(buffer: BufferPlan) -> _CompareRule:
+    if buffer.compare == "exact":
+        return _exact()
+    if buffer.compare == "codes":
+        return _CompareRule(lambda g, o: _steps(g, o) > 1, lambda _g, _o: "more than 1 code apart")
+    ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
+    bounds = (
+        _ErrorBound(
+            "rtol and atol" + (", or 2 ulp" if ulps else ""),
+            lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
+        ),
+    )
+    return _close(buffer, bounds, _Sums())
+
+
+def _bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBound, ...]:
+    # The type may have no value closer than half an ulp, so a tighter tolerance could not be met by anything.
+    tolerance = _ErrorBound(
+        "rtol and atol", lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp)
+    )
+    if original is None:
+        return (tolerance,)
+    twice = 2 * original.max_error
+    words = f"twice the original's largest error {original.max_error:.4g} plus 1 {_unit(buffer)}"
+    return tolerance, _ErrorBound(words, lambda size, ulp: twice + ulp)
+
+
+def _close(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> _CompareRule:
+    element = element_type(buffer.type)
+
+    def wrong(got: Array, expected: Array) -> Bools:
+        g, e = _float64(got), _float64(expected)
+        finite = _finite(e, got.dtype)
+        result = np.zeros(e.shape, dtype=np.bool_)
+        if finite is not None:
+            rounded = _rounded(e, got.dtype)
+            result = ~finite & (g != rounded) & ~(np.isnan(g) & np.isnan(rounded))
+            g, e = np.where(finite, g, 0.0), np.where(finite, e, 0.0)
+        error, size, ulp = np.abs(g - e), np.abs(e), element.ulp(e)
+        for bound in bounds:
+            result |= ~(error <= bound.at(size, ulp))  # also where the error is NaN
+        sums.add(error if finite is None else error[finite], ulp if finite is None else ulp[finite])
+        return result
+
+    def explain(got: Array, expected: Array) -> str:
+        g, e = _float64(got), _float64(expected)
+        rounded = _rounded(e, got.dtype)
+        if not np.isfinite(rounded).all() and np.isfinite(e).all():
+            return f"expected overflows {element.name} to {rounded[0]}"
+        if not (np.isfinite(g).all() and np.isfinite(e).all()):
+            return "they are not both finite, NaN, or the same infinity"
+        error, size, ulp = np.abs(g - e), np.abs(e), element.ulp(e)
+        bound = next(b for b in bounds if not error[0] <= b.at(size, ulp)[0])
+        return f"off by {error[0]:.4g}, allowed is {bound.at(size, ulp)[0]:.4g} ({bound.words})"
+
+    return _CompareRule(wrong, explain)
+
+
+def _exact() -> _CompareRule:
+    def wrong(got: Array, expected: Array) -> Bools:
+        if not _is_integer(got.dtype):
+            rounded = expected.astype(got.dtype)
+            right: Bools = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+            return ~right
+        if _is_integer(expected.dtype):
+            return np.not_equal(got, expected)
+        whole = np.rint(_float64(expected))
+        # Compared as integers: two int64 beyond 2**53 may be the same float64.
+        info = np.iinfo(got.dtype)
+        holds = (whole >= float(info.min)) & (whole < float(int(info.max) + 1))
+        right = holds & (np.where(holds, whole, 0.0).astype(got.dtype) == got)
+        return ~right
+
+    return _CompareRule(wrong, lambda _g, _e: "it must be equal")
+
+
+def _codes(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
+    """Quantised codes; the reference gives the value before rounding, here first clipped to the type.
+
+    From the nearest code the value is half a step away at most. Another code is right where the two are
+    nearly tied: its distance is a half step and then how far the value is from the tie.
+    """
+    element = element_type(buffer.type)
+
+    def parts(got: Array, expected: Array) -> tuple[Floats, Floats, Floats, Floats]:
+        g, e = _float64(got), _clipped(expected, element)
+        # A whole number has one neighbour on either side; of floats, whose steps differ, none are counted.
+        steps = np.abs(g - np.rint(e)) if element.kind != "float" else np.zeros_like(e)
+        return np.abs(g - e), element.ulp(e), steps, buffer.atol + buffer.rtol * np.abs(e)
+
+    def wrong(got: Array, expected: Array) -> Bools:
+        error, step, steps, near = parts(got, expected)
+        counted = ~np.isnan(error)
+        sums.add(error[counted], step[counted])
+        neither = np.isnan(_float64(got)) & np.isnan(_float64(expected))
+        right: Bools = neither | ((steps <= 1) & (error <= 0.5 * step + near))
+        return ~right
+
+    def explain(got: Array, expected: Array) -> str:
+        error, step, steps, near = parts(got, expected)
+        if not np.isfinite(error[0]):
+            return "that is no code"
+        if steps[0] > 1:
+            return f"{steps[0]:.0f} codes from the nearest, allowed is 1"
+        tie = error[0] - 0.5 * step[0]
+        return f"not the nearest code, and {tie:.4g} from a tie, allowed is {near[0]:.4g}"
+
+    return _CompareRule(wrong, explain)
+
+
+def _steps(got: Array, other: Array) -> Floats:
+    """How many codes apart two are; a NaN and an infinity are alike to their own kind alone."""
+    if _is_integer(got.dtype):
+        return np.abs(_float64(got) - _float64(other))
+    same = (_float64(got) == _float64(other)) | (np.isnan(got) & np.isnan(other))
+    apart = np.abs(_ordinals(got) - _ordinals(other)).astype(np.float64)
+    return np.where(np.isfinite(got) & np.isfinite(other), apart, np.where(same, 0.0, np.inf))
+
+
+def _ordinals(values: Array) -> NDArray[np.int64]:
+    """Floats numbered in their order, both zeros 0: neighbours differ by 1."""
+    bits = values.dtype.itemsize * 8
+    magnitude = values.view(f"u{values.dtype.itemsize}").astype(np.int64)
+    negative = magnitude >> (bits - 1) & 1
+    magnitude &= (1 << bits - 1) - 1
+    return np.where(negative == 1, -magnitude, magnitude)
+
+
+def _first_wrong(buffer: BufferPlan, got: Array, expected: Array, rule: _CompareRule) -> str | None:
+    count, first = 0, -1
+    with np.errstate(all="ignore"):
+        for start, g, e in _chunks(got, expected):
+            wrong = rule.judge(g, e)
+            here = int(np.count_nonzero(wrong))
+            if here and not count:
+                first = start + int(wrong.argmax())
+            count += here
+        if not count:
+            return None
+        place = np.unravel_index(first, got.shape)
+        g, e = np.asarray(got[place]).reshape(1), np.asarray(expected[place]).reshape(1)
+        why = rule.explain(g, e)
+    index = ", ".join(map(str, place))
+    return (
+        f"{buffer.name}[{index}] is {_show(g)}, expected {_show(e)}: {why}; "
+        f"{count} of {got.size} elements are wrong"
+    )
+
+
+def _chunks(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
+    if got.shape != expected.shape:
+        raise ValueError(f"an output of shape {got.shape} cannot be compared with one of {expected.shape}")
+    g, e = got.reshape(-1), expected.reshape(-1)
+    for start in range(0, g.size, CHUNK):
+        yield start, g[start : start + CHUNK], e[start : start + CHUNK]
+
+
+def _float64(values: Array) -> Floats:
+    return values.astype(np.float64, copy=False)
+
+
+def _rounded(values: Floats, dtype: np.dtype[Any]) -> Floats:
+    """The nearest values of the type: what overflows it becomes infinite (integers do not overflow)."""
+    return values if _is_integer(dtype) else _float64(values.astype(dtype))
+
+
+def _finite(values: Floats, dtype: np.dtype[Any]) -> Bools | None:
+    """Where the values are finite once rounded to the type; None: everywhere, which the largest one tells."""
+    peak = np.abs(values).max(keepdims=True)  # NaN if any is
+    if np.isfinite(_rounded(peak, dtype)).all():
+        return None
+    return np.isfinite(_rounded(values, dtype))
+
+
+def _in_range(values: Array, dtype: np.dtype[Any]) -> Floats:
+    exact = _float64(values)
+    if not _is_integer(dtype):
+        return exact
+    info = np.iinfo(dtype)
+    return np.clip(exact, float(info.min), float(info.max))
+
+
+def _clipped(values: Array, element: ElementType) -> Floats:
+    """To the values the type has; what is no number stays none."""
+    low = -element.largest if element.kind == "float" else float(element.bounds[0])
+    return np.clip(_float64(values), low, element.largest)
+
+
+def _is_integer(dtype: np.dtype[Any]) -> bool:
+    return bool(np.issubdtype(dtype, np.integer))
+
+
+def _unit(buffer: BufferPlan) -> str:
+    return "ulp" if element_type(buffer.type).kind == "float" and buffer.compare == "close" else "step"
+
+
+def _show(value: Array) -> str:
+    return str(int(value[0])) if _is_integer(value.dtype) else f"{float(value[0]):.9g}"

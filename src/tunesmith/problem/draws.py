@@ -1,0 +1,224 @@
+"""Inputs drawn at random: the same distribution, seed and buffer give the same array in every process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.problem import ElementType, element_type
+from tunesmith.text import seed_of
+
+Array = NDArray[Any]
+
+# What the tester explores; the first alone is used before timing.
+DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
+
+# Larger arrays repeat one drawn block of this many elements, each time rolled by another odd step and, where
+# the distribution is symmetric, with every second block negated: no two stretches of memory are alike, at
+# the price of a copy. Marginal distributions stay; long-range independence is not what kernels are tested on.
+BLOCK = 1 << 20
+_ROLL = 1_000_003  # odd, so the first BLOCK repetitions all start elsewhere
+
+_SYMMETRIC = ("normal", "uniform", "wide", "spikes")
+_INTEGERS = (0, 100)
+_SPIKE = 50.0
+_SPIKE_EVERY = 64
+_EXACT = 1 << 53  # whole numbers beyond it are not all there are in a float64
+
+
+@dataclass(frozen=True)
+class RepeatedBlock:
+    """What an array repeats: its k-th stretch of `BLOCK` items is `values` from item k * roll % BLOCK on and
+    then from the start, with the sign bits flipped where `negate` and k is odd. Items are those in memory:
+    elements, or bytes that packed elements share. Not longer than the array itself."""
+
+    values: Array
+    roll: int
+    negate: bool
+
+    def stretch(self, start: int, count: int) -> Array:
+        """Items `start` to `start + count` of the array."""
+        if not self.roll and start + count <= self.values.size:
+            return self.values[start : start + count]
+        out = np.empty(count, dtype=self.values.dtype)
+        at = start
+        while at < start + count:
+            number, place = divmod(at, BLOCK)
+            first = (place + number * self.roll) % BLOCK
+            # To the end of the stretch, of the block, or of what is asked for, whichever comes first.
+            length = min(BLOCK - place, BLOCK - first, start + count - at)
+            part = out[at - start : at - start + length]
+            part[...] = self.values[first : first + length]
+            if self.negate and number % 2:
+                np.negative(part, out=part)
+            at += length
+        return out
+
+    def at(self, places: NDArray[np.int64]) -> Array:
+        """The items at these places of the array."""
+        numbers, within = np.divmod(places, BLOCK)
+        found: Array = self.values[(within + numbers * self.roll) % BLOCK]
+        if self.negate:
+            np.negative(found, out=found, where=numbers % 2 == 1)
+        return found
+
+
+def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
+    """What `draw_array` repeats, for those who lay an array out themselves.
+
+    What the user promises comes first: `values` replaces the distribution, and a `range` alone means uniform
+    within it (up to rounding to the type). Integers are zeros, ones, or uniform in `range`, else 0 to 100;
+    packed ones else over all their values.
+    """
+    element = element_type(buffer.type)
+    chosen = buffer.values or ("uniform" if buffer.range else distribution)
+    rng = np.random.default_rng(seed_of(seed, buffer.name))
+    count = min(buffer.words, BLOCK)
+    if chosen in ("zeros", "ones"):
+        constant = np.full(element.packed, int(chosen == "ones"), dtype=element.numpy)
+        return RepeatedBlock(np.repeat(packed(constant, element), count), 0, False)
+    if element.kind != "float":
+        usual = element.bounds if element.packed > 1 else _INTEGERS
+        values = packed(_integers(rng, count * element.packed, element, buffer.range or usual), element)
+    else:
+        values = _floats(rng, count, element, chosen, buffer.range).astype(element.numpy)
+    symmetric = element.kind == "float" and chosen in _SYMMETRIC and buffer.range is None
+    repeats = buffer.words > BLOCK
+    return RepeatedBlock(values, _ROLL % BLOCK if repeats else 0, symmetric and repeats)
+
+
+def draw_array(buffer: BufferPlan, distribution: str, seed: int) -> Array:
+    """The buffer's whole memory, padding between strides included; packed elements as bytes."""
+    return draw_block(buffer, distribution, seed).stretch(0, buffer.words)
+
+
+def draw_rows(buffer: BufferPlan, distribution: str, seed: int, rows: Sequence[int]) -> Array:
+    """`logical(draw_array(...), buffer)[rows]`, without the rest of the array."""
+    block = draw_block(buffer, distribution, seed)
+    element = element_type(buffer.type)
+    shape, strides = buffer.shape[1:], buffer.strides[1:]
+    count = math.prod(shape)
+    reach = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if count else 0
+    out = np.empty((len(rows), *shape), dtype=element.numpy)
+    if not count:
+        return out
+    for number, row in enumerate(rows):
+        if not 0 <= row < buffer.shape[0]:
+            raise IndexError(f"row {row} of {buffer.name}, which has {buffer.shape[0]}")
+        first = row * buffer.strides[0]
+        if element.packed > 1:  # dense, and the last axis is even: a row is whole bytes, or a single element
+            start, end = first // element.packed, -(-(first + count) // element.packed)
+            values = unpacked(block.stretch(start, end - start), element)
+            out[number] = values[first % element.packed :][:count].reshape(shape)
+        elif reach <= 2 * count:
+            span = block.stretch(first, reach)
+            out[number] = _strided(span, shape, strides)
+        else:
+            out[number] = block.at(first + _places(shape, strides))
+    return out
+
+
+def logical(view: Array, buffer: BufferPlan) -> Array:
+    """The buffer's memory as an array of its shape: a read-only view, a copy only of packed elements."""
+    if view.ndim != 1 or view.size < buffer.words:
+        raise ValueError(f"{buffer.name} takes {buffer.words} elements in a row, got shape {view.shape}")
+    element = element_type(buffer.type)
+    if element.packed > 1:
+        values = unpacked(view, element)[: buffer.extent].reshape(buffer.shape)
+        values.setflags(write=False)
+        return values
+    return _strided(view, buffer.shape, buffer.strides)
+
+
+def packed(values: Array, element: ElementType) -> Array:
+    """Elements as they lie in memory: two to a byte, the first in its low bits; other types as they are."""
+    if element.packed == 1:
+        return values
+    nibbles = values.reshape(-1).astype(np.uint8) & 0xF
+    if nibbles.size % 2:
+        nibbles = np.append(nibbles, np.uint8(0))
+    together: Array = nibbles[0::2] | nibbles[1::2] << 4
+    return together
+
+
+def unpacked(memory: Array, element: ElementType) -> Array:
+    """The elements in packed memory, one to a byte."""
+    out = np.empty(2 * memory.size, dtype=np.uint8)
+    out[0::2] = memory & 0xF
+    out[1::2] = memory >> 4
+    return (out ^ 8).view(np.int8) - np.int8(8) if element.kind == "int" else out
+
+
+def _strided(view: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    steps = tuple(stride * view.strides[0] for stride in strides)
+    words = view.view(f"u{view.itemsize}")  # of a type that is not its own NumPy makes no strided view
+    return np.lib.stride_tricks.as_strided(words, shape, steps, writeable=False).view(view.dtype)
+
+
+def _places(shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.int64]:
+    """Where the elements of a row lie, relative to its first."""
+    places = np.zeros((), dtype=np.int64)
+    for length, stride in zip(shape, strides, strict=True):
+        places = places[..., np.newaxis] + stride * np.arange(length, dtype=np.int64)
+    return places
+
+
+def _floats(
+    rng: np.random.Generator,
+    count: int,
+    element: ElementType,
+    chosen: str,
+    bounds: tuple[float, float] | None,
+) -> Array:
+    kind: Any = np.float64 if element.bytes == 8 else np.float32
+    values: Array
+    if bounds:  # the type may be smaller than what the user allows: beyond it lie infinities, or NaN
+        bounds = (max(bounds[0], -element.largest), min(bounds[1], element.largest))
+    if chosen == "integers":
+        low, high = (math.ceil(bounds[0]), math.floor(bounds[1])) if bounds else _INTEGERS
+        low, high = max(low, -_EXACT), min(high, _EXACT)
+        values = rng.integers(low, high, count, dtype=np.int64, endpoint=True).astype(kind)
+    elif chosen == "normal":
+        values = rng.standard_normal(count, dtype=kind)
+    elif chosen in ("uniform", "positive"):
+        values = rng.random(count, dtype=kind)  # 0 included, 1 not
+        if bounds:  # so written, no span overflows
+            values = (1 - values) * kind(bounds[0]) + values * kind(bounds[1])
+        elif chosen == "uniform":
+            values = 2 * values - 1
+        else:  # not below the smallest normal number: rounding to the type must not give 0
+            values = np.maximum(1 - values, kind(2.0**element.min_exponent))
+    elif chosen == "wide":
+        # A random fraction times a random power of two: log-uniform enough, and exact on every machine.
+        reach = 10 if element.bytes > 1 else 7  # 1e-3 to 1e3, but a byte may hold no more than 448
+        powers = rng.integers(-reach, reach, count, dtype=np.int32)
+        values = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _signs(rng, count, kind)
+    elif chosen == "spikes":
+        values = rng.standard_normal(count, dtype=kind) * kind(0.1)
+        places = rng.integers(0, count, max(1, count // _SPIKE_EVERY) if count else 0)
+        values[places] = kind(_SPIKE) * _signs(rng, places.size, kind)
+    else:
+        known = ", ".join((*DISTRIBUTIONS, "positive", "integers"))
+        raise ValueError(f"there is no distribution {chosen!r}, only {known}")
+    return np.clip(values, *bounds) if bounds else values
+
+
+def _signs(rng: np.random.Generator, count: int, kind: Any) -> Array:
+    flips: Array = rng.integers(0, 2, count, dtype=np.int8).astype(kind)
+    return 1 - 2 * flips
+
+
+def _integers(
+    rng: np.random.Generator, count: int, element: ElementType, bounds: tuple[float, float]
+) -> Array:
+    least, largest = element.bounds
+    low, high = max(math.ceil(bounds[0]), least), min(math.floor(bounds[1]), largest)
+    kind: Any = element.numpy.type
+    values: Array = rng.integers(low, high, count, dtype=kind, endpoint=True)
+    return values

@@ -1,0 +1,124 @@
+"""The languages kernels are written in: what a source, a launch and a build of each may have.
+
+A backend names the languages that it runs. One that no backend runs can still be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tunesmith.errors import BadInput
+
+LAUNCH_WORDS = ("shared", "cluster", "cooperative", "pdl")  # of [launch], beside grid and block
+
+
+@dataclass(frozen=True)
+class SourceLanguage:
+    name: str
+    title: str  # as people call it
+    suffixes: tuple[str, ...]  # of its files
+    about: str = ""  # what a writer should know of it
+    compilers: tuple[str, ...] = ()  # that a problem may choose from
+    reads_headers: bool = False  # the user's own are part of the problem
+    self_contained: bool = False  # there are no include folders
+    launch_words: tuple[str, ...] = LAUNCH_WORDS
+    local_arguments: bool = False  # arguments of role local: shared memory by its size
+    is_native: bool = False  # C, and its code may run in a process of the host
+    flags: str = ""  # a pattern: the only build flags that a written template may have; empty: all
+    allowed_flags: str = ""  # the same, in words
+    is_c_family: bool = True  # can be read as code; else only the backend's own author reads its kernels
+
+    def allows_flag(self, flag: str) -> bool:
+        return not self.flags or re.fullmatch(self.flags, flag) is not None
+
+
+CUDA = SourceLanguage(
+    "cuda",
+    "CUDA",
+    (".cu", ".cuh"),
+    about="C++17 unless flags say otherwise",
+    compilers=("nvrtc", "nvcc"),
+    reads_headers=True,
+)
+HIP = SourceLanguage("hip", "HIP", (".hip",))
+OPENCL = SourceLanguage(
+    "opencl",
+    "OpenCL",
+    (".cl",),
+    about="OpenCL C",
+    self_contained=True,
+    launch_words=(),
+    local_arguments=True,
+    is_native=True,
+    flags=r"-cl-[\w-]+(?:=[\w.{}]+)?",
+    allowed_flags="those that begin with -cl-",
+)
+# Of the simulated device, for tests and offline trials.
+FAKE = SourceLanguage(
+    "fake",
+    "fake",
+    (".fake",),
+    self_contained=True,
+    launch_words=(),
+    local_arguments=True,
+    is_c_family=False,
+)
+
+_STANDARD = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}
+_finders: list[Callable[[], Iterable[SourceLanguage]]] = []
+
+
+def found_by(finder: Callable[[], Iterable[SourceLanguage]]) -> None:
+    """Who knows of further languages; asked when all are wanted, or one that is not standard."""
+    _finders.append(finder)
+
+
+def known() -> tuple[SourceLanguage, ...]:
+    further = {language.name: language for finder in _finders for language in finder()}
+    return tuple({**_STANDARD, **further}.values())
+
+
+def exists(name: str) -> bool:
+    return name in _STANDARD or any(language.name == name for language in known())
+
+
+def named(name: str) -> SourceLanguage:
+    """The language of that name; one that nobody knows has no rules of its own."""
+    if name in _STANDARD:
+        return _STANDARD[name]
+    unknown = SourceLanguage(name, name, (), is_c_family=False)
+    return next((language for language in known() if language.name == name), unknown)
+
+
+def of_suffix(suffix: str) -> SourceLanguage | None:
+    """The language whose files have that ending."""
+    standard = next((one for one in _STANDARD.values() if suffix in one.suffixes), None)
+    return standard or next((one for one in known() if suffix in one.suffixes), None)
+
+
+def all_suffixes(*, c_family: bool = False) -> list[str]:
+    """Of all languages, or of those of the C family alone."""
+    return [suffix for one in known() if one.is_c_family or not c_family for suffix in one.suffixes]
+
+
+def is_source_name(file_name: str) -> bool:
+    """Whether the name promises a source of the C family."""
+    language = of_suffix(PurePath(file_name).suffix.lower())
+    return language is not None and language.is_c_family
+
+
+def language_of(file_name: str) -> str:
+    """The language of the C family that a file's name promises."""
+    suffix = PurePath(file_name).suffix.lower()
+    language = of_suffix(suffix)
+    if language is not None and language.is_c_family:
+        return language.name
+    raise BadInput(
+        f"the name of a kernel source must end in {', '.join(sorted(all_suffixes(c_family=True)))}; "
+        f"got {suffix or 'no ending'!r}",
+        hint="rename the file, or give the file that holds the kernel itself",
+        where=file_name,
+    )

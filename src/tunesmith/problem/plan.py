@@ -1,0 +1,349 @@
+"""A launch made concrete: sizes in, shapes, bytes and geometry out. Workers see plans, never expressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tunesmith.problem.device import Device, Occupancy, Resources, Three, block_broken, grid_broken, occupancy
+from tunesmith.problem.problem import Argument, Compare, Distribution, Launch, Problem, Role, element_type
+from tunesmith.problem.template import Variant
+from tunesmith.space.expr import Expr, Undefined
+from tunesmith.text import named_values
+
+
+class Status(StrEnum):
+    OK = "ok"
+    INFEASIBLE = "infeasible"
+    BUILD_FAILED = "build_failed"
+    OVER_LIMITS = "over_limits"
+    WRONG = "wrong"
+    UNSTABLE = "unstable"
+    SUSPECT = "suspect"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+
+
+# What of a build depends on how it is launched as well: known only once block and shared memory are.
+_OF_A_LAUNCH = frozenset(("resources.occupancy", "resources.blocks_per_sm"))
+
+
+@dataclass(frozen=True)
+class BufferPlan:
+    name: str
+    type: str
+    role: Role
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    extent: int  # elements from the first to the last one touched
+    align: int
+    values: Distribution | None
+    range: tuple[float, float] | None
+    init: float | None
+    rtol: float
+    atol: float
+    compare: Compare
+    itemsize: int  # of what lies in memory: an element, or the byte that `packed` elements share
+    packed: int = 1
+    traffic: int | None = None  # bytes the operator needs of it, where the problem says
+
+    @property
+    def in_c_order(self) -> bool:
+        """Whether the elements lie in memory one after the other, the last axis fastest."""
+        step = 1
+        for length, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if length > 1 and stride != step:
+                return False
+            step *= length
+        return True
+
+    @property
+    def touched(self) -> int:
+        """Bytes of memory that a kernel goes near."""
+        return self.nbytes if self.traffic is None else min(self.nbytes, self.traffic)
+
+    @property
+    def words(self) -> int:
+        """How many items of `itemsize` bytes lie in memory."""
+        return -(-self.extent // self.packed)
+
+    @property
+    def nbytes(self) -> int:
+        return self.words * self.itemsize
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class ScalarPlan:
+    name: str
+    type: str
+    value: float | int
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    name: str
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Geometry:
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    args: tuple[str, ...]
+    cluster: tuple[int, int, int] | None = None
+    cooperative: bool = False
+    pdl: bool = False  # may start before its predecessor has ended, as its own code allows
+    occupancy: int | None = None  # per cent; None where the device or the compiler does not say
+    blocks_per_sm: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    sizes: tuple[tuple[str, int], ...]
+    buffers: tuple[BufferPlan, ...]
+    scalars: tuple[ScalarPlan, ...]
+    locals: tuple[LocalPlan, ...]
+    aliases: tuple[tuple[str, str], ...]  # argument -> the buffer it shares
+    launches: tuple[Geometry, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(b.nbytes for b in self.buffers)
+
+    def buffer(self, name: str) -> BufferPlan:
+        return next(b for b in self.buffers if b.name == name)
+
+    def compared(self) -> tuple[BufferPlan, ...]:
+        return tuple(b for b in self.buffers if b.role in ("output", "inout"))
+
+
+@dataclass(frozen=True)
+class CannotRun:
+    """Why a variant cannot run at these sizes: by its own rules, or by the device's limits."""
+
+    over_limits: bool
+    reason: str
+
+    @property
+    def status(self) -> Status:
+        return Status.OVER_LIMITS if self.over_limits else Status.INFEASIBLE
+
+
+def plan_launch(
+    problem: Problem, variant: Variant, sizes: Mapping[str, int], device: Device, resources: Resources | None
+) -> Plan | CannotRun:
+    """Arguments and blocks first, then what they make of a multiprocessor, then the grids, which may ask."""
+    built = resources or Resources()
+    names = {**sizes, **device.limits.names(), **built.names()}
+    later = [c for c in variant.domain if not c.names.isdisjoint(_OF_A_LAUNCH)]
+    unmet = _unmet([c for c in variant.domain if c not in later], names, sizes)
+    if unmet:
+        return unmet
+    try:
+        plan = _arguments(problem, variant, sizes, names)
+        blocks = [_block(launch, plan, names) for launch in variant.launches]
+        refused = _misfit(plan) or _too_large(plan, blocks, device, built)
+        if refused:
+            return refused
+        held = [
+            occupancy(device.limits, built.of(b.entry), math.prod(b.size), b.shared + b.local) for b in blocks
+        ]
+        unmet = _unmet(later, {**names, **_worst(held)}, sizes)
+        if unmet:
+            return unmet
+        launches = [
+            _geometry(launch, block, own, names)
+            for launch, block, own in zip(variant.launches, blocks, held, strict=True)
+        ]
+    except Undefined as error:
+        return CannotRun(False, f"an expression has no value at {show_sizes(sizes)}: {error}")
+    for made in launches:
+        resident = made.blocks_per_sm if made.blocks_per_sm is not None else built.blocks_per_sm
+        reason = grid_broken(made.grid, made.cluster, made.cooperative, resident, device.limits)
+        if reason:
+            return CannotRun(True, reason)
+    return replace(plan, launches=tuple(launches))
+
+
+def _unmet(
+    conditions: Iterable[Expr], names: Mapping[str, int], sizes: Mapping[str, int]
+) -> CannotRun | None:
+    """The first condition that does not hold; those on what nobody knows are not judged."""
+    for condition in conditions:
+        if condition.names <= names.keys() and not condition.holds(names):
+            about_build = any(name.startswith("resources.") for name in condition.names)
+            return CannotRun(about_build, f"requires {condition.text}, not so at {show_sizes(sizes)}")
+    return None
+
+
+def _misfit(plan: Plan) -> CannotRun | None:
+    """An argument that its type cannot hold."""
+    for scalar in plan.scalars:
+        if not element_type(scalar.type).holds(scalar.value):
+            return CannotRun(False, f"{scalar.name} = {scalar.value} does not fit {scalar.type}")
+    for b in plan.buffers:
+        last = b.shape[-1] if b.shape else 1
+        if b.extent and last % b.packed:
+            rule = f"{b.packed} {b.type} share a byte, so its last axis must be a multiple of {b.packed}"
+            return CannotRun(False, f"array {b.name}: {rule}, got {last}")
+    return None
+
+
+def _too_large(plan: Plan, blocks: Sequence[_OneBlock], device: Device, built: Resources) -> CannotRun | None:
+    """The first limit of the device that a block or an array breaks."""
+    limits = device.limits
+    for item in plan.locals:
+        if item.nbytes < 1:
+            return CannotRun(True, f"local memory {item.name} has {item.nbytes} bytes, it needs at least 1")
+    for b in blocks:
+        reason = block_broken(b.size, b.shared, b.local, limits, built.of(b.entry))
+        if reason:
+            return CannotRun(True, reason)
+    for buffer in plan.buffers:
+        if buffer.nbytes > limits.max_allocation:
+            allowed = f"the device allows {limits.max_allocation}"
+            return CannotRun(True, f"array {buffer.name} needs {buffer.nbytes} bytes, {allowed}")
+    return None
+
+
+@dataclass(frozen=True)
+class _OneBlock:
+    """One block of a launch: all that decides how many of them a multiprocessor holds."""
+
+    entry: str
+    size: Three
+    shared: int
+    local: int  # bytes of the launch's local arguments
+
+
+def _block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _OneBlock:
+    shared = launch.shared.evaluate(names) if launch.shared is not None else 0
+    local = sum(item.nbytes for item in plan.locals if item.name in launch.args)
+    return _OneBlock(launch.entry, _three(launch.block, names), shared, local)
+
+
+def _worst(held: Sequence[Occupancy | None]) -> dict[str, int]:
+    """What conditions see: the launch that leaves a multiprocessor emptiest. Nothing if one is unknown."""
+    known = [own for own in held if own is not None]
+    if not known or len(known) < len(held):
+        return {}
+    return _named(Occupancy(min(o.blocks_per_sm for o in known), min(o.percent for o in known)))
+
+
+def _named(own: Occupancy | None) -> dict[str, int]:
+    if own is None:
+        return {}
+    return {"resources.blocks_per_sm": own.blocks_per_sm, "resources.occupancy": own.percent}
+
+
+def _geometry(launch: Launch, block: _OneBlock, own: Occupancy | None, names: Mapping[str, int]) -> Geometry:
+    # A grid that fills the device is made of this kernel's own blocks, whatever its neighbours take.
+    seen = {**names, **_named(own)}
+    return Geometry(
+        entry=launch.entry,
+        grid=_three(launch.grid, seen),
+        block=block.size,
+        shared=block.shared,
+        args=launch.args,
+        cluster=_three(launch.cluster, seen) if launch.cluster else None,
+        cooperative=launch.cooperative,
+        pdl=launch.pdl,
+        occupancy=own.percent if own else None,
+        blocks_per_sm=own.blocks_per_sm if own else None,
+    )
+
+
+def argument_bytes(argument: Argument, sizes: Mapping[str, int]) -> int:
+    shape, strides = _layout(argument, sizes)
+    return argument.element.nbytes(_extent(shape, strides))
+
+
+def necessary_traffic(problem: Problem, sizes: Mapping[str, int]) -> int:
+    """Bytes that must move: inputs once in, outputs once out, unless the problem states it."""
+    if problem.traffic is not None:
+        return problem.traffic.evaluate(sizes)
+    total = 0
+    for argument in problem.arguments:
+        if not argument.is_array or argument.role == "workspace" or argument.alias:
+            continue
+        stated = argument.traffic.evaluate(sizes) if argument.traffic is not None else None
+        ways = 2 if argument.role == "inout" else 1
+        elements = math.prod(max(0, e.evaluate(sizes)) for e in argument.shape)
+        total += stated if stated is not None else ways * argument.element.nbytes(elements)
+    return total
+
+
+def _arguments(
+    problem: Problem, variant: Variant, sizes: Mapping[str, int], names: Mapping[str, int]
+) -> Plan:
+    """The plan but for its launches."""
+    buffers, scalars, locals_, aliases = [], [], [], []
+    for argument in variant.arguments:
+        element = argument.element
+        if argument.role == "scalar":
+            value = argument.value
+            assert value is not None, f"scalar {argument.name} has no value"
+            number = value.evaluate(names) if isinstance(value, Expr) else value
+            scalars.append(ScalarPlan(argument.name, argument.type, number))
+        elif argument.role == "local":
+            count = math.prod(max(0, e.evaluate(names)) for e in argument.shape)
+            locals_.append(LocalPlan(argument.name, element.nbytes(count)))
+        elif argument.alias:
+            aliases.append((argument.name, argument.alias))
+        else:
+            shape, strides = _layout(argument, names)
+            buffers.append(
+                BufferPlan(
+                    name=argument.name,
+                    type=argument.type,
+                    role=argument.role,
+                    shape=shape,
+                    strides=strides,
+                    extent=_extent(shape, strides),
+                    align=argument.align or element.bytes,
+                    values=argument.values,
+                    range=argument.range,
+                    init=argument.init,
+                    rtol=problem.accuracy.rtol if argument.rtol is None else argument.rtol,
+                    atol=problem.accuracy.atol if argument.atol is None else argument.atol,
+                    compare=argument.compare or ("close" if element.kind == "float" else "exact"),
+                    itemsize=element.bytes,
+                    traffic=argument.traffic.evaluate(names) if argument.traffic is not None else None,
+                    packed=element.packed,
+                )
+            )
+    return Plan(tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), ())
+
+
+def _layout(argument: Argument, names: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    shape = tuple(max(0, e.evaluate(names)) for e in argument.shape)
+    if argument.strides:
+        return shape, tuple(e.evaluate(names) for e in argument.strides)
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return shape, tuple(reversed(strides))
+
+
+def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    if math.prod(shape) == 0:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+def _three(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three:
+    values = [e.evaluate(names) for e in exprs] + [1, 1]
+    return values[0], values[1], values[2]
+
+
+def show_sizes(sizes: Mapping[str, int]) -> str:
+    return named_values(sizes, ", ")

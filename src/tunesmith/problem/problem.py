@@ -1,0 +1,279 @@
+"""Element types of kernel arguments: their size, their NumPy twin, and how far apart their values lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.errors import BadInput
+from tunesmith.space.expr import Expr
+from tunesmith.space.space import Constraint
+from tunesmith.text import digest_of
+
+Kind = Literal["float", "int", "uint"]
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """`bytes` is the size of what lies in memory: an element, or the byte that `packed` of them share."""
+
+    name: str
+    bytes: int
+    kind: Kind
+    mantissa: int = 0  # stored bits of the fraction; floats only
+    min_exponent: int = 0  # exponent of the smallest normal number; floats only
+    extension: bool = False  # NumPy has no such type; ml_dtypes does
+    packed: int = 1  # elements in one byte, the first in its lowest bits
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """What NumPy computes with; packed elements are computed with one to a byte."""
+        if self.packed > 1:
+            return np.dtype(f"{self.kind}8")
+        if not self.extension:
+            return np.dtype(self.name)
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise BadInput(
+                f"element type {self.name} needs the package ml_dtypes, which is not installed",
+                hint="install it with: pip install ml_dtypes",
+            ) from error
+        name = {"float8_e4m3": "float8_e4m3fn"}.get(self.name, self.name)
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
+
+    @property
+    def memory(self) -> np.dtype[Any]:
+        """What lies in memory, as NumPy sees it."""
+        return np.dtype(np.uint8) if self.packed > 1 else self.numpy
+
+    def nbytes(self, count: int) -> int:
+        return -(-count // self.packed) * self.bytes
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite value."""
+        if self.kind != "float":
+            return self.bounds[1]
+        if not self.extension:
+            return float(np.finfo(self.numpy).max)
+        # All there are: 65536 at most.
+        every = np.arange(1 << 8 * self.bytes, dtype=f"u{self.bytes}").view(self.numpy)
+        with np.errstate(invalid="ignore"):  # NaNs are among them
+            values = every.astype(np.float64)
+        return float(values[np.isfinite(values)].max())
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the largest value of an integer type."""
+        bits = 8 * self.bytes // self.packed
+        return (0, 2**bits - 1) if self.kind == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+    def holds(self, value: float) -> bool:
+        """Whether an integer type has the value; floats round and are not asked."""
+        return self.kind == "float" or (value == int(value) and self.bounds[0] <= value <= self.bounds[1])
+
+    def ulp(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Distance between neighbouring numbers of this type at each value (integers: 1)."""
+        if self.kind != "float":
+            return np.ones_like(values)
+        _, exponent = np.frexp(np.abs(values))  # |v| = m * 2**e with m in [0.5, 1)
+        floor = np.where(values == 0, self.min_exponent, np.maximum(exponent - 1, self.min_exponent))
+        return np.asarray(np.ldexp(1.0, floor - self.mantissa), dtype=np.float64)
+
+
+TYPES: dict[str, ElementType] = {
+    t.name: t
+    for t in (
+        ElementType("float16", 2, "float", 10, -14),
+        ElementType("bfloat16", 2, "float", 7, -126, extension=True),
+        ElementType("float32", 4, "float", 23, -126),
+        ElementType("float64", 8, "float", 52, -1022),
+        ElementType("float8_e4m3", 1, "float", 3, -6, extension=True),
+        ElementType("float8_e5m2", 1, "float", 2, -14, extension=True),
+        *(ElementType(f"int{b}", b // 8, "int") for b in (8, 16, 32, 64)),
+        *(ElementType(f"uint{b}", b // 8, "uint") for b in (8, 16, 32, 64)),
+        ElementType("int4", 1, "int", packed=2),
+        ElementType("uint4", 1, "uint", packed=2),
+    )
+}
+
+
+def element_type(name: str) -> ElementType:
+    """The type called `name`, or BadInput that lists what there is."""
+    found = TYPES.get(name)
+    if found is None:
+        raise BadInput(
+            f"unknown element type {name!r}; known are {', '.join(TYPES)}",
+            hint='write e.g. type = "float32*" for an array or type = "int32" for a scalar',
+        )
+    return found
+
+
+Role = Literal["input", "output", "inout", "workspace", "local", "scalar"]
+Compare = Literal["close", "exact", "codes"]
+Distribution = Literal["normal", "uniform", "positive", "integers", "zeros", "ones"]
+
+# The kinds of operations a problem may count; a multiply-add is two.
+OPERATIONS = ("fp32", "fp16", "fp64", "tensor")
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """A function in one of the user's own Python files; the text travels with the run."""
+
+    path: str
+    function: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    path: str
+    text: str
+    entry: str
+    language: str
+    flags: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    defines: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()  # the user's own: as included -> text
+    compiler: str = ""  # nvrtc | nvcc; empty: the first that takes the source
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument in the kernel's own order. Arrays have a shape, scalars a value."""
+
+    name: str
+    type: str
+    role: Role
+    shape: tuple[Expr, ...] = ()
+    strides: tuple[Expr, ...] = ()  # in elements; empty means dense, last axis fastest
+    value: Expr | float | None = None
+    values: Distribution | None = None  # None: the tester explores all of them
+    range: tuple[float, float] | None = None
+    init: float | None = None  # what the caller pre-fills an output with
+    align: int | None = None
+    alias: str | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    compare: Compare | None = None
+    traffic: Expr | None = None
+
+    @property
+    def element(self) -> ElementType:
+        return element_type(self.type)
+
+    @property
+    def is_array(self) -> bool:
+        return self.role not in ("scalar", "local")
+
+    @property
+    def is_written(self) -> bool:
+        return self.role in ("output", "inout")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch; grid counts blocks (work-groups), block counts threads (work-items)."""
+
+    entry: str
+    grid: tuple[Expr, ...]
+    block: tuple[Expr, ...]
+    args: tuple[str, ...]
+    shared: Expr | None = None
+    cluster: tuple[Expr, ...] = ()
+    cooperative: bool = False
+    pdl: bool = False
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """What callers promise about one size."""
+
+    name: str
+    min: int
+    max: int
+    multiple_of: int = 1
+    one_of: tuple[int, ...] = ()
+
+    def allows(self, value: int) -> bool:
+        if self.one_of:
+            return value in self.one_of
+        return self.min <= value <= self.max and value % self.multiple_of == 0
+
+    def describe(self) -> str:
+        if self.one_of:
+            return f"one of {', '.join(map(str, self.one_of))}"
+        step = f" in steps of {self.multiple_of}" if self.multiple_of != 1 else ""
+        return f"{self.min} to {self.max}{step}"
+
+
+@dataclass(frozen=True)
+class Contract:
+    sizes: tuple[SizeRule, ...]
+    require: tuple[Constraint, ...] = ()
+
+    def violations(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
+        broken = [
+            f"{rule.name} = {sizes[rule.name]}, the contract allows {rule.describe()}"
+            for rule in self.sizes
+            if not rule.allows(sizes[rule.name])
+        ]
+        broken += [f"it breaks {c.expr.text!r}" for c in self.require if not c.expr.holds(sizes)]
+        return tuple(broken)
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    sizes: tuple[tuple[str, int], ...]
+    weight: float = 1.0
+    cache: Literal["cold", "warm"] = "cold"
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(self.sizes)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    rtol: float
+    atol: float
+    reference: PythonFunction | None = None
+    independent: str | None = None  # a size whose items do not influence each other: big cases are sampled
+    deterministic: bool = True  # False: the original itself may differ from run to run
+    baseline_may_fail: bool = False
+
+
+@dataclass(frozen=True)
+class Problem:
+    name: str
+    kernel: Kernel
+    arguments: tuple[Argument, ...]
+    launches: tuple[Launch, ...]
+    contract: Contract
+    workloads: tuple[Workload, ...]
+    accuracy: Accuracy
+    inputs: PythonFunction | None = None
+    traffic: Expr | None = None
+    operations: tuple[tuple[str, Expr], ...] = ()  # what must be computed, by kind, where the user says so
+
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        return tuple(rule.name for rule in self.contract.sizes)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(repr(self))
+
+    def workload(self, name: str) -> Workload:
+        return next(w for w in self.workloads if w.name == name)
+
+    def argument(self, name: str) -> Argument:
+        return next(a for a in self.arguments if a.name == name)

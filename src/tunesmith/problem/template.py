@@ -1,0 +1,295 @@
+"""A template: one source whose performance choices are macros, its variants, and the remedies it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+from tunesmith.problem.codec import encode
+from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.space.expr import Expr, Undefined, parse
+from tunesmith.space.params import Config
+from tunesmith.space.space import Space
+from tunesmith.text import digest_of
+
+Combination = tuple[tuple[str, int], ...]  # values of some parameters
+
+
+class Remedy(StrEnum):
+    BLOCK_SIZE = "block_size"
+    MORE_BLOCKS = "more_blocks"
+    PERSISTENT_GRID = "persistent_grid"
+    SPLIT_ROWS = "split_rows"
+    ROWS_PER_BLOCK = "rows_per_block"
+    WARP_PER_ROW = "warp_per_row"
+    COALESCE = "coalesce"
+    STAGE_IN_SHARED = "stage_in_shared"
+    PAD_SHARED = "pad_shared"
+    WIDE_ACCESS = "wide_access"
+    ITEMS_IN_FLIGHT = "items_in_flight"
+    UNROLL = "unroll"
+    CACHE_HINTS = "cache_hints"
+    ROW_IN_REGISTERS = "row_in_registers"
+    SHUFFLE_REDUCTION = "shuffle_reduction"
+    SHARE_SERIAL_WORK = "share_serial_work"
+    REGROUP_BRANCHES = "regroup_branches"
+    HOIST_INVARIANTS = "hoist_invariants"
+    CHEAP_DIVISION = "cheap_division"
+    BAKE_SIZES = "bake_sizes"
+    FP32_LITERALS = "fp32_literals"
+    FAST_INTRINSICS = "fast_intrinsics"
+    RECIPROCAL = "reciprocal"
+    HARDWARE_CONVERSIONS = "hardware_conversions"
+    LAUNCH_BOUNDS = "launch_bounds"
+    REGISTER_CAP = "register_cap"
+    LESS_SHARED = "less_shared"
+    COMPILER_FLAGS = "compiler_flags"
+    AGGREGATE_ATOMICS = "aggregate_atomics"
+    FEWER_LAUNCHES = "fewer_launches"
+
+
+MEANINGS: dict[Remedy, str] = {
+    Remedy.BLOCK_SIZE: "another number of threads in a block; on a GPU a multiple of the warp",
+    Remedy.MORE_BLOCKS: "a grid that gives every compute unit several blocks",
+    Remedy.PERSISTENT_GRID: "as many blocks as the device holds at once, each taking work in turn",
+    Remedy.SPLIT_ROWS: "several blocks for one row, or for one piece of work of another kind",
+    Remedy.ROWS_PER_BLOCK: "several rows for one block",
+    Remedy.WARP_PER_ROW: "a warp (sub-group) for each row, with no barrier between warps",
+    Remedy.COALESCE: "neighbouring threads take neighbouring elements",
+    Remedy.STAGE_IN_SHARED: "tiles go through shared memory, so that reads and writes are both in order",
+    Remedy.PAD_SHARED: "a row of a shared array one access longer, or its columns permuted",
+    Remedy.WIDE_ACCESS: "loads and stores of up to 16 bytes a thread",
+    Remedy.ITEMS_IN_FLIGHT: "several elements of a thread loaded before the first is used",
+    Remedy.UNROLL: "loops unrolled",
+    Remedy.CACHE_HINTS: "loads and stores that tell the caches what is used once",
+    Remedy.ROW_IN_REGISTERS: "a row kept in registers between passes, instead of read again",
+    Remedy.SHUFFLE_REDUCTION: "reductions by shuffles within a warp, instead of trees in shared memory",
+    Remedy.SHARE_SERIAL_WORK: "all threads share what one of them does",
+    Remedy.REGROUP_BRANCHES: "threads of a warp go one way: cases by warp, or arithmetic for branches",
+    Remedy.HOIST_INVARIANTS: "what does not change in a loop computed before it",
+    Remedy.CHEAP_DIVISION: "index division by a precomputed reciprocal, by shifts, or not at all",
+    Remedy.BAKE_SIZES: "sizes as constants of the build",
+    Remedy.FP32_LITERALS: "literals and functions in single precision: 0.5f, and in CUDA tanhf",
+    Remedy.FAST_INTRINSICS: "__expf (in OpenCL native_exp) and their like, as far as the accuracy allows",
+    Remedy.RECIPROCAL: "multiplication by a reciprocal instead of divisions by one number",
+    Remedy.HARDWARE_CONVERSIONS: "conversions that are one instruction, two elements at a time",
+    Remedy.LAUNCH_BOUNDS: "__launch_bounds__ (in OpenCL reqd_work_group_size) that leave a thread its "
+    "registers, or room for one block more",
+    Remedy.REGISTER_CAP: "another limit on registers, higher or lower",
+    Remedy.LESS_SHARED: "less shared memory for a block",
+    Remedy.COMPILER_FLAGS: "flags of the compiler, -use_fast_math (in OpenCL -cl-fast-relaxed-math) among "
+    "them, as far as the accuracy allows",
+    Remedy.AGGREGATE_ATOMICS: "atomics once for a warp or a block, on partial results",
+    Remedy.FEWER_LAUNCHES: "work of several launches in one, or launches that overlap",
+}
+
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_BLANKS = "\\ \t"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One concrete kernel: the whole text that is compiled, and how it is launched.
+
+    `domain` holds the conditions over sizes, `device.*` and `resources.*` under which it may run.
+    """
+
+    path: str
+    source: str
+    language: str
+    flags: tuple[str, ...]
+    launches: tuple[Launch, ...]
+    arguments: tuple[Argument, ...]
+    domain: tuple[Expr, ...] = ()
+    config: Config | None = None  # None: the original
+    headers: tuple[tuple[str, str], ...] = ()  # the user's own, as included -> text
+
+    @cached_property
+    def digest(self) -> str:
+        headers = (repr(self.headers),) if self.headers else ()
+        return digest_of(self.source, self.language, repr(self.flags), encode(self.launches), *headers)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))
+
+    def argument(self, name: str) -> Argument:
+        return next(a for a in self.arguments if a.name == name)
+
+    def allows(self, names: Mapping[str, int]) -> bool:
+        """Whether it may run there; conditions on names not known yet are left for later."""
+        return all(c.holds(names) for c in self.domain if c.names <= names.keys())
+
+
+@dataclass(frozen=True)
+class Template:
+    path: str
+    source: str
+    language: str
+    space: Space
+    default: Config
+    launches: tuple[Launch, ...]
+    flags: tuple[str, ...] = ()  # "{NAME}" inserts a parameter's value
+    defines: tuple[tuple[str, Expr], ...] = ()  # the only way a size reaches a build
+    workspace: tuple[Argument, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()  # its own, beside the problem's
+    answers: tuple[tuple[Remedy, Expr], ...] = ()  # configurations that have what a diagnosis may ask for
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of(self.source)
+
+    @property
+    def is_concrete(self) -> bool:
+        """Whether it is one kernel as it stands: no parameters, so nothing to search."""
+        return not self.space.params
+
+    def of_candidate(self, candidate: str) -> Template:
+        """The same, with all its configurations marked as this candidate's."""
+        own = replace(self.default, candidate=candidate)
+        return replace(self, space=replace(self.space, candidate=candidate), default=own)
+
+    @property
+    def baking(self) -> tuple[str, ...]:
+        """The defines that may put sizes into a build, as they are written."""
+        own = {param.name for param in self.space.params}
+        return tuple(e.text for _, e in self.defines if not e.names <= own)
+
+    def bakes_sizes(self, config: Config) -> bool:
+        """Whether a build of this configuration serves one size only."""
+        return any(e.bind(config.as_dict()).names for _, e in self.defines)
+
+    def render(self, problem: Problem, config: Config, sizes: Mapping[str, int] | None = None) -> Variant:
+        """The kernel for `config`; `sizes` are needed where the template bakes sizes into the build."""
+        values = config.as_dict()
+        macros: dict[str, int] = dict(values)
+        domain = [c.expr.bind(values) for c in self.space.constraints if c.kind == "require"]
+        for name, expr in self.defines:
+            bound = expr.bind(values)
+            try:
+                macros[name] = bound.evaluate(sizes or {})
+            except Undefined:
+                if not bound.names <= (sizes or {}).keys():
+                    raise  # sizes were needed
+                domain.append(parse(f"0 * ({bound.text}) == 0"))  # so wherever it has a value: not here
+                continue
+            if bound.names:
+                domain.append(parse(f"({bound.text}) == {macros[name]}"))
+        insert = {name: str(value) for name, value in macros.items()}
+        flags = (*problem.kernel.flags, *(_insert(flag, insert) for flag in self.flags))
+        launches = tuple(bind_launch(launch, values, insert) for launch in self.launches)
+        # A macro that production sets may be a parameter here: it is defined once, with the value tried.
+        defines = _defines({**dict(problem.kernel.defines), **macros}.items())
+        # The line marker keeps the compiler speaking in the author's line numbers.
+        head = f'{_header(problem.name, config, launches, flags)}{defines}#line 1 "{plain_name(self.path)}"\n'
+        return Variant(
+            path=self.path,
+            source=head + self.source,
+            language=self.language,
+            flags=flags,
+            launches=launches,
+            arguments=(*problem.arguments, *(_bind_workspace(a, values) for a in self.workspace)),
+            domain=tuple(expr for expr in domain if expr.names or not expr.holds({})),
+            config=config,
+            headers=tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items()),
+        )
+
+
+def original(problem: Problem, sizes: Mapping[str, int] | None = None) -> Variant:
+    """The kernel as it is, launched as it is launched today."""
+    kernel = problem.kernel
+    prologue = _defines(kernel.defines)
+    marker = f'#line 1 "{plain_name(kernel.path)}"\n' if prologue else ""
+    insert = {name: str(value) for name, value in (sizes or {}).items()}
+    return Variant(
+        path=kernel.path,
+        source=f"{prologue}{marker}{kernel.text}",
+        language=kernel.language,
+        flags=kernel.flags,
+        launches=tuple(bind_launch(launch, {}, insert) for launch in problem.launches),
+        arguments=problem.arguments,
+        headers=kernel.headers,
+    )
+
+
+@dataclass(frozen=True)
+class ToBuild:
+    """One variant of a configuration and the workloads it serves; several only where sizes are baked in."""
+
+    variant: Variant
+    workloads: tuple[Workload, ...]
+
+
+def builds_of(
+    problem: Problem,
+    template: Template | None,
+    config: Config | None,
+    workloads: Iterable[Workload] | None = None,
+) -> tuple[ToBuild, ...]:
+    """Everything that is compiled for a configuration, or for the original where it is None, at the workloads
+    named, or at all of the problem's."""
+    found: dict[str, ToBuild] = {}
+    for workload in problem.workloads if workloads is None else workloads:
+        sizes = workload.as_dict()
+        if template is None or config is None:
+            variant = original(problem, sizes)
+        else:
+            variant = template.render(problem, config, sizes)
+        before = found[variant.digest].workloads if variant.digest in found else ()
+        found[variant.digest] = ToBuild(variant, (*before, workload))
+    return tuple(found.values())
+
+
+def _defines(macros: Iterable[tuple[str, object]]) -> str:
+    return "".join(f"#define {name} {value}\n" for name, value in macros)
+
+
+def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
+    return replace(
+        launch,
+        entry=_insert(launch.entry, insert),
+        grid=tuple(e.bind(values) for e in launch.grid),
+        block=tuple(e.bind(values) for e in launch.block),
+        cluster=tuple(e.bind(values) for e in launch.cluster),
+        shared=launch.shared.bind(values) if launch.shared is not None else None,
+    )
+
+
+def plain_name(path: str) -> str:
+    """A file's name as it may stand in a source: no folder, no character with a meaning."""
+    return re.sub(r"[^\w.+-]", "_", path.replace("\\", "/").rsplit("/", 1)[-1])
+
+
+def describe_launch(launch: Launch) -> str:
+    shape = (
+        f"grid ({', '.join(e.text for e in launch.grid)}), block ({', '.join(e.text for e in launch.block)})"
+    )
+    shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
+    # Each only where it is said: a text that changes would make another variant of every kernel known so far.
+    cluster = f", clusters of ({', '.join(e.text for e in launch.cluster)})" if launch.cluster else ""
+    cooperative = ", cooperative" if launch.cooperative else ""
+    pdl = ", programmatic dependent launch" if launch.pdl else ""
+    how = f"{shape}{shared}{cluster}{cooperative}{pdl}"
+    return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
+
+
+def _header(name: str, config: Config, launches: tuple[Launch, ...], flags: tuple[str, ...]) -> str:
+    """How to use the file, in the file: what is compiled and timed is, to the byte, what is delivered."""
+    lines = [f"{name}, tuned by Tunesmith: {config}"]
+    lines += [f"launch {describe_launch(launch)}" for launch in launches]
+    if flags:
+        lines.append(f"build with {' '.join(flags)}")
+    # A backslash at the end of a line would swallow the next one, even with blanks behind it.
+    return "".join(f"// {line.rstrip(_BLANKS)}\n" for text in lines for line in text.splitlines())
+
+
+def _bind_workspace(argument: Argument, values: Mapping[str, int]) -> Argument:
+    return replace(argument, shape=tuple(e.bind(values) for e in argument.shape))
+
+
+def _insert(text: str, values: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda m: values.get(m.group(1), m.group(0)), text)

@@ -1,0 +1,361 @@
+"""Read a template, a source whose declaration is a comment block in TOML at its top; write rules into it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tunesmith.csource.lex import without_comments
+from tunesmith.errors import BadInput
+from tunesmith.problem import languages
+from tunesmith.problem.argument_tables import IDENTIFIER, read_workspace
+from tunesmith.problem.device import DEVICE_NAMES, RESOURCE_NAMES
+from tunesmith.problem.problem import Argument, Problem
+from tunesmith.problem.size_tables import check_placeholders, launch_places, read_launches, try_places
+from tunesmith.problem.template import PLACEHOLDER, Combination, Remedy, Template
+from tunesmith.problem.template_source import (
+    WORD,
+    FindHeader,
+    defines,
+    find_block,
+    no_headers,
+    used_words,
+    user_headers,
+)
+from tunesmith.problem.toml_table import Table, load_toml, show, texts
+from tunesmith.space.expr import LIMIT, Expr, is_name
+from tunesmith.space.params import Config, Param
+from tunesmith.space.space import Constraint, Space
+
+MOST_BYTES = 1_000_000
+_ROOT = ("params", "default", "require", "prefer", "answers", "launch", "build", "defines", "workspace")
+
+_ABOUT_PARAMS = ("params", "default", "prefer", "answers")
+_REQUIRE = re.compile(r"\[\s*require\s*\]\s*(#.*)?")
+
+
+def parse_template(
+    text: str, *, path: str, problem: Problem, find_header: FindHeader = no_headers
+) -> Template:
+    """The template, or one BadInput with everything that is wrong with it."""
+    size = len(text.encode(errors="surrogatepass"))
+    if size > MOST_BYTES:
+        raise BadInput(
+            f"a template has at most {MOST_BYTES:,} bytes, got {size:,}",
+            hint="leave out what the kernel does not use",
+            where=path,
+        )
+    block = find_block(text, path)
+    root = load_toml(block.toml, path=path, offset=block.line)
+    root.only(_ROOT)
+    names = _KnownNames.of(root, problem)
+    params = _read_params(root, problem)
+    arguments = [argument.name for argument in problem.arguments]
+    workspace = _read_workspace(root, names.before_build, arguments)
+    template = Template(
+        path=path,
+        source=text,
+        language=problem.kernel.language,
+        space=Space(params, _read_constraints(root, names)),
+        default=_read_default(root, params),
+        launches=read_launches(
+            root,
+            names=names.after_build,
+            entry=problem.launches[0].entry,
+            default_args=arguments,
+            known_args=[*arguments, *root.names("workspace")],
+            insertable=names.macros,
+        ),
+        flags=_read_flags(root, names),
+        defines=_read_defines(root, names, problem),
+        workspace=workspace,
+        headers=_read_headers(root, text, path, problem, find_header),
+        answers=read_answers(root, names.params),
+    )
+    check_source(root, template, problem)
+    if not root.faults:  # only a template that reads well can be tried out
+        try_out(root, template, problem)
+    root.faults.raise_any()
+    return template
+
+
+def _read_headers(
+    root: Table, text: str, path: str, problem: Problem, find: FindHeader
+) -> tuple[tuple[str, str], ...]:
+    if not languages.named(problem.kernel.language).reads_headers:
+        return ()
+    return root.attempt(None, lambda: user_headers(text, path, find, problem.kernel.include)) or ()
+
+
+@dataclass(frozen=True)
+class _KnownNames:
+    """What may stand where. Also names with faults of their own, so that each fault is told once."""
+
+    sizes: tuple[str, ...]
+    params: tuple[str, ...]
+    defines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, root: Table, problem: Problem) -> _KnownNames:
+        return cls(problem.size_names, root.names("params"), root.names("defines"))
+
+    @property
+    def macros(self) -> tuple[str, ...]:
+        return (*self.params, *self.defines)
+
+    @property
+    def before_build(self) -> tuple[str, ...]:
+        return (*self.params, *self.sizes, *DEVICE_NAMES)
+
+    @property
+    def after_build(self) -> tuple[str, ...]:
+        return (*self.before_build, *RESOURCE_NAMES)
+
+
+def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
+    """None at all: the file is one kernel as it stands, and says nothing of choices."""
+    if not any(key in root for key in _ABOUT_PARAMS):
+        return ()
+    example = "e.g. BLOCK = [64, 128, 256]"
+    root.needs("params", hint=f"declare at least one under [params], {example}")
+    table = root.table("params", "[params]")
+    if table is None:
+        return ()
+    if not table.data:
+        table.fault(None, "there are no parameters", f"declare at least one, {example}")
+    params: list[Param] = []
+    for name, value in table.data.items():
+        named = _check_macro_name(table, name, "a parameter", problem)
+        inner, key, categorical = table, name, False
+        if isinstance(value, dict):
+            inner = Table(value, (*table.keys, name), f"parameter {show(name)}", root.faults)
+            inner.only(("values", "categorical"))
+            if not inner.needs("values", hint="list them: values = [1, 2, 4]"):
+                continue
+            key, categorical = "values", inner.flag("categorical")
+        values = inner.integers(key, low=-LIMIT, hint="number the choices")
+        if named and values:
+            params.append(Param(name, values, categorical))
+    return tuple(params)
+
+
+def _check_macro_name(table: Table, name: str, what: str, problem: Problem) -> bool:
+    taken = {argument.name: "an argument" for argument in problem.arguments}
+    taken |= dict.fromkeys(problem.size_names, "a size")
+    if not is_name(name):
+        rule = f"{what} is named by a C identifier that is no word of the expression language"
+        table.fault(name, f"{rule}, got {show(name)}", "rename it")
+        return False
+    if name in taken:
+        rule = f"{show(name)} is already {taken[name]} of the problem, which a macro so named would replace"
+        table.fault(name, rule, f"rename it, e.g. {name.upper() if name != name.upper() else name + '_'}")
+        return False
+    return True
+
+
+def _read_constraints(root: Table, names: _KnownNames) -> tuple[Constraint, ...]:
+    found: list[Constraint] = []
+    kinds: tuple[Literal["require", "prefer"], ...] = ("require", "prefer")
+    for kind in kinds:
+        table = root.table_or_empty(kind, f"[{kind}]")
+        for name in table.data:
+            expr = table.expr(name, names.after_build if kind == "require" else names.before_build)
+            if expr is not None:
+                found.append(Constraint(name, expr, kind))
+    return tuple(found)
+
+
+def _read_default(root: Table, params: Sequence[Param]) -> Config:
+    if not any(key in root for key in _ABOUT_PARAMS):
+        return Config(())
+    declared = root.names("params")
+    hint = "give the values with which the template does what the kernel does today"
+    table = root.table("default", "[default]")
+    if table is None:
+        if "default" not in root:
+            root.fault(None, "[default] is missing", hint)
+        return Config(())
+    table.only(declared)
+    if missing := [name for name in declared if name not in table]:
+        table.fault(None, f"no value for {', '.join(missing)}", f"add {missing[0]} = ...")
+    values: dict[str, int] = {}
+    for param in params:
+        value = table.data.get(param.name)
+        if type(value) is int and value in param.values:
+            values[param.name] = value
+        elif value is not None:
+            allowed = ", ".join(map(str, param.values))
+            table.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
+    return Config.of(values)
+
+
+def _read_flags(root: Table, names: _KnownNames) -> tuple[str, ...]:
+    table = root.table_or_empty("build", "[build]")
+    table.only(("flags",))
+    flags = table.texts("flags")
+    for flag in flags:
+        check_placeholders(table, "flags", "flag", flag, names.macros)
+    return flags
+
+
+def _read_defines(root: Table, names: _KnownNames, problem: Problem) -> tuple[tuple[str, Expr], ...]:
+    table = root.table_or_empty("defines", "[defines]")
+    found: list[tuple[str, Expr]] = []
+    for name in table.data:
+        if name in names.params:
+            table.fault(name, f"{show(name)} is a parameter too", "rename one of the two")
+        _check_macro_name(table, name, "a define", problem)
+        expr = table.expr(name, (*names.params, *names.sizes))
+        if expr is not None:
+            found.append((name, expr))
+    return tuple(found)
+
+
+def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str]) -> tuple[Argument, ...]:
+    table = root.table_or_empty("workspace", "[workspace]")
+    found: list[Argument] = []
+    for name in table.data:
+        if not IDENTIFIER.fullmatch(name):
+            table.fault(name, f"a workspace is named by a C identifier, got {show(name)}", "rename it")
+        if name in arguments:
+            table.fault(name, f"{show(name)} is already an argument of the problem", "rename it")
+        inner = table.table(name, f"workspace {show(name)}")
+        argument = read_workspace(inner, name, names) if inner is not None else None
+        if argument is not None:
+            found.append(argument)
+    return tuple(found)
+
+
+def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr], ...]:
+    """Conditions over parameters alone: what a search looks at first must be known before any size."""
+    table = root.table_or_empty("answers", "[answers]")
+    known = [remedy.value for remedy in Remedy]
+    table.only(known)
+    found: list[tuple[Remedy, Expr]] = []
+    for name in table.data:
+        expr = table.expr(name, params) if name in known else None
+        if expr is None:
+            continue
+        if not expr.names:
+            rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
+            table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
+            continue
+        found.append((Remedy(name), expr))
+    return tuple(found)
+
+
+def guarded(text: str, rules: Sequence[Combination], path: str) -> str:
+    """The template with one more requirement for each rule: not these values at once."""
+    block = find_block(text, path)
+    inside = block.toml.split("\n")
+    taken = [int(n) for n in re.findall(r"^\s*not_right_(\d+)\s*=", block.toml, re.MULTILINE)]
+    first = max(taken, default=0) + 1
+    lines = [f'not_right_{number} = "{_forbidding(rule)}"' for number, rule in enumerate(rules, first)]
+    headings = [place for place, line in enumerate(inside) if _REQUIRE.fullmatch(line.strip())]
+    if headings:
+        at = headings[0] + 1
+    else:
+        at, lines = len(inside), ["[require]", *lines]
+    whole = text.replace("\r\n", "\n").split("\n")
+    at += block.line
+    return "\n".join([*whole[:at], *(f"// {line}" for line in lines), *whole[at:]])
+
+
+def _forbidding(rule: Combination) -> str:
+    return "not (" + " and ".join(f"{name} == {value}" for name, value in rule) + ")"
+
+
+_LOOKS_LIKE_PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+def check_source(root: Table, template: Template, problem: Problem) -> None:
+    code = without_comments(template.source)
+    included = "\n".join(text for _, text in template.headers)
+    used = used_words(code) | used_words(without_comments(included)) | _used_in_declaration(root)
+    params, own = root.names("params"), root.names("defines")
+    for table, names in (("params", params), ("defines", own)):
+        for name in names:
+            if name not in used:
+                hint = "use it, or remove it: every value would give the same kernel"
+                root.faults.add((table, name), f"{show(name)} is unused in the code and the launch", hint)
+    for argument in template.workspace:
+        if not any(argument.name in launch.args for launch in template.launches):
+            rule = f"workspace {show(argument.name)} is unused: no launch has it in its args"
+            root.faults.add(("workspace", argument.name), rule, "list all the arguments in the launch's args")
+    declared = {*params, *own}
+    elsewhere = {name for name, _ in problem.kernel.defines}
+    for define in defines(code):
+        if define.name in declared and not define.is_guarded:
+            rule = f"{define.name} is declared above and defined here, which hides the value that is tried"
+            root.faults.add_at(define.line, rule, f"put #ifndef {define.name} and #endif around it")
+        elif (
+            define.is_default
+            and define.name not in declared | elsewhere
+            and _LOOKS_LIKE_PARAMETER.fullmatch(define.name)
+        ):
+            rule = f"{define.name} looks like a parameter and is undeclared in [params] and [defines]"
+            hint = f"declare it, e.g. {define.name} = [{define.value}], or drop the #ifndef of a constant"
+            root.faults.add_at(define.line, rule, hint)
+
+
+def _used_in_declaration(root: Table) -> frozenset[str]:
+    """As written, not as parsed: a launch with a fault still uses its parameters."""
+    written = [text for key in ("launch", "defines", "workspace") for _, text in texts(root.data.get(key))]
+    flags = [text for _, text in texts(root.data.get("build"))]
+    words = [word for text in written for word in WORD.findall(text)]
+    return frozenset(words).union(*(PLACEHOLDER.findall(flag) for flag in flags))
+
+
+def try_out(root: Table, template: Template, problem: Problem) -> None:
+    """The default must be legal somewhere, something must be left to search, and launches must make sense."""
+    default = template.default.as_dict()
+    # What asks for the device or a build cannot be judged here.
+    known = {*problem.size_names, *default}
+    constraints = tuple(c for c in template.space.constraints if c.expr.names <= known)
+    required = [c for c in constraints if c.kind == "require"]
+    legal = [w for w in problem.workloads if _holding(required, {**default, **w.as_dict()})]
+    if not legal:
+        for constraint in required:
+            if not any(constraint.expr.holds({**default, **w.as_dict()}) for w in problem.workloads):
+                rule = f"the default breaks require {show(constraint.name)}, {show(constraint.expr.text)}"
+                root.faults.add(("default",), f"{rule}, at every workload", "choose other values")
+        if not root.faults:
+            root.faults.add(
+                ("default",), "the default breaks a require at every workload", "choose other values"
+            )
+    places = list(launch_places(template.launches, root))
+    for workload in legal:
+        at = f"the default and workload {show(workload.name)}"
+        places = try_places(places, {**default, **workload.as_dict()}, root, at)
+    if not any(_holding(constraints, {**default, **w.as_dict()}) for w in legal):
+        _check_something_left(root, replace(template.space, constraints=constraints), problem)
+
+
+def _holding(constraints: Sequence[Constraint], values: Mapping[str, int]) -> bool:
+    return all(constraint.expr.holds(values) for constraint in constraints)
+
+
+def _check_something_left(root: Table, space: Space, problem: Problem) -> None:
+    workloads = [workload.as_dict() for workload in problem.workloads]
+    try:
+        if len(space.configs(workloads)):
+            return
+        for constraint in space.constraints:
+            rest = tuple(c for c in space.constraints if c is not constraint)
+            if len(replace(space, constraints=rest).configs(workloads)):
+                _blame(root, constraint, "leaves no configuration")
+                return
+        # No single one is to blame: point at the one that took the last configuration.
+        for count, constraint in enumerate(space.constraints, 1):
+            if not len(replace(space, constraints=space.constraints[:count]).configs(workloads)):
+                _blame(root, constraint, "leaves no configuration beside the constraints before it")
+                return
+    except BadInput as error:  # more than can be listed
+        root.faults.add(("params",), error.message, error.hint)
+
+
+def _blame(root: Table, constraint: Constraint, why: str) -> None:
+    rule = f"{constraint.kind} {show(constraint.name)}, {show(constraint.expr.text)}, {why}"
+    root.faults.add((constraint.kind, constraint.name), rule, "loosen it, or widen the parameters it names")

@@ -1,0 +1,301 @@
+"""Typed reading of TOML tables that notes every fault with its line and raises them all at once."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.toml_lines import KeyLines, Keys
+from tunesmith.space.expr import LIMIT, Expr, parse
+from tunesmith.space.expr.grammar import shorten, suggestion
+
+T = TypeVar("T")
+Word = TypeVar("Word", bound=str)
+
+MOST_SHOWN = 20
+_BREAKS = re.compile(r"[\n\0]")
+_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+@dataclass(frozen=True)
+class FileFault:
+    line: int | None
+    message: str
+    hint: str | None
+
+
+class Faults:
+    """What is wrong with one file. Reading goes on after a fault, so that the user mends a file once."""
+
+    def __init__(self, path: str, lines: KeyLines, *, offset: int = 0) -> None:
+        self.path = path
+        self._lines = lines
+        self._offset = offset  # lines of the file above the TOML text
+        self._found: list[FileFault] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def line(self, keys: Keys) -> int | None:
+        line = self._lines.of(*keys)
+        return None if line is None else line + self._offset
+
+    def where(self, keys: Keys) -> str:
+        return self._at(self.line(keys))
+
+    def add(self, keys: Keys, message: str, hint: str | None = None) -> None:
+        self.add_at(self.line(keys), message, hint)
+
+    def add_at(self, line: int | None, message: str, hint: str | None = None) -> None:
+        fault = FileFault(line, message, hint)
+        if fault not in self._found:
+            self._found.append(fault)
+
+    def raise_any(self) -> None:
+        if not self._found:
+            return
+        faults = sorted(self._found, key=lambda fault: fault.line or 0)
+        if len(faults) == 1:
+            (fault,) = faults
+            raise BadInput(fault.message, hint=fault.hint, where=self._at(fault.line))
+        listed = [
+            f"{self._at(fault.line)}: {fault.message}" + (f" ({fault.hint})" if fault.hint else "")
+            for fault in faults[:MOST_SHOWN]
+        ]
+        if len(faults) > MOST_SHOWN:
+            listed.append(f"and {len(faults) - MOST_SHOWN} more")
+        message = "\n".join([f"{len(faults)} faults", *listed])
+        raise BadInput(message, hint="mend these lines and run the same command again", where=self.path)
+
+    def _at(self, line: int | None) -> str:
+        return self.path if line is None else f"{self.path}:{line}"
+
+
+def load_toml(text: str, *, path: str, offset: int = 0) -> Table:
+    """The root table of a TOML text, or BadInput at the line where it stops being TOML."""
+    try:
+        data: dict[str, object] = tomllib.loads(text)
+    except RecursionError as error:
+        raise BadInput("not readable as TOML: nested too deeply", hint="flatten it", where=path) from error
+    except ValueError as error:  # tomllib's own error, and integers too long for Python to convert
+        message = str(error)
+        place = _TOML_PLACE.search(message)
+        message = message[: place.start()] if place else message
+        line = int(place[1]) if place and place[1] else text.count("\n") + 1 if place else None
+        raise BadInput(
+            f"not readable as TOML: {message}",
+            hint="text values need quotes; see https://toml.io for the format",
+            where=path if line is None else f"{path}:{line + offset}",
+        ) from error
+    return Table(data, (), "", Faults(path, KeyLines(text), offset=offset))
+
+
+class Table:
+    """One table. A getter gives nothing for what is absent, and for what is wrong, which it notes."""
+
+    def __init__(self, data: dict[str, object], keys: Keys, label: str, faults: Faults) -> None:
+        self.data = data
+        self.keys = keys
+        self.label = label  # how messages call it: "argument 'out'"
+        self.faults = faults
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.data
+
+    def fault(self, key: str | None, message: str, hint: str | None = None) -> None:
+        keys = self.keys if key is None else (*self.keys, key)
+        self.faults.add(keys, f"{self.label}: {message}" if self.label else message, hint)
+
+    def only(self, known: Sequence[str]) -> None:
+        for key in self.data:
+            if key not in known:
+                hint = suggestion(key, known) or "remove it"
+                self.fault(key, f"unknown key {show(key)}, known are {', '.join(known)}", hint)
+
+    def needs(self, *keys: str, hint: str | None = None) -> bool:
+        missing = [key for key in keys if key not in self.data]
+        for key in missing:
+            self.fault(None, f"{key} is missing", hint or f"add {key} = ...")
+        return not missing
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """The keys of an inner table, sound or not; () where there is none."""
+        value = self.data.get(key)
+        return tuple(value) if isinstance(value, dict) else ()
+
+    # -- single values ----------------------------------------------------------------------------------
+
+    def text(self, key: str) -> str | None:
+        value = self.data.get(key)
+        if value is None or (isinstance(value, str) and value.strip() and not _BREAKS.search(value)):
+            return value
+        is_text = isinstance(value, str)
+        self._wrong(key, "one line of text, not empty" if is_text else "a text in quotes", value)
+        return None
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        value = self.data.get(key, default)
+        if isinstance(value, bool):
+            return value
+        self._wrong(key, "true or false", value)
+        return default
+
+    def integer(self, key: str, *, low: int, high: int = LIMIT) -> int | None:
+        value = self.data.get(key)
+        if value is None or (type(value) is int and low <= value <= high):
+            return value
+        self._wrong(key, f"an integer from {low} to {'2**62' if high == LIMIT else high}", value)
+        return None
+
+    def number(self, key: str, *, low: float | None = None) -> float | None:
+        value = self.data.get(key)
+        found = finite(value)
+        if value is None or (found is not None and (low is None or found >= low)):
+            return found
+        self._wrong(key, "a finite number" + ("" if low is None else f" of at least {low:g}"), value)
+        return None
+
+    def choice(self, key: str, options: Sequence[Word]) -> Word | None:
+        value = self.data.get(key)
+        found = next((option for option in options if option == value), None)
+        if value is None or found is not None:
+            return found
+        hint = suggestion(value, options) if isinstance(value, str) else None
+        self._wrong(key, f"one of {', '.join(options)}", value, hint)
+        return None
+
+    def expr(self, key: str, names: Collection[str] | None) -> Expr | None:
+        return self._expr(key, (key,), self.data[key], names) if key in self.data else None
+
+    # -- lists and tables -------------------------------------------------------------------------------
+
+    def items(self, key: str, of: str) -> list[object]:
+        """The items of a list; [] also where the value is no list, which is noted."""
+        value = self.data.get(key, [])
+        if not isinstance(value, list):
+            self._wrong(key, f"a list of {of} in [ ]", value)
+            return []
+        return value
+
+    def integers(self, key: str, *, low: int, hint: str | None = None) -> tuple[int, ...]:
+        """The different integers of a list, which must have some."""
+        items = self.items(key, "integers")
+        values: list[int] = []
+        for item in items:
+            if type(item) is not int or not low <= item <= LIMIT:
+                allowed = "from 0 to 2**62" if low == 0 else "up to 2**62"
+                self.fault(key, f"{key} must list integers {allowed}, got {show(item)}", hint)
+            elif item in values:
+                self.fault(key, f"{key} lists {item} more than once", "list every value once")
+            else:
+                values.append(item)
+        if not items and isinstance(self.data[key], list):
+            self.fault(key, f"{key} has no values", "list at least one")
+        return tuple(values)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = self.items(key, "texts")
+        for item in found:
+            if not isinstance(item, str) or not item or _BREAKS.search(item):
+                self._wrong(key, "a list of texts of one line each", item)
+                return ()
+        return tuple(item for item in found if isinstance(item, str))
+
+    def exprs(self, key: str, names: Collection[str] | None, *, most: int) -> tuple[Expr, ...]:
+        """A list of one to `most` expressions."""
+        if key not in self.data:
+            return ()
+        items = self.items(key, "expressions")
+        if isinstance(self.data[key], list) and not 1 <= len(items) <= most:
+            self.fault(key, f"{key} must have 1 to {most} entries, got {len(items)}")
+        found = [self._expr(key, (key, i), item, names) for i, item in enumerate(items)]
+        return tuple(expr for expr in found if expr is not None)
+
+    def table(self, key: str, label: str) -> Table | None:
+        value = self.data.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self._wrong(key, "a table", value)
+            return None
+        return Table(value, (*self.keys, key), label, self.faults)
+
+    def table_or_empty(self, key: str, label: str) -> Table:
+        return self.table(key, label) or Table({}, (*self.keys, key), label, self.faults)
+
+    def tables(self, key: str, label: str) -> list[Table]:
+        """The tables of `[[key]]`, labelled by their number; a lone `[key]` counts as one."""
+        value = self.data.get(key, [])
+        if isinstance(value, dict):
+            return [Table(value, (*self.keys, key), label, self.faults)]
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self._wrong(key, f"tables under [[{key}]] headers", value)
+            return []
+        return [
+            Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in enumerate(value)
+        ]
+
+    def attempt(self, key: str | None, action: Callable[[], T]) -> T | None:
+        """What the action gives; None where it refuses its input, which is noted."""
+        try:
+            return action()
+        except BadInput as error:
+            self.fault(key, str(error), error.hint)
+            return None
+
+    def _expr(self, key: str, keys: Keys, value: object, names: Collection[str] | None) -> Expr | None:
+        if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):
+            self._wrong(key, "an integer or an expression in quotes", value)
+            return None
+        try:
+            return parse(value, names=names)
+        except BadInput as error:
+            prefix = f"{self.label}: {key}" if self.label else key
+            self.faults.add((*self.keys, *keys), f"{prefix}: {error.message}", error.hint)
+            return None
+
+    def _wrong(self, key: str, allowed: str, value: object, hint: str | None = None) -> None:
+        self.fault(key, f"{key} must be {allowed}, got {show(value)}", hint)
+
+
+def finite(value: object) -> float | None:
+    """A TOML number as a float; None for anything else, infinities and NaN among it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e308:
+        return None
+    return None if math.isnan(value) else float(value)
+
+
+def show(value: object) -> str:
+    """A TOML value in words, short and on one line."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() if abs(value) > LIMIT:
+            return f"an integer of {value.bit_length()} bits"
+        case int() | float():
+            return str(value)
+        case str():
+            return shorten(repr(value))
+        case list():
+            return "a list" if value else "an empty list"
+        case dict():
+            return "a table"
+    return f"the {type(value).__name__} {value}"
+
+
+def texts(value: object) -> Iterator[tuple[Keys, str]]:
+    """Every text inside a TOML value, with its place."""
+    stack: list[tuple[Keys, object]] = [((), value)]
+    while stack:
+        keys, item = stack.pop()
+        if isinstance(item, str):
+            yield keys, item
+        elif isinstance(item, dict):
+            stack += [((*keys, key), inner) for key, inner in item.items()]
+        elif isinstance(item, list):
+            stack += [((*keys, i), inner) for i, inner in enumerate(item)]

@@ -1,0 +1,319 @@
+"""What is known of one kernel at one workload. Every part may be missing: None is "nobody could say"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from tunesmith.problem.device import Limits, Resources
+from tunesmith.problem.template import Remedy
+
+Space = Literal["global", "shared"]
+Direction = Literal["load", "store", "atomic"]
+# How an address varies over the threads of a warp: the same for all; by a known number of bytes from each to
+# the next; by some number that only the run knows, as a row's length; or not in a way that can be told.
+Pattern = Literal["uniform", "strided", "far", "unknown"]
+Stall = Literal["memory", "shared", "barrier", "queue", "math", "branch", "dependency", "other"]
+
+
+@dataclass(frozen=True)
+class MemoryAccess:
+    """Memory instructions of one kind, as often as the code has them."""
+
+    space: Space
+    direction: Direction
+    width: int  # bytes for each thread
+    pattern: Pattern
+    hot: bool
+    count: int
+    stride: int | None = None  # bytes from a thread to its neighbour, where the pattern is `strided`
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Instructions by class, as often as the code has them."""
+
+    total: int = 0
+    fp64: int = 0
+    fp32: int = 0
+    fp16: int = 0
+    tensor: int = 0
+    multiply: int = 0  # integer multiply-add
+    conversion: int = 0
+    slow_conversion: int = 0  # of these, by the unit that also does special functions
+    special: int = 0  # reciprocal, exponential, sine, ...
+    division: int = 0  # of integers: sequences, not instructions
+    branch: int = 0
+    barrier: int = 0
+    shuffle: int = 0
+    local_load: int = 0  # of spilled registers and arrays on the stack
+    local_store: int = 0
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What the machine code of one kernel consists of.
+
+    Hot is what lies in a loop; where there is none, everything. Sizes of regions count instructions.
+    """
+
+    all: Mix
+    hot: Mix
+    accesses: tuple[MemoryAccess, ...] = ()
+    loops: int = 0
+    bytes_in_flight: int = 0  # most global bytes a thread has asked for before it needs the first of them
+    one_thread: int = 0  # behind a condition that one thread of a warp meets
+    one_thread_loop: int = 0  # of these, in a loop of that thread alone
+    one_thread_global: int = 0  # global accesses in such loops
+    split_by_lane: int = 0  # run in addition, since threads of a warp go several ways by their number
+    split_by_data: int = 0  # the same by what they loaded
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """A launch against the device it runs on."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    threads: int  # in a block
+    blocks: int
+    sms: int
+    blocks_per_sm: int | None = None  # that fit at once
+    occupancy: int | None = (
+        None  # per cent of the threads a multiprocessor has room for, were the grid endless
+    )
+    limited_by: tuple[str, ...] = ()  # registers, shared memory, threads, blocks; those that allow the least
+    waves: float | None = None  # grid over what the device holds at once
+    last_wave: float | None = None  # share of the last wave that is filled
+    resident_threads: int | None = None  # on a busy multiprocessor, by this grid
+    idle_lanes: float = 0.0  # share of a block's lanes that have no thread
+    surplus: float | None = None  # share of all threads beyond the number of elements
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the hardware counted. Shares are 0 to 1."""
+
+    dram: float | None = None  # share of the peak, over the whole time
+    l2: float | None = None
+    l1: float | None = None
+    issue: float | None = None  # cycles in which an instruction was issued
+    sm_active: float | None = None  # of the time, on the average multiprocessor
+    occupancy: float | None = None  # achieved
+    eligible_warps: float | None = None  # a cycle and scheduler
+    threads_per_instruction: float | None = None  # of a warp's 32
+    dram_read: float | None = None  # bytes
+    dram_written: float | None = None
+    l2_hits: float | None = None
+    load_sectors: float | None = None  # a request; global memory
+    store_sectors: float | None = None
+    load_bytes_per_sector: float | None = None  # of 32
+    store_bytes_per_sector: float | None = None
+    shared_wavefronts: float | None = None  # cycles that shared memory was at work
+    shared_conflicts: float | None = None  # of these, for conflicts
+    local_sectors: float | None = None  # spills and stack, of the sectors L1 was asked for
+    shared_pipe: float | None = None  # share of the peak of the unit behind shared memory and L1
+    fma: float | None = None  # pipes: share of their peak
+    alu: float | None = None
+    fp64: float | None = None
+    special: float | None = None
+    tensor: float | None = None
+    stalls: tuple[tuple[Stall, float], ...] = ()  # share of the time warps waited, by reason
+
+    def stalled(self, reason: Stall) -> float | None:
+        return dict(self.stalls).get(reason)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Bytes moved, reads and writes together, and how long that takes."""
+
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What the device was measured to do at best. Rates are operations a second; a multiply-add is two."""
+
+    copy: tuple[Point, ...] = ()  # as much read as written, cold
+    read: tuple[Point, ...] = ()  # cold
+    launch: float | None = None  # seconds a launch, one after the other
+    graph_launch: float | None = None  # the same within a graph
+    fp32: float | None = None
+    fp16: float | None = None
+    fp64: float | None = None
+    tensor: float | None = None
+    cache_bytes: int | None = None  # last level
+    cache_bandwidth: float | None = None
+    measured_on: str = ""  # a date; empty where nobody wrote it down
+
+
+@dataclass(frozen=True)
+class Operations:
+    """What must be computed, where the user says so; a multiply-add is two."""
+
+    fp32: float | None = None
+    fp16: float | None = None
+    fp64: float | None = None
+    tensor: float | None = None
+
+
+@dataclass(frozen=True)
+class WorkNeeded:
+    """What must be done at a workload, whatever the kernel."""
+
+    read: int  # bytes
+    written: int
+    operations: Operations = Operations()
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+
+@dataclass(frozen=True)
+class BlockTime:
+    threads: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """Timings of the same code under other conditions. Seconds."""
+
+    warm: float | None = None  # on data that the cache holds
+    cold: float | None = None
+    whole_grid: float | None = None
+    half_grid: float | None = None  # the first half of the blocks alone
+    blocks: tuple[BlockTime, ...] = ()  # other block sizes, where the kernel takes any
+
+
+@dataclass(frozen=True)
+class StaticFacts:
+    """What a build tells."""
+
+    resources: Resources = field(default_factory=Resources)
+    instructions: Instructions | None = None
+    no_instructions: str = ""  # why not, in words
+    doubles: bool | None = None  # whether an argument is in double precision
+
+
+@dataclass(frozen=True)
+class LaunchPart:
+    """One of an operator's several launches."""
+
+    entry: str
+    static: StaticFacts
+    launch: LaunchFacts
+    share: float | None = None  # of the operator's time
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Of several launches `static` and `launch` are those of the one that costs most, as far as is known."""
+
+    kernel: str
+    workload: str
+    seconds: float | None = None  # measured
+    warm: bool = False  # whether on data in the cache
+    limits: Limits | None = None
+    work: WorkNeeded | None = None
+    static: StaticFacts = StaticFacts()
+    launch: LaunchFacts | None = None
+    ceilings: Ceilings = Ceilings()
+    experiments: Experiments = Experiments()
+    counters: Counters | None = None
+    no_counters: str = ""  # why not, in words
+    parts: tuple[LaunchPart, ...] = ()  # in their order, where there are several launches
+    cannot_run: str = ""  # why not at this workload, in words
+
+    @property
+    def launches(self) -> int:
+        """How many there are of the operator's."""
+        return max(1, len(self.parts))
+
+    @property
+    def main(self) -> LaunchPart | None:
+        """Of several launches the one that `static` and `launch` tell of."""
+        same = [part for part in self.parts if (part.static, part.launch) == (self.static, self.launch)]
+        return max(same, key=lambda part: part.share or 0.0, default=None)
+
+
+Source = Literal["counters", "static", "experiment", "timing"]
+
+
+class Bound(StrEnum):
+    BANDWIDTH = "bandwidth"
+    LATENCY = "latency"
+    LAUNCH = "launch"
+    COMPUTE = "compute"
+    OCCUPANCY = "occupancy"
+    TAIL = "tail"
+    PARTIAL_SECTORS = "partial sectors"
+    BANK_CONFLICTS = "bank conflicts"
+    SPILLS = "spills"
+    SERIALISATION = "serialisation"
+    UNKNOWN = "unknown"
+
+
+class Kind(StrEnum):
+    """Faults, and at the end symptoms, which are told where no fault explains them."""
+
+    TOO_FEW_BLOCKS = "too_few_blocks"
+    TAIL = "tail"
+    IDLE_THREADS = "idle_threads"
+    SPILLS = "spills"
+    LOCAL_ARRAYS = "local_arrays"
+    UNCOALESCED = "uncoalesced"
+    NARROW_ACCESS = "narrow_access"
+    BANK_CONFLICTS = "bank_conflicts"
+    FP64 = "fp64"
+    INTEGER_DIVISION = "integer_division"
+    SPECIAL_FUNCTIONS = "special_functions"
+    DIVERGENCE = "divergence"
+    SERIAL_THREAD = "serial_thread"
+    ATOMICS = "atomics"
+    LAUNCH = "launch"
+    BLOCK_SIZE = "block_size"
+    LOW_OCCUPANCY = "low_occupancy"
+    UNEVEN_BLOCKS = "uneven_blocks"
+    EXTRA_TRAFFIC = "extra_traffic"
+    MEMORY = "memory"
+    BARRIERS = "barriers"
+    COMPUTE = "compute"
+    LATENCY = "latency"
+
+
+@dataclass(frozen=True)
+class Finding:
+    kind: Kind
+    gain: float  # share of the present time that is at stake, 0 to 1: an estimate
+    confidence: float  # 0 to 1
+    evidence: tuple[str, ...]  # the numbers, in words
+    remedies: tuple[Remedy, ...]  # the likeliest first
+    source: Source
+    bound: Bound
+
+    @property
+    def score(self) -> float:
+        return self.gain * self.confidence
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    bound: Bound
+    summary: str  # one sentence
+    confidence: float
+    findings: tuple[Finding, ...]  # the most worthwhile first
+    distance: float | None = None  # time over the floor
+    floor: float | None = None  # seconds
+    ceiling: str = ""  # what the floor is made of
+    notes: tuple[str, ...] = ()  # what was not known, and why
+    launch: str = ""  # of several launches the one that the findings are about
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Of all findings, in their order, each once."""
+        return tuple(dict.fromkeys(r for finding in self.findings for r in finding.remedies))

@@ -1,0 +1,223 @@
+"""How fast a workload could be: what must move and be computed, against what the device can do.
+
+On a busy machine some of what was measured contradicts the rest: `possible` gives ceilings that can be true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+
+from tunesmith.problem.plan import necessary_traffic
+from tunesmith.problem.problem import OPERATIONS, Problem
+from tunesmith.profiles.facts import Ceilings, Operations, Point, Profile, WorkNeeded
+
+VISIBLE = 1.1  # times: measurements that disagree by less are noise, and are corrected without a word
+AGAIN = "if the machine was busy, measure again: tunesmith profile PROBLEM --remeasure"
+
+
+class Ceiling(StrEnum):
+    LAUNCH = "launch"
+    MEMORY = "memory bandwidth"
+    CACHE = "cache bandwidth"
+    FP32 = "fp32 rate"
+    FP16 = "fp16 rate"
+    FP64 = "fp64 rate"
+    TENSOR = "tensor rate"
+
+
+# By field of `Operations` and of `Ceilings`.
+OF_OPERATIONS = {kind: Ceiling(f"{kind} rate") for kind in OPERATIONS}
+
+
+@dataclass(frozen=True)
+class Floor:
+    ceiling: Ceiling
+    seconds: float
+    measured: bool  # False: from the device's data sheet, which no kernel reaches
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The least time under each ceiling that is known, the highest floor first."""
+
+    floors: tuple[Floor, ...]
+    seconds: float | None = None  # what the kernel takes
+
+    @property
+    def floor(self) -> Floor | None:
+        return self.floors[0] if self.floors else None
+
+    @property
+    def distance(self) -> float | None:
+        """How many times its floor a kernel takes."""
+        if self.seconds is None or not self.floors or self.floors[0].seconds <= 0:
+            return None
+        return self.seconds / self.floors[0].seconds
+
+
+def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations | None = None) -> WorkNeeded:
+    """Bytes by direction; where the problem states their sum, shared out as its arrays are."""
+    total = necessary_traffic(problem, sizes)
+    read = written = 0
+    for argument in problem.arguments:
+        if not argument.is_array or argument.role == "workspace" or argument.alias:
+            continue
+        if argument.traffic is not None:
+            both = argument.role == "inout"
+            nbytes = argument.traffic.evaluate(sizes) // (2 if both else 1)
+        else:
+            nbytes = argument.element.nbytes(math.prod(max(0, e.evaluate(sizes)) for e in argument.shape))
+        read += nbytes if argument.role in ("input", "inout") else 0
+        written += nbytes if argument.role in ("output", "inout") else 0
+    if read + written <= 0:
+        return WorkNeeded(total, 0, operations or Operations())
+    share = round(total * read / (read + written))
+    return WorkNeeded(share, total - share, operations or Operations())
+
+
+def roofline(profile: Profile) -> Roofline:
+    floors = [*_memory(profile), *_compute(profile), *_launch(profile.ceilings)]
+    return Roofline(tuple(sorted(floors, key=lambda f: -f.seconds)), profile.seconds)
+
+
+def move_seconds(work: WorkNeeded, ceilings: Ceilings) -> float | None:
+    """How long the device takes to move as much, read and written in the same proportion, and no more.
+
+    Copies are half of each; what is read more than written lies between them and reads alone,
+    which take no longer.
+    """
+    copy, read = seconds_for(ceilings.copy, work.bytes), seconds_for(ceilings.read, work.bytes)
+    if copy is None or read is None:
+        return read if copy is None else copy
+    if not work.bytes:
+        return copy
+    beyond = max(0.0, 2 * work.read / work.bytes - 1)
+    return copy + (min(read, copy) - copy) * beyond
+
+
+def best_bandwidth(ceilings: Ceilings) -> float | None:
+    """The highest that was measured, bytes a second."""
+    return max((p.bytes / p.seconds for p in (*ceilings.copy, *ceilings.read) if p.seconds > 0), default=None)
+
+
+def _memory(profile: Profile) -> list[Floor]:
+    work, ceilings, limits = profile.work, profile.ceilings, profile.limits
+    if work is None or work.bytes <= 0:
+        return []
+    if profile.warm and ceilings.cache_bandwidth and work.bytes <= (ceilings.cache_bytes or 0):
+        return [Floor(Ceiling.CACHE, work.bytes / ceilings.cache_bandwidth, True)]
+    seconds = move_seconds(work, ceilings)
+    if seconds is not None:
+        # A small copy takes as long as its launch: then that is what bounds it, and not the bytes.
+        launch, best = _launch_seconds(ceilings), best_bandwidth(ceilings)
+        by_launch = launch is not None and best is not None and work.bytes / best < launch
+        return [Floor(Ceiling.LAUNCH if by_launch else Ceiling.MEMORY, seconds, True)]
+    if limits is not None and limits.pin_bandwidth and not profile.warm:
+        return [Floor(Ceiling.MEMORY, work.bytes / limits.pin_bandwidth, False)]
+    return []
+
+
+def _compute(profile: Profile) -> list[Floor]:
+    known = [(kind, count, rate) for kind, count, rate in _stated(profile) if rate]
+    return [Floor(OF_OPERATIONS[kind], count / rate, True) for kind, count, rate in known if rate]
+
+
+def unmeasured_operations(profile: Profile) -> tuple[str, ...]:
+    """Kinds of operations that are stated and have no ceiling, where others were measured."""
+    if profile.ceilings == Ceilings():
+        return ()
+    return tuple(kind for kind, _, rate in _stated(profile) if not rate)
+
+
+def _stated(profile: Profile) -> list[tuple[str, float, float | None]]:
+    """Kind, count and rate of operations."""
+    if profile.work is None:
+        return []
+    stated, rates = profile.work.operations, profile.ceilings
+    found = [(kind, getattr(stated, kind), getattr(rates, kind)) for kind in OF_OPERATIONS]
+    return [(kind, count, rate) for kind, count, rate in found if count]
+
+
+def _launch(ceilings: Ceilings) -> list[Floor]:
+    seconds = _launch_seconds(ceilings)
+    return [] if seconds is None else [Floor(Ceiling.LAUNCH, seconds, True)]
+
+
+def _launch_seconds(ceilings: Ceilings) -> float | None:
+    """Kernels are timed in graphs, where they can be."""
+    return ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
+
+
+def seconds_for(points: Sequence[Point], nbytes: int) -> float | None:
+    """Between two sizes that were measured on a straight line, beyond them by the bandwidth of the last."""
+    known = sorted((p for p in points if p.bytes > 0 and p.seconds > 0), key=lambda p: p.bytes)
+    if not known:
+        return None
+    if nbytes <= known[0].bytes:
+        return known[0].seconds
+    for low, high in pairwise(known):
+        if nbytes == high.bytes:
+            return high.seconds  # which the line below may miss by a rounding
+        if nbytes < high.bytes:
+            share = (nbytes - low.bytes) / (high.bytes - low.bytes)
+            return low.seconds + (high.seconds - low.seconds) * share
+    return known[-1].seconds * nbytes / known[-1].bytes
+
+
+def is_sound(ceilings: Ceilings) -> bool:
+    """Whether every number is one that a measurement gives: above zero, and finite."""
+    moved = [(float(p.bytes), p.seconds) for p in (*ceilings.copy, *ceilings.read)]
+    single = [float(value) for value in vars(ceilings).values() if isinstance(value, int | float)]
+    numbers = [*(n for pair in moved for n in pair), *single]
+    return all(math.isfinite(number) and number > 0 for number in numbers)
+
+
+def possible(ceilings: Ceilings) -> Ceilings:
+    """The same without contradictions, which are always to the device's disadvantage: what was interrupted
+    took too long. More bytes take no less time, reads no longer than copies, an empty launch no longer than
+    one that moves something, and the cache is no slower than the memory behind it."""
+    copy = _rising(ceilings.copy)
+    as_copies = [(p, seconds_for(copy, p.bytes)) for p in ceilings.read]
+    read = _rising([Point(p.bytes, min(p.seconds, s if s is not None else p.seconds)) for p, s in as_copies])
+    least = min((p.seconds for p in (*copy, *read)), default=math.inf)
+    found = replace(ceilings, copy=copy, read=read)
+    if ceilings.graph_launch is not None:
+        found = replace(found, graph_launch=min(ceilings.graph_launch, least))
+    elif ceilings.launch is not None:
+        found = replace(found, launch=min(ceilings.launch, least))
+    cold = best_bandwidth(found)
+    if found.cache_bandwidth is not None and cold is not None:
+        found = replace(found, cache_bandwidth=max(found.cache_bandwidth, cold))
+    return found
+
+
+def contradictions(before: Ceilings, after: Ceilings) -> str:
+    """What had to be corrected by more than noise, in words; empty where nothing had."""
+    said: list[str] = []
+    for what, olds, news in (("copies", before.copy, after.copy), ("reads", before.read, after.read)):
+        pairs = zip(sorted(olds, key=lambda p: p.bytes), news, strict=True)
+        slow = [old.bytes for old, new in pairs if old.seconds > VISIBLE * new.seconds]
+        if slow:
+            said.append(f"{what} of {f'{slow[0] >> 10} KiB' if len(slow) == 1 else f'{len(slow)} sizes'}")
+    cache, corrected = before.cache_bandwidth, after.cache_bandwidth
+    if cache is not None and corrected is not None and corrected > VISIBLE * cache:
+        said.append("the cache's bandwidth")
+    launches = (before.launch, after.launch), (before.graph_launch, after.graph_launch)
+    if any(old and new and old > VISIBLE * new for old, new in launches):
+        said.append("an empty launch")
+    if not said:
+        return ""
+    return f"ceilings contradicted each other and were corrected ({', '.join(said)}): {AGAIN}"
+
+
+def _rising(points: Sequence[Point]) -> tuple[Point, ...]:
+    """In the order of size, none slower than a larger one."""
+    found: list[Point] = []
+    for point in sorted(points, key=lambda p: -p.bytes):
+        least = min(point.seconds, found[-1].seconds) if found else point.seconds
+        found.append(Point(point.bytes, least))
+    return tuple(found[::-1])

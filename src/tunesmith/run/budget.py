@@ -1,0 +1,249 @@
+"""The strategies of a run, found by name, and what is asked of every one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tunesmith.run.dialogue import ROLES, SINGLE, Exchange, Role, tokens_of
+from tunesmith.run.events import Settings, Strategy
+from tunesmith.run.state import Candidate, State
+from tunesmith.text import counted
+
+
+@dataclass(frozen=True)
+class StrategyKind:
+    name: Strategy
+    is_concrete: bool = True  # whole kernels are written, without parameters: then nobody searches
+    who: str = "kernels are written"
+    roles: tuple[Role, ...] = ROLES
+    needed: tuple[Role, ...] = ()  # that a model must play
+    prompts: Mapping[Role, str] = field(default_factory=dict)  # files of words other than the role's own
+    is_chain: bool | None = False  # each goes on from the last, better or not; None: with --linear
+
+
+STRATEGIES: Mapping[str, StrategyKind] = {
+    kind.name: kind
+    for kind in (
+        StrategyKind("template", is_concrete=False),
+        StrategyKind(
+            "rewrite",
+            who="models plan and write kernels",
+            needed=("planner", "author"),
+            prompts={"planner": "planner_rewrite", "author": "author_rewrite"},
+            is_chain=None,
+        ),
+        StrategyKind(
+            "single", who="one conversation plans and writes kernels", roles=(SINGLE,), is_chain=True
+        ),
+    )
+}
+
+
+def strategy_words(strategy: str) -> str:
+    """How kernels came about that are no templates, and to what their gain is due."""
+    return (
+        f"Strategy {strategy}: {STRATEGIES[strategy].who}. Each stands as it was written: "
+        "refactoring gave all of the gain, nobody searched."
+    )
+
+
+def is_concrete(state: State) -> bool:
+    """Whether whole kernels are written, without parameters: then nobody searches."""
+    return state.started is not None and STRATEGIES[state.settings.strategy].is_concrete
+
+
+def is_chain(state: State) -> bool:
+    """Whether what was written last is what is looked at next, be it better or not."""
+    chained = STRATEGIES[state.settings.strategy].is_chain
+    return is_concrete(state) and (state.settings.linear if chained is None else chained)
+
+
+def noun(settings: Settings) -> str:
+    """What is written in the rounds of a run."""
+    return "kernel" if STRATEGIES[settings.strategy].is_concrete else "template"
+
+
+def last_written(state: State) -> Candidate | None:
+    """The end of the chain, right or not; None: nothing has been written."""
+    return next((c for c in reversed(state.candidates) if c.drafted is not None), None)
+
+
+def last_right(state: State) -> Candidate | None:
+    """The last of the chain that the gate let in."""
+    return next((c for c in reversed(state.candidates) if c.admitted is not None and c.drafted), None)
+
+
+# Unless the user says otherwise. Rounds: where each is one concrete kernel, and in comparisons.
+KERNEL_ROUNDS = 5
+SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of them together
+LEAST_SHARE = 40  # evaluations of a search, if the budget has them
+SMALL = 4 * LEAST_SHARE  # a smaller budget gives each search less, where the number of rounds is limited,
+SMALLEST = 10  # but at least this many
+
+
+# -- what models cost ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spent:
+    """None: not every reply came with the number."""
+
+    requests: int
+    replies: int
+    sent: int | None
+    received: int | None
+    dollars: float | None
+
+    @property
+    def tokens(self) -> int | None:
+        return None if self.sent is None or self.received is None else self.sent + self.received
+
+
+def spent(state: State) -> Spent:
+    used = [e.reply.usage for e in state.dialogue if e.reply is not None]
+
+    def total(counts: list[int | None]) -> int | None:
+        known = [count for count in counts if count is not None]
+        return sum(known) if used and len(known) == len(used) else None
+
+    dollars = [usage.dollars for usage in used if usage.dollars is not None]
+    return Spent(
+        requests=len(state.dialogue),
+        replies=len(used),
+        sent=total([usage.sent for usage in used]),
+        received=total([usage.received for usage in used]),
+        dollars=sum(dollars) if used and len(dollars) == len(used) else None,
+    )
+
+
+def tokens_used(state: State) -> int:
+    """As reported; where nobody reports, by length."""
+    return sum(map(_tokens, state.dialogue))
+
+
+def _tokens(exchange: Exchange) -> int:
+    if exchange.reply is None:
+        return 0
+    usage = exchange.reply.usage
+    sent = usage.sent
+    if sent is None:
+        sent = sum(tokens_of(message.text) for message in exchange.request.messages)
+    return sent + (tokens_of(exchange.reply.text) if usage.received is None else usage.received)
+
+
+def rounds_begun(state: State) -> int:
+    return sum(d.decision == "refactor" for d in state.decided)
+
+
+def no_more_rounds(state: State, asks_models: bool = True) -> str | None:
+    """Why no further round is begun; searches that were decided on still run."""
+    rounds = state.settings.rounds
+    if rounds is not None and rounds_begun(state) >= rounds:
+        return f"the budget of {counted(rounds, 'round')} is used up"
+    return no_more_requests(state) if asks_models else None
+
+
+def no_more_requests(state: State) -> str | None:
+    tokens, dollars = state.settings.tokens, state.settings.dollars
+    if tokens is not None and tokens_used(state) >= tokens:
+        return f"the budget of {counted(tokens, 'token')} is used up"
+    if dollars is not None:
+        cost = spent(state)
+        if cost.replies and cost.dollars is None:
+            return f"what the model costs is unknown, so the budget of ${dollars:g} cannot be kept"
+        if (cost.dollars or 0.0) >= dollars:
+            return f"the budget of ${dollars:g} is used up"
+    return None
+
+
+def spent_text(state: State) -> str:
+    """For a line of progress or a report; empty where no model was asked."""
+    if not state.dialogue:
+        return ""
+    cost, limits = spent(state), state.settings
+    tokens = "unknown" if cost.tokens is None else str(cost.tokens)
+    if limits.tokens is not None:  # where nobody reports, the estimate that the budget goes by
+        used = f"about {tokens_used(state)}" if cost.tokens is None else tokens
+        tokens = f"{used} of {limits.tokens}"
+    dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.2f}"
+    of = "" if limits.dollars is None else f" of ${limits.dollars:g}"
+    rounds = f"round {rounds_begun(state)}" + (f" of {limits.rounds}" if limits.rounds is not None else "")
+    return f"{rounds}, {counted(cost.requests, 'request')}, {tokens} tokens, cost {dollars}{of}"
+
+
+# -- evaluations and seconds --------------------------------------------------------------------------------
+
+
+def evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:
+    """What searches have asked for, of one candidate or of all. What the gate tries is extra, unless kernels
+    are all there is to try."""
+    counted = ("search", "gate") if is_concrete(state) else ("search",)
+    kinds = counted if candidate is None else [(kind, candidate) for kind in counted]
+    return sum(state.asked.count(kind, since) for kind in kinds)
+
+
+def beside_budget(state: State) -> int:
+    """Of what was tried, how much the gate has tried and no budget counts."""
+    return 0 if is_concrete(state) else state.gate_tried
+
+
+def evals_left(state: State) -> int | None:
+    """Of the budget, and of the share of the search that is under way."""
+    evals, share = state.settings.evals, state.under_way.evals if state.under_way else None
+    left = [] if share is None else [share - evaluations(state, state.decided_after)]
+    if evals is not None:
+        left.append(evals - evaluations(state))
+    return max(0, min(left)) if left else None
+
+
+def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
+    """Evaluations and seconds for the next of several searches that count the same."""
+    settings, evals, seconds = state.settings, None, None
+    if settings.evals is not None:
+        evals = max(1, (settings.evals - evaluations(state)) // parts)
+    if settings.seconds is not None:
+        seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at)) / parts
+    return evals, seconds
+
+
+def share_of(state: State) -> tuple[int | None, float | None]:
+    """Evaluations and seconds for a search: half of what is left, because the next round may be the better
+    one. The last round takes all that is left."""
+    settings, evals, seconds = state.settings, None, None
+    is_last = settings.rounds is not None and rounds_begun(state) >= settings.rounds
+    if settings.evals is not None:
+        left, least = settings.evals - evaluations(state), _least_share(settings)
+        share = left if is_last else max(least, left // 2)
+        evals = share if left - share >= least else max(1, left)
+    if settings.seconds is not None:
+        left_seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at))
+        seconds = left_seconds if is_last else left_seconds / 2
+    return evals, seconds
+
+
+def _least_share(settings: Settings) -> int:
+    """40 evaluations. A small budget with a limited number of rounds is halved round by round instead: what
+    that leaves for the last round, but at least 10."""
+    if settings.rounds is None or settings.evals is None or settings.evals >= SMALL:
+        return LEAST_SHARE
+    return max(SMALLEST, min(LEAST_SHARE, settings.evals >> max(0, settings.rounds - 1)))
+
+
+def exhausted_budget(state: State) -> str | None:
+    evals, seconds = state.settings.evals, state.settings.seconds
+    if evals is not None and evaluations(state) >= evals:
+        return f"the budget of {counted(evals, 'evaluation')} is used up"
+    if seconds is not None and state.elapsed - state.attached_at > seconds:
+        return f"the budget of {counted(float(seconds), 'second')} is used up"
+    return None
+
+
+def exhausted_share(state: State) -> str | None:
+    assert state.under_way is not None, "nothing is under way"
+    evals, seconds = state.under_way.evals, state.under_way.seconds
+    if evals is not None and evaluations(state, state.decided_after) >= evals:
+        return f"its share of {counted(evals, 'evaluation')} is used up"
+    if seconds is not None and state.elapsed - state.decided_at > seconds:
+        return f"its share of {counted(float(seconds), 'second')} is used up"
+    return None

@@ -1,0 +1,175 @@
+"""Files, flags and environment resolved once, into one RunConfig. Nobody else reads the environment."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from tunesmith.errors import BadInput
+
+FILE = "tunesmith.toml"
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything a command may need to know, fully set."""
+
+    backend: str | None = None  # None: by the kernel's language
+    device: str | None = None
+    search: str = "default"
+    evals: int | None = None
+    time: float | None = None
+    seed: int = 0
+    cache: bool = True
+    prune: bool = True
+    prior: bool = True
+    steer: bool = True
+    counters: bool = False  # for the prior of a search; `tunesmith profile` takes them unless told otherwise
+    runs: str = "tunesmith-runs"
+    cache_dir: str = ""
+    builders: int = 0  # 0: as many as suit this machine and the device
+    strategy: str = "template"  # or rewrite, or single
+    linear: bool = False  # rewrite: each round goes on from the last kernel, not from the best
+    model: str = ""  # who plays the roles: SPEC, or role=SPEC,...; empty: the expert
+    wait: bool = True  # for replies that are written by hand
+    prompts: str = ""  # a folder with prompts in place of ours
+    reply_seconds: float = 600.0  # for one reply of a model behind a network
+    record: str = ""  # a folder for what models reply
+    rounds: int | None = None
+    tokens: int | None = None
+    money: float | None = None  # dollars
+    library: bool = True  # winning templates are kept, and offered when their kernel comes again
+    library_dir: str = ""
+    ceilings: bool = False  # those kept of the device are used where the cache of timings is not
+
+    @property
+    def cache_file(self) -> Path:
+        return Path(self.cache_dir) / "results.sqlite"
+
+
+_TALK = (("rounds", 1), ("tokens", 1), ("money", 0))
+_BOOLS = {"1": True, "yes": True, "true": True, "on": True}
+_BOOLS |= {"0": False, "no": False, "false": False, "off": False}
+_TYPES = {f.name: f.type for f in fields(RunConfig)}
+_KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def resolve(
+    flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> RunConfig:
+    """Flags win over the environment, that over `tunesmith.toml` in the current folder, then defaults."""
+    environment = os.environ if environment is None else environment
+    home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", ".")) / ".cache")
+    data = environment.get("XDG_DATA_HOME") or str(Path(environment.get("HOME", ".")) / ".local" / "share")
+    config = RunConfig(
+        cache_dir=str(Path(home) / "tunesmith"), library_dir=str(Path(data) / "tunesmith" / "library")
+    )
+    config = replace(config, **_from_file((folder or Path.cwd()) / FILE))
+    _refuse_misspelt(environment)
+    for name in _TYPES:
+        text = environment.get(f"TUNESMITH_{name.upper()}")
+        if text:
+            config = replace(config, **{name: _from_text(name, text)})
+    given = {name: value for name, value in flags.items() if value is not None}
+    for name, value in given.items():
+        _check_type(name, value, None)
+    return _sound(replace(config, **given))
+
+
+def debugging() -> bool:
+    """Whether someone looks for a bug of ours and wants the traceback."""
+    return bool(os.environ.get("TUNESMITH_DEBUG"))
+
+
+def model_keys(names: Iterable[str]) -> dict[str, str]:
+    """Keys for models: from the environment, and kept nowhere else."""
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def worker_environment(scratch: Path) -> dict[str, str]:
+    """What every worker sees: everything it may write by itself lands in the run's scratch folder."""
+    return {
+        **os.environ,
+        **_absolute("PYTHONPATH"),  # workers start elsewhere
+        "TMPDIR": str(scratch),
+        "XDG_CACHE_HOME": str(scratch),
+        # Idle threads of a linear-algebra library spin, and would disturb what is measured on the same cores.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def _absolute(name: str) -> dict[str, str]:
+    folders = os.environ.get(name, "")
+    return {name: os.pathsep.join(map(os.path.abspath, folders.split(os.pathsep)))} if folders else {}
+
+
+def _sound(config: RunConfig) -> RunConfig:
+    for name, least in (("evals", 1), ("time", 0), ("seed", 0), ("builders", 0), *_TALK):
+        value = getattr(config, name)
+        if value is not None and not value >= least:  # so that a NaN is refused too
+            raise BadInput(
+                f"{name} must be at least {least}, got {value}",
+                hint=f"correct it in {FILE} or in TUNESMITH_{name.upper()}",
+            )
+    return config
+
+
+def _refuse_misspelt(environment: Mapping[str, str]) -> None:
+    """A variable that is nearly ours would be ignored, and nobody would know."""
+    known = [name.upper() for name in (*_TYPES, "debug", "pocl")]  # the last is for set-up
+    for name in sorted(environment):
+        head, _, own = name.partition("TUNESMITH_")
+        if not head and own and own not in known:
+            import difflib  # here, so that `--help` stays quick
+
+            close = difflib.get_close_matches(own.upper(), known, n=1, cutoff=0.75)
+            if close:
+                raise BadInput(
+                    f"the environment sets {name}, which is no setting",
+                    hint=f"did you mean TUNESMITH_{close[0]}? Otherwise unset it",
+                )
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"cannot be read: {error}", where=str(path)) from error
+    for name, value in table.items():
+        _check_type(name, value, str(path))
+    return table
+
+
+def _check_type(name: str, value: object, where: str | None) -> None:
+    if name not in _TYPES:
+        from tunesmith.space.expr.grammar import suggestion
+
+        known = f"unknown key {name!r}; known are {', '.join(_TYPES)}"
+        raise BadInput(known, where=where, hint=suggestion(name, _TYPES))
+    kind = _kind(name)
+    allowed = (int, float) if kind is float else kind
+    if isinstance(value, bool) != (kind is bool) or not isinstance(value, allowed):
+        raise BadInput(f"{name} must be {_KINDS[kind]}, got {value!r}", where=where)
+
+
+def _from_text(name: str, text: str) -> Any:
+    kind = _kind(name)
+    try:
+        return _BOOLS[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError) as error:
+        raise BadInput(
+            f"TUNESMITH_{name.upper()} must be {_KINDS[kind]}, got {text!r}",
+            hint="correct it in the environment, or unset it",
+        ) from error
+
+
+def _kind(name: str) -> type:
+    text = str(_TYPES[name]).removesuffix(" | None")
+    return {"str": str, "int": int, "float": float, "bool": bool}[text]

@@ -1,0 +1,124 @@
+"""What is said between a run and a language model: requests, replies, and why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tunesmith.text import digest_of
+
+Role = Literal["planner", "author", "tester", "analyst", "single"]
+ROLES: tuple[Role, ...] = ("planner", "author", "tester", "analyst")
+SINGLE: Role = "single"  # plays all of them, in one conversation
+Speaker = Literal["system", "user", "assistant"]
+Expects = Literal["json", "file", "turn"]
+
+LONGEST = 256 << 10  # characters of a reply that are looked at: no template and no plan is longer
+_PER_TOKEN = 3.5  # characters, in a mixture of code and words
+
+
+@dataclass(frozen=True)
+class Message:
+    speaker: Speaker
+    text: str
+    kept: str = ""  # in a journal: the digest of a long text that stands beside it
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to a model, with everything it is told. Models remember nothing between requests."""
+
+    number: int  # within the run, from 1
+    role: Role
+    messages: tuple[Message, ...]
+    expects: Expects  # one JSON object, one fenced block that is a whole file, or words and either
+    example: str = ""  # of a reply that would be understood
+    most_tokens: int = 16384
+
+    @property
+    def digest(self) -> str:
+        """What is asked, whoever is asked and when: equal for equal questions."""
+        said = [part for m in self.messages for part in (m.speaker, m.text)]
+        return digest_of(self.role, self.expects, *said)
+
+    @property
+    def name(self) -> str:
+        """For files: sorted as they were asked."""
+        return f"{self.number:04d}-{self.role}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a role wants to know from its model before it can go on; asked, it becomes a `Request`."""
+
+    role: Role
+    messages: tuple[Message, ...]
+    expects: Expects
+    example: str = ""
+
+    def request(self, number: int) -> Request:
+        return Request(number, self.role, self.messages, self.expects, self.example)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """None: nobody said. Never zero for what is not known."""
+
+    sent: int | None = None  # tokens
+    received: int | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str
+    usage: Usage = Usage()
+    seconds: float | None = None
+    is_cut: bool = False  # it ran into the limit on its length
+    note: str = ""  # what is to be known of it beside its text
+    kept: str = ""  # as of a message
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and what came of it: a reply, a reason why there will be none, or nothing so far."""
+
+    request: Request
+    turn: int  # decisions of the run before it was asked: whatever follows from it belongs to the next
+    drafts: int  # templates written before it
+    reply: Reply | None = None
+    failed: str = ""  # why there is no reply, once no more is asked
+    attempts: int = 0  # that failed
+
+    @property
+    def is_open(self) -> bool:
+        return self.reply is None and not self.failed
+
+
+@dataclass(frozen=True)
+class Pending:
+    """There is no reply yet; `where` says what is waited for, `found` what is there instead."""
+
+    where: str
+    found: str = ""
+
+
+@dataclass(frozen=True)
+class NoReply:
+    """The model did not answer. `lasts`: asking again would give the same (a wrong key, an unknown model)."""
+
+    reason: str
+    lasts: bool = False
+    wait: float | None = None  # seconds the other side asked us to wait
+
+
+class LanguageModel(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def reply(self, request: Request) -> Reply | Pending | NoReply: ...
+
+
+def tokens_of(text: str) -> int:
+    """An estimate by length, for before a model has told."""
+    return int(len(text) / _PER_TOKEN) + 1

@@ -1,0 +1,379 @@
+"""The facts of a run, in the order they happened. The journal holds these and nothing else remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.plan import Status
+from tunesmith.problem.template import Combination
+from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.dialogue import Reply, Request
+from tunesmith.run.outcome import Outcome, Result, Trial
+from tunesmith.space.params import Config
+from tunesmith.space.region import Focus
+
+# How a kernel is made faster: by templates that are searched, by kernels that roles write, or that one
+# conversation writes.
+Strategy = Literal["template", "rewrite", "single"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked of this run; fixed once it has started."""
+
+    search: str = "default"
+    evals: int | None = None
+    seconds: float | None = None
+    seed: int = 0
+    width: int = 8  # trials in flight
+    ahead: int = 0  # configurations built before it is decided which to measure; 0: as their turn comes
+    finalists: int = 3
+    use_cache: bool = True
+    prune: bool = True
+    steer: bool = False  # whether profiles are a prior of the search; old journals do not say, `tune` does
+    profile: Literal["static", "counters"] = "static"  # counters cost seconds for each kernel and workload
+    models: str = ""  # who plays the roles, as the user named them; empty: the expert plays all
+    repairs: int = 3  # times a model may mend what it wrote, in one round
+    rounds: int | None = None  # refactorings at most
+    tokens: int | None = None  # sent and received by models
+    dollars: float | None = None  # that models may cost
+    strategy: Strategy = "template"
+    linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
+    library: bool = False  # whether winning templates are kept; journals from before there was one do not say
+    ceilings: bool = False  # those kept of the device are used, though timings of other runs are not
+
+
+@dataclass(frozen=True)
+class Started:
+    problem: str
+    files: tuple[tuple[str, str], ...]  # name as the problem spells it -> digest of the stored copy
+    template: str  # name in `files`; empty when there is none
+    backend: str
+    device: Device
+    settings: Settings
+    versions: tuple[tuple[str, str], ...]
+    compiler: str = ""  # name and version, where the backend has several: one for both sides
+    priors: int = 0  # so many `Primed` follow
+    origin: str = ""  # what it searches again: a run, a template; empty: it begins from the kernel
+    notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
+
+
+@dataclass(frozen=True)
+class SurveyedBuild:
+    """One build of a configuration and the workloads it serves; several only where sizes are baked in."""
+
+    workloads: tuple[str, ...]
+    source_digest: str
+    code_digest: str = ""  # empty: it does not build
+    resources: Resources | None = None
+    occupancy: int | None = None  # per cent, the least over its launches at its workloads
+    launches: str = ""  # digest of all its launches: with the code, what will run
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What the compiler says of a configuration before anything has run: where the device is absent, or to
+    choose what is worth its time."""
+
+    config: Config | None  # None: the original
+    builds: tuple[SurveyedBuild, ...]
+    refused: tuple[Result, ...] = ()  # for each workload it cannot run at: the status, and why
+
+    @property
+    def what_runs(self) -> tuple[tuple[str, str], ...]:
+        """Code and launches: two configurations for which they are the same are one."""
+        return tuple((build.code_digest, build.launches) for build in self.builds)
+
+    @property
+    def unable(self) -> bool:
+        """Whether there is no workload it could run at."""
+        return len(self.refused) == sum(len(build.workloads) for build in self.builds)
+
+    @property
+    def status(self) -> Status:
+        """One word for all of it, as for an outcome."""
+        return self.refused[0].status if self.unable and self.refused else Status.OK
+
+
+@dataclass(frozen=True)
+class Attached:
+    """From here on the run uses this device and compiler: the ones it started with were not there."""
+
+    device: Device
+    compiler: str
+    ahead: int  # configurations built ahead: this machine may build faster
+    unable: tuple[Config, ...] = ()  # surveyed before, and as unable to run here
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The original, checked over the contract's edges and timed as it is."""
+
+    outcome: Outcome
+    judged_by: Literal["reference", "original"]
+
+
+@dataclass(frozen=True)
+class Extended:
+    """Cases that a tester added, after the original has proved right on them; others are set aside, with
+    the reason."""
+
+    cases: tuple[ExtraCase, ...]
+    aside: tuple[tuple[ExtraCase, str], ...] = ()
+    note: str = ""  # why there are none
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A template may be searched: it was given, or has passed the gate."""
+
+    template: str  # digest of its text
+    feasible: int
+    combinations: int
+    candidate: str = ""  # empty: the one given
+    rules: tuple[Combination, ...] = ()  # found wrong by the gate: the text forbids them
+    baking: tuple[str, ...] = ()  # its defines that may put sizes into a build
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is done next. `refactor`: the author writes a template with these moves; `search`: a candidate,
+    within its share of the budget."""
+
+    decision: Literal["refactor", "search", "finish"]
+    reason: str
+    moves: tuple[str, ...] = ()
+    candidate: str = ""  # search: which; refactor: the one it goes on from, empty: from the original
+    evals: int | None = None  # of a search: its share; None: all that is left
+    seconds: float | None = None
+    what: str = ""  # for an author that reads words: what to change
+    expected: float | None = None  # the speed-up that the planner hopes for
+    by_moves: bool = False  # the expert applies the moves, whoever else writes templates
+    analysis: str = ""  # of a refactoring: what a model as analyst said before it; nobody measured that
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """An author's template, kept beside the journal before this is written: it is never asked for again."""
+
+    candidate: str
+    parent: str  # the candidate it goes on from, or mends; empty: the original
+    template: str  # digest of the text
+    moves: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
+    notes: tuple[str, ...] = ()
+    author: str = ""  # the model that wrote it; empty: the expert
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Why there is no template."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A draft that may not be searched, in the words of whoever found the fault."""
+
+    candidate: str
+    reason: str
+    trials: tuple[int, ...] = ()  # that show it
+    without: tuple[tuple[str, int], ...] = ()  # values that are wrong by themselves
+    again: bool = False  # whether the author is asked to mend it
+    same_as: str = ""  # the candidate that has the same text
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The search of a candidate has ended; `cut`: because its share was used up, and nothing else."""
+
+    candidate: str
+    reason: str
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A question to a model, before it is sent. It stays open until it is answered or given up."""
+
+    request: Request
+
+
+@dataclass(frozen=True)
+class Replied:
+    number: int  # of the request
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """An attempt that brought no reply; `final`: there will be no other."""
+
+    number: int  # of the request
+    reason: str
+    lasts: bool  # asking again would give the same
+    attempt: int  # from 1
+    final: bool = False
+
+
+@dataclass(frozen=True)
+class Primed:
+    """Log speed-ups of an earlier run of a template with the same parameters, as a prior for the search."""
+
+    name: str
+    rows: tuple[tuple[Config, float | None], ...]
+    first: tuple[Config, ...] = ()  # its best, to be tried before the search has its say
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What bounds a kernel at a workload, by its build, its launch and the time it is known to take."""
+
+    config: Config | None  # None: the original
+    workload: str
+    diagnosis: Diagnosis | None  # None: it could not be found out
+    notes: tuple[str, ...] = ()  # what was not found out, and why
+
+
+@dataclass(frozen=True)
+class Steered:
+    """Where the search looks first from here on; None: everywhere alike."""
+
+    focus: Focus | None
+    reason: str
+    profiled: int = 0  # so many `Profiled` it follows from; 0: it follows from what was measured
+    dropped: tuple[str, ...] = ()  # remedies that proved wrong, or had their time: not taken up again
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Trials to issue now, and the log speed-up that the searcher thinks they may add; None: no idea."""
+
+    trials: tuple[Trial, ...]
+    gain: float | None = None
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A configuration that was built and will not be measured."""
+
+    config: Config
+    rule: Literal["cannot_run", "same_code", "spills", "occupancy"]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A finalist rebuilt from what is delivered, in a fresh process, on sizes and seeds never used before."""
+
+    outcome: Outcome
+    cases: int
+
+
+@dataclass(frozen=True)
+class Stopped:
+    reason: str
+
+
+Event = (
+    Started
+    | Surveyed
+    | Attached
+    | Baseline
+    | Extended
+    | Admitted
+    | Decided
+    | Drafted
+    | Declined
+    | Rejected
+    | Searched
+    | Requested
+    | Replied
+    | Unanswered
+    | Primed
+    | Profiled
+    | Steered
+    | Asked
+    | Pruned
+    | Measured
+    | Verified
+    | Stopped
+)
+EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An event with its number and the seconds the run had been active when it was written."""
+
+    number: int
+    at: float
+    event: Event
+
+
+LONG = (
+    4096  # characters of a model's text; a longer one stands in a file of its own, the journal has its digest
+)
+
+
+def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
+    """The event as a journal holds it. `put` has the text on disk when it returns its digest."""
+    match event:
+        case Requested(request):
+            said = (
+                m if len(m.text) <= LONG else replace(m, text="", kept=put(m.text)) for m in request.messages
+            )
+            return Requested(replace(request, messages=tuple(said)))
+        case Replied(number, reply) if len(reply.text) > LONG:
+            return Replied(number, replace(reply, text="", kept=put(reply.text)))
+    return event
+
+
+def with_long_texts(event: Event, get: Callable[[str], str]) -> Event:
+    """The event with its texts; one that has them, as in journals of earlier versions, as it is."""
+    match event:
+        case Requested(request):
+            said = (replace(m, text=get(m.kept), kept="") if m.kept else m for m in request.messages)
+            return Requested(replace(request, messages=tuple(said)))
+        case Replied(number, reply) if reply.kept:
+            return Replied(number, replace(reply, text=get(reply.kept), kept=""))
+    return event
+
+
+class _JournalLine(msgspec.Struct):
+    number: int
+    at: float
+    type: str
+    event: msgspec.Raw
+
+
+def encode_record(record: Recorded) -> bytes:
+    line: dict[str, Any] = {
+        "number": record.number,
+        "at": round(record.at, 3),
+        "type": type(record.event).__name__,
+        "event": record.event,
+    }
+    return encode(line)
+
+
+def decode_record(data: bytes) -> Recorded:
+
+    line = decode(data, _JournalLine, "line of a journal")
+    kind = EVENT_TYPES.get(line.type)
+    if kind is None:
+        raise Malformed(f"unknown event {line.type!r}")
+    return Recorded(line.number, line.at, decode(bytes(line.event), kind))

@@ -1,0 +1,293 @@
+"""What outlives a run: a winning template with the kernel it is of, what it gave, and what is known of it.
+
+A kernel is known by its text and by its signature. Of the text, comments, line ends and how many blanks there
+are do not count; nothing else is judged, since whoever changes a kernel may have changed what it computes.
+The signature is what a caller sees: with another type or argument it is another kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.csource.lex import without_comments
+from tunesmith.problem import languages
+from tunesmith.problem.problem import Argument, Problem
+from tunesmith.problem.template_file import guarded
+from tunesmith.run.candidates import Row, Templates
+from tunesmith.run.outcome import geometric_mean
+from tunesmith.run.ports import KEPT_MARK, Tried
+from tunesmith.run.racing import sound_scores, verified_choice
+from tunesmith.run.reporting import delivered_templates
+from tunesmith.run.rounds import score_at
+from tunesmith.run.state import State
+from tunesmith.space.params import Config
+from tunesmith.text import digest_of
+
+FIRST = 8  # configurations of a run that are tried first elsewhere
+RUNNERS_UP = 3  # of these, the best in general by short measurements
+ROWS = 400  # of one run: its best half, and of the rest every so many
+
+
+FORMAT = 1  # counts changes of what an entry means
+KEPT_ROWS = 200
+_IDLE = re.compile(r" (?=[,;)])|(?<=\() ")  # blanks that part nothing, such as a comment leaves
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder, no dot in front
+
+
+@dataclass(frozen=True)
+class ServedWorkload:
+    """What an entry's template gave at one workload, by the verification."""
+
+    workload: str
+    sizes: tuple[tuple[str, int], ...]
+    weight: float
+    speedup: float
+    interval: tuple[float, float]
+    config: Config
+
+
+@dataclass(frozen=True)
+class LibraryEntry:
+    name: str
+    format: int
+    kernel: str  # digest of its text
+    signature: str
+    problem: str
+    language: str
+    device: str
+    driver: str
+    compiler: str
+    template: str  # the text
+    path: str  # the template's own name
+    headers: tuple[tuple[str, str], ...]  # its own, beside the problem's
+    moves: tuple[str, ...]
+    author: str  # the model that wrote it; empty: the expert, or the user
+    speedup: float  # weighted geometric mean over what it served
+    served: tuple[ServedWorkload, ...]
+    best: tuple[Config, ...]  # to be tried first elsewhere
+    rows: tuple[tuple[Config, float | None], ...]  # log speed-ups
+    files: tuple[tuple[str, str], ...]  # the problem's, so that it can be searched again without them
+    date: str
+    origin: str  # the run it comes from
+
+    @property
+    def about(self) -> str:
+        return f"{self.speedup:.2f}× on {self.device}, {self.date[:10]}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An entry as a list shows it."""
+
+    name: str
+    problem: str
+    signature: str
+    kernel: str
+    device: str
+    speedup: float
+    workloads: tuple[str, ...]
+    date: str
+    origin: str
+
+
+def summary(entry: LibraryEntry) -> Summary:
+    return Summary(
+        entry.name,
+        entry.problem,
+        entry.signature,
+        entry.kernel,
+        entry.device,
+        entry.speedup,
+        tuple(served.workload for served in entry.served),
+        entry.date,
+        entry.origin,
+    )
+
+
+@dataclass(frozen=True)
+class LibraryTemplate:
+    """A template that a run begins from, whoever plans the rest."""
+
+    name: str
+    text: str
+    path: str
+    moves: tuple[str, ...]
+    about: str
+
+    @staticmethod
+    def of(entry: LibraryEntry) -> LibraryTemplate:
+        return LibraryTemplate(entry.name, entry.template, entry.path, entry.moves, entry.about)
+
+    @property
+    def mark(self) -> str:
+        """Stands among the moves of a decision; no move has such a name."""
+        return f"{KEPT_MARK}{self.name}"
+
+    def without(self, values: Sequence[tuple[str, int]]) -> str:
+        """The text, with values forbidden that proved wrong here."""
+        if not values:
+            return self.text
+
+        return guarded(self.text, [(value,) for value in values], self.path)
+
+
+def kernel_digest(problem: Problem) -> str:
+    """Of everything that is compiled: the source, the user's own headers, and macros that are set for it."""
+    kernel = problem.kernel
+    code = without_comments if languages.named(kernel.language).is_c_family else str
+    headers = [part for name, text in kernel.headers for part in (name, _normal(code(text)))]
+    return digest_of(_normal(code(kernel.text)), repr(kernel.defines), *headers)
+
+
+def signature_of(problem: Problem) -> str:
+    arguments = ", ".join(map(_argument, problem.arguments))
+    sizes = ", ".join(problem.size_names)
+    return f"{problem.kernel.language} {problem.kernel.entry}({arguments}) over {sizes}"
+
+
+def matches(entry: LibraryEntry, problem: Problem) -> bool:
+    return entry.kernel == kernel_digest(problem) and entry.signature == signature_of(problem)
+
+
+def ranked(entries: Sequence[LibraryEntry], problem: Problem, device: str = "") -> list[LibraryEntry]:
+    """Those of the same device first, then by how many of the problem's sizes they know, then by what they
+    gave: speed-ups at other sizes say little."""
+    wanted = {w.sizes for w in problem.workloads}
+
+    def place(entry: LibraryEntry) -> tuple[bool, int, float, str]:
+        known = sum(served.sizes in wanted for served in entry.served)
+        return entry.device != device, -known, -entry.speedup, entry.name
+
+    return sorted(entries, key=place)
+
+
+def with_past(entry: LibraryEntry, others: Sequence[LibraryEntry]) -> LibraryEntry:
+    """Who wrote a template, and with which moves, is known where it was written; a run that only searched it
+    again does not know."""
+    known = [e for e in others if e.template == entry.template and (e.moves or e.author)]
+    if entry.moves or entry.author or not known:
+        return entry
+    return replace(entry, moves=known[0].moves, author=known[0].author)
+
+
+def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
+    """An entry in place of one of the same name: a short search must not cost what a long one has found. What
+    gave more stands first and is told of, unless driver or compiler have changed since; of a configuration
+    that both know, the newer score counts."""
+    same = (entry.driver, entry.compiler) == (old.driver, old.compiler)
+    better, other = (old, entry) if same and old.speedup > entry.speedup else (entry, old)
+    rows = dict(old.rows) | dict(entry.rows)
+    return replace(
+        better,
+        best=tuple(dict.fromkeys((*better.best, *other.best)))[:FIRST],
+        rows=tuple(thinned(list(rows.items()), KEPT_ROWS)),
+        files=entry.files,
+    )
+
+
+def entries_of(
+    problem: Problem, state: State, templates: Templates, files: Mapping[str, str], date: str, origin: str
+) -> list[LibraryEntry]:
+    """One for each template that won anywhere; none where the original stays."""
+    if state.stopped is None:
+        return []
+    choice = verified_choice(problem, state)
+    names = delivered_templates(problem, state, choice)
+    found: list[LibraryEntry] = []
+    for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
+        served = tuple(
+            ServedWorkload(
+                w.name, w.sizes, w.weight, p.speedup.value, (p.speedup.low, p.speedup.high), nameless
+            )
+            for w, p in zip(problem.workloads, choice.picks, strict=True)
+            if p.config is not None and p.config.candidate == candidate
+            for nameless in [replace(p.config, candidate="")]
+        )
+        if not served:
+            continue
+        own = state.candidate(candidate)
+        template = templates.of(own)
+        if template.is_concrete:
+            continue  # a kernel that has nothing to be searched again
+        entry = LibraryEntry(
+            name="",
+            format=FORMAT,
+            kernel=kernel_digest(problem),
+            signature=signature_of(problem),
+            problem=problem.name,
+            language=problem.kernel.language,
+            device=state.device.name,
+            driver=state.device.driver,
+            compiler=state.compiler,
+            template=template.source,
+            path=names[candidate],
+            headers=template.headers,
+            moves=own.moves,
+            author=own.drafted.author if own.drafted else "",
+            speedup=geometric_mean([s.speedup for s in served], [s.weight for s in served]),
+            served=served,
+            best=best_of(problem, state, candidate),
+            rows=tuple(thinned(rows_of(problem, state, candidate), KEPT_ROWS)),
+            files=tuple(sorted(files.items())),
+            date=date,
+            origin=origin,
+        )
+        found.append(replace(entry, name=_name(entry)))
+    return found
+
+
+def _name(entry: LibraryEntry) -> str:
+    """The same template of the same kernel at the same sizes on the same device has one name."""
+    sizes = repr([(s.workload, s.sizes) for s in entry.served])
+    key = digest_of(entry.kernel, entry.signature, entry.device, entry.template, sizes)
+    return f"{re.sub(r'^[^A-Za-z0-9]+', '', entry.problem)[:100] or 'kernel'}-{key[:8]}"
+
+
+def _normal(text: str) -> str:
+    lines = (_IDLE.sub("", " ".join(line.split())) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _argument(argument: Argument) -> str:
+    shape = f"[{', '.join(e.text for e in argument.shape)}]" if argument.shape else ""
+    return f"{argument.name}: {argument.role} {argument.type}{shape}"
+
+
+def rows_of(problem: Problem, state: State, candidate: str) -> list[Row]:
+    """Every configuration that was tried, as that of a template without a name, and its log speed-up."""
+    tried = sound_scores(problem, state)
+    return [(_nameless(t.config), t.score) for t in tried if t.config.candidate == candidate]
+
+
+def best_of(problem: Problem, state: State, candidate: str) -> tuple[Config, ...]:
+    """What was delivered, the general one first; the best of each workload; the next in general."""
+    tried = [t for t in sound_scores(problem, state) if t.config.candidate == candidate]
+    delivered = verified_choice(problem, state).configs() if state.stopped else ()
+    general = _ranked(tried, [t.score for t in tried])
+    found = [config for config in delivered if config.candidate == candidate]
+    found += general[:1]
+    for place in range(len(problem.workloads)):
+        found += _ranked(tried, [score_at(t, place) for t in tried])[:1]
+    found += general[1:RUNNERS_UP]
+    return tuple(dict.fromkeys(_nameless(config) for config in found))[:FIRST]
+
+
+def thinned(rows: Sequence[Row], most: int = ROWS) -> Iterator[Row]:
+    if len(rows) <= most:
+        yield from rows
+        return
+    ranked = sorted(rows, key=lambda row: (row[1] is None, -(row[1] or 0.0)))
+    yield from ranked[: most // 2]
+    rest = ranked[most // 2 :]
+    yield from rest[:: -(-len(rest) // (most // 2))]
+
+
+def _ranked(tried: Sequence[Tried], scores: Sequence[float | None]) -> list[Config]:
+    right = [(score, t.config) for t, score in zip(tried, scores, strict=True) if score is not None]
+    return [config for _, config in sorted(right, key=lambda pair: -pair[0])]
+
+
+def _nameless(config: Config) -> Config:
+    return replace(config, candidate="")

@@ -1,0 +1,367 @@
+"""The loop: look at the state, do the next thing, write down what happened, look again.
+
+Every step is decided by the state alone and the state is a fold over the journal, so a run that was killed
+goes on exactly where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run import gate
+from tunesmith.run import racing as choose
+from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import (
+    Admitted,
+    Asked,
+    Event,
+    Extended,
+    Measured,
+    Rejected,
+    Searched,
+    Settings,
+    Stopped,
+)
+from tunesmith.run.one_search import OneSearch
+from tunesmith.run.outcome import Effort, Purpose, Trial
+from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
+from tunesmith.run.prior import ToProfile, next_step, to_look_at, without_profiles
+from tunesmith.run.racing import heat
+from tunesmith.run.scores import prune, scores
+from tunesmith.run.state import Candidate, State, fold
+from tunesmith.run.talking import Talking, asked_to_write, of_this_round
+from tunesmith.space.params import Config
+
+SENTINEL_EVERY = 16  # trials between two looks at the original
+BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
+REPAIRS = 2  # times an author may mend a draft
+
+
+@dataclass
+class Loop:
+    problem: Problem
+    templates: Templates
+    settings: Settings
+    lab: Lab
+    searcher: Searcher
+    talk: Talking
+    journal: Journal
+    listener: Listener
+    heeds_words: bool = True  # whether the author can make use of what is said of its draft
+
+    def run(self) -> State:
+        """Go on from whatever the journal holds until the run has stopped."""
+        self._state = fold(self.journal.read())
+        self._issued: set[int] = set()
+        self._at_lab: set[str] = set()
+        said = without_profiles(self.settings, self.lab.no_profiles)
+        if said and self._state.stopped is None:
+            self.listener.note(said)
+        self._issue()
+        while self._state.stopped is None:
+            self._step()
+        return self._state
+
+    def _step(self) -> None:
+        state = self._state
+        if (said := self.talk.next_event(state)) is not None:
+            self._append(said)
+        elif state.baseline is None:
+            self._append(self.lab.baseline())
+        elif self.talk.tester is not None and state.extended is None:
+            found = self.talk.cases(state)
+            self._append(self.lab.extend(found) if isinstance(found, Extended) else found)
+        elif self.templates.given is not None and state.admitted is None:
+            self._admit_given(Candidate("", self.templates.given.digest))
+        elif beside := [c for c in self.templates.beside if c not in {k.id for k in state.candidates}]:
+            self._admit_given(Candidate(beside[0], self.templates.beside[beside[0]]))
+        elif state.under_way is None:
+            self._decide()
+        elif state.under_way.decision == "refactor":
+            self._refactor()
+        elif state.searching:
+            self._search()
+        else:
+            self._finish()
+
+    def _admit_given(self, own: Candidate) -> None:
+        """Nobody drafted it, so there is no author to send it back to, and no gate."""
+        template, count = self.templates.of(own), len(self.templates.configs(own))
+        combinations = template.space.combinations
+        self._append(Admitted(own.template, count, combinations, own.id, baking=template.baking))
+
+    def _decide(self) -> None:
+        """Where templates are written, what is known of the best so far tells what is written next."""
+        state = self._state
+        is_new_round = self.templates.given is None and all(c.status != "admitted" for c in state.candidates)
+        looks = is_new_round and not self.lab.no_profiles
+        if looks and not self.talk.used_up(state) and (wanted := to_look_at(self.problem, state)) is not None:
+            self._look_at(wanted)
+        else:
+            self._append(self.talk.decided(state))
+
+    # -- refactoring --------------------------------------------------------------------------------
+
+    def _refactor(self) -> None:
+        """The gate, until a draft is let in or turned away."""
+        state = self._state
+        if state.in_flight:
+            self._append(Measured(self.lab.collect()))
+        else:
+            assert state.draft is not None, "what is written is written without a device"
+            self._gate(state.draft)
+
+    def _gate(self, draft: Candidate) -> None:
+        for other in self._state.candidates:
+            if other.drafted and other.id != draft.id and other.drafted.template == draft.template:
+                why = f"it is the same text as {noun(self.settings)} {other.id}"
+                self._append(Rejected(draft.id, why, same_as=other.id))
+                return
+        may_mend, is_model = self._may_mend(draft), bool(draft.drafted and draft.drafted.author)
+        try:
+            template = self._vetted(draft) if is_model else self.templates.of(draft)
+            configs = self.templates.configs(draft)
+            done = self._state.gated(draft.id)
+            step = gate.examine(template.space.params, template.default, configs, done, may_mend)
+            if isinstance(step, gate.Passed):
+                self._append(self._admitted(draft, step))
+                return
+        except BadInput as error:
+            step = gate.Faulty(str(error), ())
+        if isinstance(step, gate.Checks):
+            self._ask([(config, self._workloads) for config in step.configs], "short", "gate")
+            return
+        again = may_mend and (self.heeds_words or is_model or bool(step.without))
+        self._append(Rejected(draft.id, step.reason, step.trials, step.without, again))
+
+    def _vetted(self, draft: Candidate) -> Template:
+        """Nothing that a model wrote is built by a run that cannot judge it."""
+        template = self.templates.of(draft)
+        if (fault := self.talk.fault_of(template)) is not None:
+            raise BadInput(fault)
+        return template
+
+    def _may_mend(self, draft: Candidate) -> bool:
+        """Replies that were no template count too."""
+        if draft.drafted is None or not draft.drafted.author:
+            return len(of_this_round(self._state)) <= REPAIRS
+        replies = [e for e in asked_to_write(self._state) if e.reply is not None]
+        return len(replies) <= self.settings.repairs
+
+    def _admitted(self, draft: Candidate, passed: gate.Passed) -> Admitted:
+        """With rules the text that is searched, and delivered, has them too."""
+        template, digest = self.templates.of(draft), draft.template
+        count = len(self.templates.configs(draft))
+        if passed.rules:
+            from tunesmith.problem.template_file import guarded
+
+            digest = self.templates.keep(guarded(template.source, passed.rules, template.path))
+            count = len(self.templates.configs(Candidate(draft.id, digest)))
+        combinations = template.space.combinations
+        return Admitted(digest, count, combinations, draft.id, passed.rules, template.baking)
+
+    # -- searching ----------------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
+        state = self._state
+        if self._of_one().template.is_concrete:
+            self._search_one()
+            return
+        is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
+        search, cut = self._of_one(), exhausted_share(state)
+        reason = exhausted_budget(state) or cut or search.nothing_to_gain()
+        if reason is None:
+            if is_hungry and self._change_prior():
+                return
+            if self._sentinel_due():
+                self._ask([(None, self._workloads)], "short", "sentinel")
+                return
+            if (is_hungry and self._ask_batch(BATCH)) or self._ask_builds():
+                return
+            if is_hungry and state.building:
+                self._append(self.lab.built())
+                return
+            if is_hungry and self._ask_batch(1):
+                return
+            reason = None if state.in_flight else search.nothing_left()
+        if state.in_flight:
+            self._append(Measured(self.lab.collect()))
+        else:
+            assert reason is not None
+            self._append(Searched(search.candidate.id, reason, reason == cut))
+            self.lab.drop_builds()
+
+    def _search_one(self) -> None:
+        """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
+        state, search = self._state, self._of_one()
+        if state.in_flight:
+            self._append(Measured(self.lab.collect()))
+        elif not search.tried():
+            self._ask([(search.template.default, self._workloads)], "short", "search")
+        elif search.sentinel_missing():
+            self._ask([(None, self._workloads)], "short", "sentinel")
+        else:
+            self._append(Searched(search.candidate.id, "it has no parameters: there is nothing to search"))
+
+    def _of_one(self) -> OneSearch:
+        return OneSearch(self.problem, self._state, self.templates)
+
+    def _change_prior(self) -> bool:
+        """Profile a kernel, or change the prior, where that is due. Nothing is profiled while anything is
+        measured: what is under way is waited for."""
+        if self.lab.no_profiles:
+            return False
+        search = self._of_one()
+        step = next_step(self.problem, self._state, search.answers, search.tried())
+        if step is None:
+            return False
+        if not isinstance(step, ToProfile):
+            self._append(step)
+        elif self._state.in_flight:
+            self._append(Measured(self.lab.collect()))
+        else:
+            self._look_at(step)
+        return True
+
+    def _look_at(self, wanted: ToProfile) -> None:
+        if wanted.config is not None:
+            self._admit(wanted.config)
+        self._append(self.lab.profile(wanted.config, wanted.workload, wanted.seconds))
+
+    def _ask_batch(self, least: int) -> bool:
+        """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
+        everything. Before that, what need not be measured is left out."""
+        state, pool = self._state, None
+        if self.settings.ahead:
+            if self.settings.prune and (len(state.pool) >= least or state.pruning):
+                # One verdict a step, so that each follows from the state alone.
+                verdict = next(prune(state, lambda: scores(self.problem, state)), None)
+                if verdict is not None:
+                    self._append(verdict)
+                    return True
+            if len(state.pool) < least:
+                return False
+            pool = tuple(found.config for found in state.pool if found.config is not None)
+        proposal = self.searcher.ask(self._of_one().view(pool), BATCH)
+        if proposal.configs:
+            asked = [(config, self._workloads) for config in proposal.configs]
+            gain = None if pool else proposal.gain
+            self._ask(asked, "short", "search", gain, proposal.followed)
+        return bool(proposal.configs)
+
+    def _ask_builds(self) -> bool:
+        """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
+        search = self._of_one()
+        ahead, possible = self.settings.ahead, search.may_build()
+        missing = min(possible, ahead - search.ahead())
+        if missing <= 0 or missing < min(possible, ahead // 2):
+            return False
+        proposal = self.searcher.ask(search.view(None), missing)
+        if proposal.configs:
+            asked = [(config, self._workloads) for config in proposal.configs]
+            self._ask(asked, "build", "search", proposal.gain, proposal.followed)
+        return bool(proposal.configs)
+
+    def _sentinel_due(self) -> bool:
+        asked = self._state.asked
+        after = asked.last("sentinel") + 1
+        return len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY
+
+    # -- finishing ----------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        state = self._state
+        if state.in_flight:
+            self._append(Measured(self.lab.collect()))
+            return
+        if entered := heat(self.problem, state):
+            self._ask(entered, "long", "finalist")
+            return
+        for config, workloads in choose.unverified(self.problem, state):
+            self.listener.note(f"verifying {config.label} in a fresh process")
+            trial = Trial(state.next_trial, config, workloads, "long", "finalist", self._digest(config))
+            self._admit(config)
+            self._append(self.lab.verify(trial))
+            return
+        if self._profile_winner():
+            return
+        self._append(Stopped(state.decided[-1].reason))
+
+    def _profile_winner(self) -> bool:
+        """What is delivered beside the original: what bounds it now, and how far from its floor it is."""
+        state = self._state
+        if self.lab.no_profiles or not any(p.config is None for p in state.profiled):
+            return False
+        done = {(p.config, p.workload) for p in state.profiled}
+        for pick in choose.verified_choice(self.problem, state).picks:
+            if pick.config is None or (pick.config, pick.workload) in done:
+                continue
+            timed = choose.timing_of(state, pick.config, pick.workload)
+            if timed is not None and timed.timing is not None:
+                self._look_at(ToProfile(pick.config, pick.workload, timed.timing.seconds))
+                return True
+        return False
+
+    # -- small parts --------------------------------------------------------------------------------
+
+    @property
+    def _workloads(self) -> tuple[str, ...]:
+        return tuple(w.name for w in self.problem.workloads)
+
+    def _ask(
+        self,
+        what: Sequence[tuple[Config | None, tuple[str, ...]]],
+        effort: Effort,
+        purpose: Purpose,
+        gain: float | None = None,
+        followed: frozenset[Config] = frozenset(),
+    ) -> None:
+        """One event for all: each event follows from those before it, wherever a run is killed."""
+        first = self._state.next_trial
+        trials = tuple(
+            Trial(
+                first + i,
+                config,
+                workloads,
+                effort,
+                purpose,
+                self._digest(config) if config else "",
+                config in followed,
+            )
+            for i, (config, workloads) in enumerate(what)
+        )
+        self._append(Asked(trials, gain))
+        self._issue()
+
+    def _issue(self) -> None:
+        """Give the lab what it has not been given yet by this process."""
+        builds = self._state.building if self._state.searching else ()  # nobody waits for them afterwards
+        for trial in (*builds, *self._state.in_flight):
+            if trial.id in self._issued:
+                continue
+            self._issued.add(trial.id)
+            if trial.config is not None:
+                self._admit(trial.config)
+            if trial.effort == "build":
+                self.lab.build(trial)
+            else:
+                self.lab.submit(trial)
+
+    def _digest(self, config: Config) -> str:
+        return self._state.candidate(config.candidate).template
+
+    def _admit(self, config: Config) -> None:
+        """The lab knows a template before it is asked about a configuration of it."""
+        digest = self._digest(config)
+        if digest not in self._at_lab:
+            self._at_lab.add(digest)
+            self.lab.admit(self.templates.of(self._state.candidate(config.candidate)))
+
+    def _append(self, event: Event) -> None:
+        self._state = write_down(event, self._state, self.journal, self.listener)

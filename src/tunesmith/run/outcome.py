@@ -1,0 +1,205 @@
+"""Trials and what came of them. A time can exist only where the status is ok: the type forbids the lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problem.device import Resources
+from tunesmith.problem.plan import Status
+from tunesmith.space.params import Config
+
+Effort = Literal["build", "short", "long"]
+Purpose = Literal["search", "gate", "sentinel", "finalist"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A configuration to try; `config` None is the original, timed as a sentinel."""
+
+    id: int
+    config: Config | None
+    workloads: tuple[str, ...]
+    effort: Effort
+    purpose: Purpose = "search"
+    template: str = ""  # digest; empty for the original
+    followed: bool = False  # the searcher picked it by what earlier runs say
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per launch. With `paired`, samples of the original taken in alternation, pair by pair."""
+
+    samples: tuple[float, ...]
+    paired: tuple[float, ...] = ()
+    cached: bool = False
+    discarded: int = 0  # rounds taken again because the clock was held down
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a time without samples")
+        if self.paired and len(self.paired) != len(self.samples):
+            raise ValueError(f"{len(self.paired)} samples cannot be paired with {len(self.samples)}")
+
+    @property
+    def seconds(self) -> float:
+        return median(self.samples)
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Original ÷ candidate for each pair: above 1 is faster."""
+        return tuple(p / s for p, s in zip(self.paired, self.samples, strict=True)) if self.paired else ()
+
+
+@dataclass(frozen=True)
+class Result:
+    workload: str
+    status: Status
+    timing: Timing | None = None
+    detail: str = ""  # why not ok, in words
+    key: str = ""  # binary, launch, device, driver, workload and timing policy, as one digest
+
+    def __post_init__(self) -> None:
+        if (self.timing is not None) and self.status is not Status.OK:
+            raise ValueError(f"a {self.status} result carries no time")
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.OK
+
+
+@dataclass(frozen=True)
+class Outcome:
+    trial: Trial
+    results: tuple[Result, ...]
+    source_digest: str = ""
+    code_digest: str = ""
+    resources: Resources | None = None
+    seconds: float = 0.0  # what the evaluation cost
+    busy: float = 0.0  # of these, the device was in kernels, where it says
+
+    def result(self, workload: str) -> Result | None:
+        return next((r for r in self.results if r.workload == workload), None)
+
+    @property
+    def status(self) -> Status:
+        """One word for the whole trial: ok where any workload is, else the first failure."""
+        if any(r.ok for r in self.results):
+            return Status.OK
+        return self.results[0].status if self.results else Status.INFEASIBLE
+
+
+EXACT = 200_000  # deals up to which all are looked at
+DEALS = 20_000  # of more, so many are drawn
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A point with its 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def median(samples: Sequence[float]) -> float:
+    ordered = sorted(samples)
+    if not ordered:
+        raise ValueError("the median of nothing")
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def geometric_mean(values: Iterable[float], weights: Iterable[float] | None = None) -> float:
+    numbers = list(values)
+    parts = list(weights) if weights is not None else [1.0] * len(numbers)
+    total = sum(parts)
+    if not numbers or total <= 0:
+        raise ValueError("the mean of nothing")
+    return math.exp(sum(w * math.log(v) for v, w in zip(numbers, parts, strict=True)) / total)
+
+
+def median_interval(samples: Sequence[float], seed: int, resamples: int = 2000) -> Interval:
+    """Median with its bootstrap interval, the same for the same samples and seed."""
+    return _median_interval(tuple(samples), seed, resamples)
+
+
+@lru_cache(maxsize=4096)  # a race asks for those of all that still run, whenever one of them has run again
+def _median_interval(samples: tuple[float, ...], seed: int, resamples: int) -> Interval:
+    point = median(samples)
+    if len(samples) < 2:
+        return Interval(point, -math.inf, math.inf)
+    rng = np.random.default_rng(seed)
+    data = np.asarray(samples, dtype=np.float64)
+    draws = np.median(data[rng.integers(0, len(data), (resamples, len(data)))], axis=1)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Interval(point, float(low), float(high))
+
+
+def mean_interval(groups: Sequence[Sequence[float]]) -> Interval | None:
+    """Mean of the groups' means with its 95 % interval by Student's distribution, each group with a variance
+    of its own (Welch and Satterthwaite); None where a group has fewer than two values, or no value of any
+    group differs from the others: then nothing says how far the next one would be."""
+    if not groups or any(len(group) < 2 for group in groups):
+        return None
+    means = [sum(group) / len(group) for group in groups]
+    parts = [
+        sum((value - mean) ** 2 for value in group) / (len(group) - 1) / len(group) / len(groups) ** 2
+        for group, mean in zip(groups, means, strict=True)
+    ]
+    point, variance = sum(means) / len(means), sum(parts)
+    if not variance:
+        return None
+    freedom = variance**2 / sum(p**2 / (len(g) - 1) for p, g in zip(parts, groups, strict=True))
+    half = _student(freedom) * math.sqrt(variance)
+    return Interval(point, point - half, point + half)
+
+
+def chance_apart(groups: Sequence[tuple[Sequence[float], Sequence[float]]], seed: int = 0) -> float:
+    """How often two sides that are alike differ as much as these, either way: the values of each group are
+    dealt anew to its sides, and the differences of their means added up over the groups."""
+    seen = abs(sum(sum(one) / len(one) - sum(other) / len(other) for one, other in groups))
+    if math.prod(math.comb(len(one) + len(other), len(one)) for one, other in groups) <= EXACT:
+        found: NDArray[np.float64] = np.zeros(1)
+        for one, other in groups:
+            found = (found[:, None] + _dealt(one, other)[None, :]).ravel()
+        return float(np.mean(np.abs(found) >= seen - _tolerance(groups)))
+    rng = np.random.default_rng(seed)
+    found = np.zeros(DEALS)
+    for one, other in groups:
+        values = rng.permuted(np.tile(np.asarray([*one, *other]), (DEALS, 1)), axis=1)
+        found += values[:, : len(one)].mean(axis=1) - values[:, len(one) :].mean(axis=1)
+    # What was seen is one of the deals.
+    return float((np.sum(np.abs(found) >= seen - _tolerance(groups)) + 1) / (DEALS + 1))
+
+
+def _dealt(one: Sequence[float], other: Sequence[float]) -> NDArray[np.float64]:
+    """The difference of the means for every way to deal the values."""
+    values = np.asarray([*one, *other], dtype=np.float64)
+    hands = np.asarray(list(combinations(range(len(values)), len(one))))
+    sums = values[hands].sum(axis=1)
+    return np.asarray(sums / len(one) - (values.sum() - sums) / len(other))
+
+
+def _tolerance(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """Sums in another order differ in their last digits."""
+    return 1e-9 * max(1.0, *(abs(value) for sides in groups for side in sides for value in side))
+
+
+def _student(freedom: float) -> float:
+    """The 97.5 % quantile of Student's distribution expanded in 1/freedom; good to 0.1 % from 4 on."""
+    z = 1.959964
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))

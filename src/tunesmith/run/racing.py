@@ -1,0 +1,335 @@
+"""Who wins: the general configuration and the best of each workload, by the race of the finalists."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
+from tunesmith.run.outcome import Interval, Outcome, Result, Timing, median, median_interval
+from tunesmith.run.ports import Tried
+from tunesmith.run.scores import Yardstick, noise, score, scores
+from tunesmith.run.state import State
+from tunesmith.space.expr import parse
+from tunesmith.space.params import Config
+from tunesmith.text import seed_of
+
+Finalists = dict[Config, dict[str, Result]]
+
+CLAIM = 1.01  # a speed-up is claimed only where its interval lies above this
+SPECIAL = 1.01  # a workload gets its own configuration only for at least this much over the general one
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What serves one workload; `config` None: the original stays."""
+
+    workload: str
+    config: Config | None
+    speedup: Interval
+
+
+@dataclass(frozen=True)
+class Winners:
+    general: Config | None
+    picks: tuple[Pick, ...]
+
+    def configs(self) -> tuple[Config, ...]:
+        """Every configuration delivered, the general one first."""
+        picked = [self.general, *(pick.config for pick in self.picks)]
+        return tuple(dict.fromkeys(config for config in picked if config is not None))
+
+
+def choose(problem: Problem, state: State) -> Winners:
+    """The winners by the alternating measurements, without those that failed verification."""
+    barred = failed_verification(state)
+    field = {config: results for config, results in merged(state).items() if config not in barred}
+    # The general one also serves sizes nobody timed: one that failed anywhere inside its domain is no such.
+    sound = {
+        config: found
+        for config in general_entries(problem, state)
+        if config in field and all(r.ok for r in field[config].values()) and (found := medians(field[config]))
+    }
+    ranked = {config: s for config, found in sound.items() if (s := score(problem, found)) is not None}
+    general = max(ranked, key=lambda config: ranked[config]) if ranked else None
+    picks = [_pick(state, w.name, field, general) for w in problem.workloads]
+    gains = general is not None and any(_claim(state, result) for result in field[general].values())
+    return Winners(general if gains else None, tuple(picks))
+
+
+def _pick(state: State, workload: str, field: Finalists, general: Config | None) -> Pick:
+    """The general configuration, unless another is clearly better here; else the original."""
+    times = {config: medians(results).get(workload, 0.0) for config, results in field.items()}
+    best, to_beat = general, SPECIAL * (times[general] or 1.0 if general else 1.0)
+    for config, here in times.items():
+        if here > to_beat:
+            best, to_beat = config, here
+    speedup = _claim(state, field[best].get(workload)) if best else None
+    return Pick(workload, best, speedup) if best and speedup else _stays(workload)
+
+
+def verified_choice(problem: Problem, state: State) -> Winners:
+    """The same winners with the speed-ups of the verification; the original stays where they do not hold."""
+    choice = choose(problem, state)
+    picks = []
+    for pick in choice.picks:
+        speedup = _claim(state, timing_of(state, pick.config, pick.workload))
+        picks.append(Pick(pick.workload, pick.config, speedup) if speedup else _stays(pick.workload))
+    gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
+    return Winners(choice.general if gains else None, tuple(picks))
+
+
+def unverified(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
+    """What still has to be verified: configurations with the workloads they are delivered for."""
+    choice, raced = choose(problem, state), merged(state)
+    done = {(v.outcome.trial.config, name) for v in state.verified for name in v.outcome.trial.workloads}
+    wanted: dict[Config, tuple[str, ...]] = {}
+    for config in choice.configs():
+        runs = [name for name, result in raced[config].items() if result.ok]
+        picked = [p.workload for p in choice.picks if p.config == config]
+        serves = runs if config == choice.general else picked
+        if left := tuple(name for name in serves if (config, name) not in done):
+            wanted[config] = left
+    return tuple(wanted.items())
+
+
+def timing_of(state: State, config: Config | None, workload: str) -> Result | None:
+    """The verified result of a configuration at a workload."""
+    outcomes = [v.outcome for v in state.verified if v.outcome.trial.config == config]
+    found = [result for outcome in outcomes if (result := outcome.result(workload)) is not None]
+    return found[-1] if found else None
+
+
+def _claim(state: State, result: Result | None) -> Interval | None:
+    """The speed-up by the paired measurements, where it may be claimed."""
+    if result is None or result.timing is None or not result.timing.ratios:
+        return None
+    seed = state.started.settings.seed if state.started else 0
+    speedup = median_interval(result.timing.ratios, seed_of(seed, "interval", result.workload))
+    return speedup if speedup.low > CLAIM else None
+
+
+def _stays(workload: str) -> Pick:
+    return Pick(workload, None, Interval(1.0, 1.0, 1.0))
+
+
+HEATS = 3
+TIE = 0.005  # log speed-ups closer than this: it does not matter who wins
+MARGIN = 0.05  # log: who is further behind by a short measurement, and its noise, does not enter
+DEVIATIONS = 4  # of that noise
+PER_WORKLOAD = 3  # contenders of each workload beside the general ones
+PATIENCE = 20  # finalists that may fail before the rest are given up: by then the template is at fault
+
+
+SOUND = (Status.OK, Status.INFEASIBLE)  # where a configuration may not run, nobody runs it
+
+
+@dataclass
+class Finalist:
+    """A finalist, and the workloads it is timed at."""
+
+    outcome: Outcome  # its short measurement
+    workloads: set[str] = field(default_factory=set)
+    is_general: bool = False
+
+
+def merged(state: State) -> dict[Config, dict[str, Result]]:
+    """All alternating measurements of each finalist taken together; a failure in any of them counts."""
+    found: dict[Config, dict[str, Result]] = {}
+    for outcome in state.finalists():
+        assert outcome.trial.config is not None, "the original is not in the race"
+        own = found.setdefault(outcome.trial.config, {})
+        for result in outcome.results:
+            before = own.get(result.workload)
+            own[result.workload] = result if before is None else _both(before, result)
+    return found
+
+
+def _both(first: Result, second: Result) -> Result:
+    if first.timing is None or second.timing is None:
+        return first if first.timing is None else second
+    a, b = first.timing, second.timing
+    return replace(second, timing=Timing(a.samples + b.samples, a.paired + b.paired, discarded=b.discarded))
+
+
+def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
+    """The `count` best in general, then the best of each workload; none that nobody would bet on.
+
+    One that fails its long look, there or anywhere, gives its place to the next in line, as long as the
+    patience lasts; then those that have raced are all there will be. One with sizes built in serves nobody
+    else, so it contends in general only where all are such.
+    """
+    raced = merged(state)
+    fell = {(config, name) for config, found in raced.items() for name, r in found.items() if not r.ok}
+    failed = {config for config, found in raced.items() if not any(r.ok for r in found.values())}
+    failed |= failed_verification(state)
+    is_over = len(failed | {config for config, _ in fell}) > PATIENCE
+    yardstick = Yardstick(state)
+    field = [
+        (o, yardstick.speedups(o))
+        for o in state.searched()
+        if o.trial.config not in failed and (o.trial.config in raced or not is_over)
+    ]
+    margin = MARGIN + DEVIATIONS * noise(state)
+    chosen: dict[Config, Finalist] = {}
+    everywhere = [
+        (o, found)
+        for o, found in field
+        if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
+    ]
+    defines = {c.id: c.admitted.baking for c in state.candidates if c.admitted is not None}
+    serving = [(o, found) for o, found in everywhere if not _is_baked(o.trial.config, defines)]
+    if not any(score(problem, found) is not None for _, found in serving):
+        serving = everywhere
+    ranked = _best(((s, o) for o, found in serving if (s := score(problem, found)) is not None), margin)
+    for outcome in _distinct(ranked, count):
+        entry = _enter(chosen, outcome)
+        entry.is_general = True
+        entry.workloads.update(r.workload for r in outcome.results if r.ok)
+    for workload in problem.workloads:
+        name = workload.name
+        standing = [(o, found) for o, found in field if (o.trial.config, name) not in fell]
+        here = _best(((math.log(found[name]), o) for o, found in standing if name in found), margin)
+        for outcome in _distinct(here, PER_WORKLOAD, name):
+            _enter(chosen, outcome).workloads.add(name)
+    return chosen
+
+
+def _is_baked(config: Config | None, defines: Mapping[str, tuple[str, ...]]) -> bool:
+    return config is not None and _names_sizes(defines.get(config.candidate, ()), config)
+
+
+@lru_cache(maxsize=4096)
+def _names_sizes(defines: tuple[str, ...], config: Config) -> bool:
+    return any(parse(text).bind(config.as_dict()).names for text in defines)
+
+
+def general_entries(problem: Problem, state: State) -> list[Config]:
+    entered = entries(problem, state, state.settings.finalists)
+    return [config for config, entry in entered.items() if entry.is_general]
+
+
+def failed_verification(state: State) -> set[Config]:
+    outcomes = [v.outcome for v in state.verified if any(not r.ok for r in v.outcome.results)]
+    return {o.trial.config for o in outcomes if o.trial.config is not None}
+
+
+def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
+    """What was tried. What a longer look found wrong counts as failed: nothing wrong may count as fast."""
+    raced, barred = merged(state), failed_verification(state)
+    names = [w.name for w in problem.workloads]
+    checked: list[Tried] = []
+    for tried in scores(problem, state):
+        bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
+        if tried.config in barred:
+            bad.update(names)
+        at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
+        checked.append(Tried(tried.config, None if bad else tried.score, at))
+    return tuple(checked)
+
+
+def _enter(chosen: dict[Config, Finalist], outcome: Outcome) -> Finalist:
+    assert outcome.trial.config is not None, "the original is not in the race"
+    return chosen.setdefault(outcome.trial.config, Finalist(outcome))
+
+
+def _best(scored: Iterable[tuple[float, Outcome]], margin: float) -> list[Outcome]:
+    ranked = sorted(scored, key=lambda pair: -pair[0])
+    return [outcome for value, outcome in ranked if value >= ranked[0][0] - margin]
+
+
+def _distinct(outcomes: Sequence[Outcome], count: int, workload: str | None = None) -> list[Outcome]:
+    """The first `count`: equal code, launched alike, is one contender under two names."""
+    taken: dict[tuple[str, ...], Outcome] = {}
+    for outcome in outcomes:
+        results = [r for r in outcome.results if r.ok and workload in (None, r.workload)]
+        if len(taken) < count:
+            taken.setdefault(tuple(r.key for r in results), outcome)
+    return list(taken.values())
+
+
+def heat(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
+    """Who is timed next, and at which workloads; nobody when the race is over."""
+    entered, known = entries(problem, state, state.settings.finalists), merged(state)
+    wanted = {c: {w for w in e.workloads if w not in known.get(c, {})} for c, e in entered.items()}
+    if not any(wanted.values()):
+        wanted = _again(problem, state, entered, known)
+    names = [w.name for w in problem.workloads]
+    return tuple((c, tuple(n for n in names if n in here)) for c, here in wanted.items() if here)
+
+
+def _again(
+    problem: Problem, state: State, entered: dict[Config, Finalist], known: dict[Config, dict[str, Result]]
+) -> dict[Config, set[str]]:
+    """Those whose places are open, the leader with them."""
+    seed = state.started.settings.seed if state.started else 0
+    times = Counter((o.trial.config, r.workload) for o in state.finalists() for r in o.results)
+    logs: dict[Config, dict[str, Interval]] = {
+        config: {
+            name: _log(median_interval(r.timing.ratios, seed_of(seed, "heat", name)))
+            for name, r in known.get(config, {}).items()
+            if r.timing is not None and r.timing.ratios
+        }
+        for config in entered
+    }
+    wanted: dict[Config, set[str]] = {config: set() for config in entered}
+    decisions: list[tuple[tuple[str, ...], dict[Config, Interval]]] = [
+        ((w.name,), {c: found[w.name] for c, found in logs.items() if w.name in found})
+        for w in problem.workloads
+    ]
+    general = [config for config, entry in entered.items() if entry.is_general and logs[config]]
+    all_names = tuple(w.name for w in problem.workloads)
+    decisions.append((all_names, {config: _general(problem, logs[config]) for config in general}))
+    for names, standings in decisions:
+        undecided = _open(standings)
+        meeting = [c for c in undecided if any(times[c, name] < HEATS for name in names)]
+        # One alone only where the leader has had its heats: each is timed against the original anyway.
+        is_late = meeting != undecided[-1:]
+        for config in meeting if is_late else ():
+            wanted[config].update(
+                name for name in names if name in logs[config] and times[config, name] < HEATS
+            )
+    return wanted
+
+
+def _open(standings: dict[Config, Interval]) -> list[Config]:
+    """The leader and all who may yet pass it; nobody where the first place is settled."""
+    if not standings:
+        return []
+    leader = max(standings.values(), key=lambda interval: interval.value)
+    behind = [
+        config
+        for config, own in standings.items()
+        if own is not leader and own.high >= leader.low and _gap(own, leader) > TIE
+    ]
+    return [*behind, *(c for c, own in standings.items() if own is leader)] if behind else []
+
+
+def _gap(own: Interval, leader: Interval) -> float:
+    """How far apart the two may be, whoever is ahead."""
+    return max(own.high - leader.low, leader.high - own.low)
+
+
+def _general(problem: Problem, logs: dict[str, Interval]) -> Interval:
+    """The weighted mean over the workloads; one where it does not run counts as the original there."""
+    total = sum(w.weight for w in problem.workloads)
+    value = variance = 0.0
+    for workload in problem.workloads:
+        if workload.name in logs:
+            own, share = logs[workload.name], workload.weight / total
+            value += share * own.value
+            variance += (share * (own.high - own.low) / 2) ** 2
+    return Interval(value, value - math.sqrt(variance), value + math.sqrt(variance))
+
+
+def _log(ratio: Interval) -> Interval:
+    low = math.log(ratio.low) if ratio.low > 0 else -math.inf
+    return Interval(math.log(ratio.value), low, math.log(ratio.high))
+
+
+def medians(results: dict[str, Result]) -> dict[str, float]:
+    return {name: median(r.timing.ratios) for name, r in results.items() if r.timing and r.timing.ratios}

@@ -1,0 +1,323 @@
+"""How a search went: the speed-up of every evaluation, and the best so far, over all and at each workload."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+
+from tunesmith.problem.problem import Problem
+from tunesmith.run.budget import last_written, noun
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Decided
+from tunesmith.run.gate import rule_text
+from tunesmith.run.ports import KEPT_MARK, Tried
+from tunesmith.run.racing import sound_scores
+from tunesmith.run.scores import noise
+from tunesmith.run.state import Candidate, State
+from tunesmith.space.params import Config
+
+MOST = 50.0  # log: beyond it a ratio is no measurement
+
+
+@dataclass(frozen=True)
+class Best:
+    workload: str  # empty: the weighted geometric mean over all
+    steps: tuple[tuple[int, float], ...]  # evaluation, counted from 1, and the speed-up it reached
+
+
+@dataclass(frozen=True)
+class History:
+    """By the short measurements of the search, against the original around each."""
+
+    speedups: tuple[float | None, ...] = ()  # of every evaluation, over all workloads; None: it failed
+    best: tuple[Best, ...] = ()
+
+    @property
+    def failed(self) -> int:
+        return self.speedups.count(None)
+
+
+def history(tried: Sequence[Tried], workloads: Sequence[str]) -> History:
+    overall = [known(t.score) for t in tried]
+    best = [Best("", _steps(overall))]
+    if len(workloads) > 1:
+        best += [Best(name, _steps([score_at(t, i) for t in tried])) for i, name in enumerate(workloads)]
+    return History(tuple(None if log is None else ratio(log) for log in overall), tuple(best))
+
+
+def score_at(tried: Tried, place: int) -> float | None:
+    """The log speed-up at a workload; where there is one alone it is the overall score."""
+    if not tried.at:
+        return known(tried.score) if place == 0 else None
+    return known(tried.at[place]) if place < len(tried.at) else None
+
+
+def known(log: float | None) -> float | None:
+    return log if log is not None and math.isfinite(log) else None
+
+
+def ratio(log: float) -> float:
+    """As it is written down: six digits are more than a clock can tell, and the same on every machine."""
+    return float(f"{math.exp(min(max(log, -MOST), MOST)):.6g}")
+
+
+def _steps(logs: Sequence[float | None]) -> tuple[tuple[int, float], ...]:
+    steps: list[tuple[int, float]] = []
+    best = -math.inf
+    for number, log in enumerate(logs, 1):
+        if log is not None and log > best:
+            best = log
+            steps.append((number, ratio(log)))
+    return tuple(steps)
+
+
+MOST_LINES = 160
+LONGEST_LINE = 200
+MOST_COMPARED = 4000  # lines: beyond it a comparison takes too long
+
+
+@dataclass(frozen=True)
+class RoundOutcome:
+    """A refactoring and what came of it; scores are log speed-ups by the short measurements."""
+
+    number: int  # from 1
+    decision: Decided
+    drafts: tuple[Candidate, ...]  # the first, and those that mend it
+    declined: str = ""  # why there is no template
+    before: float = 0.0  # the best before it; 0 is the original
+    best: float | None = None  # of its own configurations; None: none is right
+    tried: int = 0  # configurations measured
+    noticed: float = 0.0  # a smaller gain may be chance
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """What is left of it to be searched."""
+        last = self.drafts[-1] if self.drafts else None
+        return last if last is not None and last.status in ("admitted", "searched") else None
+
+    @property
+    def is_over(self) -> bool:
+        last = self.drafts[-1] if self.drafts else None
+        if last is None:
+            return bool(self.declined)
+        mending = last.rejected is not None and last.rejected.again and not self.declined
+        return last.status in ("rejected", "searched") and not mending
+
+    @property
+    def pays(self) -> bool:
+        """Whether it is better than all before it, beyond chance."""
+        return self.best is not None and self.best > self.before + self.noticed
+
+
+def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
+    scored = best_scores(sound_scores(problem, state))
+    declined = dict(state.declined)
+    noticed, so_far = noise(state), max(0.0, scored.get("", 0.0))
+    found: list[RoundOutcome] = []
+    for place, decision in enumerate(state.decided):
+        if decision.decision != "refactor":
+            continue
+        drafts = tuple(c for c in state.candidates if c.drafted is not None and c.round == place)
+        best = max((scored[c.id] for c in drafts if c.id in scored), default=None)
+        found.append(
+            RoundOutcome(
+                number=len(found) + 1,
+                decision=decision,
+                drafts=drafts,
+                declined=declined[place].reason if place in declined else "",
+                before=so_far,
+                best=best,
+                tried=sum(state.searched().count(("of", c.id)) for c in drafts),
+                noticed=noticed,
+            )
+        )
+        so_far = max(so_far, best or 0.0)
+    return tuple(found)
+
+
+def best_scores(tried: tuple[Tried, ...]) -> dict[str, float]:
+    """The best log speed-up of each candidate that has one."""
+    found: dict[str, float] = {}
+    for one in tried:
+        if one.score is not None:
+            own = one.config.candidate
+            found[own] = max(found.get(own, one.score), one.score)
+    return found
+
+
+def leader(problem: Problem, state: State) -> Candidate | None:
+    """The candidate to go on from: the best correct one; None: the original is still ahead of all."""
+    scored = best_scores(sound_scores(problem, state))
+    ahead = [c for c in state.candidates if scored.get(c.id, 0.0) > noise(state)]
+    return max(ahead, key=lambda c: scored[c.id], default=None)
+
+
+# -- reports ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DraftReport:
+    template: str  # its number
+    status: str
+    why: str  # it was turned away, or its search ended
+    notes: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()  # values that the gate found wrong, and the template now excludes
+    feasible: int | None = None
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    number: int
+    reason: str  # why it was tried
+    moves: tuple[str, ...]  # those in its template, or asked for where there is none
+    base: str  # the template it goes on from; empty: the original
+    drafts: tuple[DraftReport, ...]
+    refused: dict[str, str]  # moves that do not apply, and why
+    evaluations: int
+    speedup: float | None  # of its best, by short measurements; None: none of it is right
+    best: float  # after it, of all rounds so far
+    kept: bool
+    verdict: str
+    what: str = ""  # the author was told to change
+    expected: float | None = None  # the speed-up that was hoped for
+    author: str = ""  # the model that wrote it; empty: the expert
+    default: float | None = None  # the template's speed-up before it was searched: what refactoring gave
+    changes: tuple[str, ...] = ()  # against the text it goes on from, as a diff
+    library: str = ""  # the library's name for its template
+    gain: float | None = None  # its best over the best before it; below 1: it lost
+    analysis: str = ""  # what a model as analyst said before it was planned; nobody measured that
+
+
+@dataclass(frozen=True)
+class ChainEnd:
+    """The last kernel of a chain, which need not be the best."""
+
+    kernel: str  # its number
+    speedup: float | None  # by short measurements; None: it is broken
+    why: str = ""  # it is broken
+
+    @property
+    def words(self) -> str:
+        gave = f"{self.speedup:.2f}×" if self.speedup is not None else f"nothing, it is broken: {self.why}"
+        return f"The last of the chain, kernel {self.kernel}, gave {gave}"
+
+
+def chain_end(problem: Problem, state: State) -> ChainEnd | None:
+    """What the published chain would have delivered; None: nothing is chained, or nothing was written."""
+    last = last_written(state)
+    if not state.settings.linear or last is None:
+        return None
+    scored = best_scores(sound_scores(problem, state))
+    if last.id in scored:
+        return ChainEnd(last.id, ratio(scored[last.id]))
+    return ChainEnd(last.id, None, last.rejected.reason if last.rejected else "it has not been measured")
+
+
+def round_reports(
+    problem: Problem, state: State, templates: Templates | None = None
+) -> tuple[RoundReport, ...]:
+    """Without templates nothing is said of their texts."""
+    word = noun(state.settings)
+    found = [(one, _round(one, word)) for one in rounds(problem, state)]
+    if templates is None:
+        return tuple(report for _, report in found)
+    scored = {t.config: t.score for t in sound_scores(problem, state)}
+    return tuple(_with_text(one, report, problem, state, templates, scored) for one, report in found)
+
+
+def _with_text(
+    one: RoundOutcome,
+    report: RoundReport,
+    problem: Problem,
+    state: State,
+    templates: Templates,
+    scored: Mapping[Config, float | None],
+) -> RoundReport:
+    """What changed, and how fast it is before anything is searched."""
+    last = one.drafts[-1] if one.drafts else None
+    if last is None:
+        return report
+    base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
+    before = templates.text(base) if base else problem.kernel.text
+    word = noun(state.settings)
+    name = f"{word} {base.id}" if base else problem.kernel.path
+    score = None
+    if one.candidate is not None:
+        score = scored.get(templates.of(one.candidate).default)
+    return replace(
+        report,
+        default=None if score is None else ratio(score),
+        changes=changes(before, templates.text(last), name, f"{word} {last.id}"),
+    )
+
+
+def _round(one: RoundOutcome, word: str) -> RoundReport:
+    last = one.drafts[-1] if one.drafts else None
+    refused = dict(last.drafted.refused) if last is not None and last.drafted is not None else {}
+    return RoundReport(
+        number=one.number,
+        reason=one.decision.reason,
+        moves=last.moves if last is not None else one.decision.moves,
+        base=one.decision.candidate,
+        drafts=tuple(_draft(draft) for draft in one.drafts),
+        refused=refused,
+        evaluations=one.tried,
+        speedup=None if one.best is None else ratio(one.best),
+        best=ratio(max(one.before, one.best or 0.0)),
+        kept=one.pays,
+        verdict=_verdict(one, word),
+        what=one.decision.what,
+        expected=one.decision.expected,
+        author=last.drafted.author if last is not None and last.drafted is not None else "",
+        library=next((m.removeprefix(KEPT_MARK) for m in one.decision.moves if m.startswith(KEPT_MARK)), ""),
+        gain=None if one.best is None else ratio(one.best - one.before),
+        analysis=one.decision.analysis,
+    )
+
+
+def _draft(draft: Candidate) -> DraftReport:
+    why = draft.rejected.reason if draft.rejected else draft.searched.reason if draft.searched else ""
+    rules = draft.admitted.rules if draft.admitted else ()
+    return DraftReport(
+        draft.id,
+        draft.status,
+        why,
+        draft.drafted.notes if draft.drafted else (),
+        tuple(rule_text(rule) for rule in rules),
+        draft.admitted.feasible if draft.admitted else None,
+    )
+
+
+def _verdict(one: RoundOutcome, word: str) -> str:
+    last = one.drafts[-1] if one.drafts else None
+    if one.declined:
+        return f"no {word}: {one.declined}"
+    if last is None:
+        return "not written yet"
+    if last.rejected is not None:
+        mine = {draft.id for draft in one.drafts}
+        found = [d.rejected for d in one.drafts if d.rejected is not None]
+        # An author that wrote the same again has added nothing to what was said before.
+        why = next((r for r in reversed(found) if r.same_as not in mine), last.rejected)
+        return f"dropped: {why.reason}" if why.same_as else f"turned away: {why.reason}"
+    if one.best is None:
+        return (
+            "not searched yet" if last.status == "drafted" else "dropped: none of its configurations is right"
+        )
+    before = f"{ratio(one.before):.2f}× before it"
+    if one.pays:
+        return f"kept: {ratio(one.best):.2f}×, {before}"
+    return f"dropped: {ratio(one.best):.2f}× is no gain over {before}"
+
+
+def changes(before: str, after: str, name_before: str, name_after: str) -> tuple[str, ...]:
+    """A unified diff; the last line says what is left out."""
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) + len(new) > MOST_COMPARED:
+        return (f"… {len(old)} lines before, {len(new)} after: too many to compare",)
+    found = list(unified_diff(old, new, name_before, name_after, lineterm="", n=2))
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in found[:MOST_LINES]]
+    left = len(found) - len(shown)
+    return (*shown, f"… {left} more lines") if left else tuple(shown)

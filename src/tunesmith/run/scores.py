@@ -1,0 +1,243 @@
+"""How good a configuration is by its short measurements: log speed-ups over the original around it."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect, bisect_left
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from tunesmith.problem.problem import Problem
+from tunesmith.run.events import Pruned, Surveyed
+from tunesmith.run.growing import Shared
+from tunesmith.run.outcome import Outcome, geometric_mean, median
+from tunesmith.run.ports import Tried
+from tunesmith.run.state import State
+from tunesmith.run.survey import most
+from tunesmith.space.params import Config
+
+T = TypeVar("T")
+Make = Callable[[Config, dict[str, float]], T]  # of a configuration and its speed-ups by workload
+
+MOST = 30.0  # of a log speed-up, either way: a factor of 10**13
+LEAST_NOISE = 0.002  # no clock here is better than that
+USUAL_NOISE = 0.01  # as long as nobody knows
+SENTINELS = 3  # that tell the noise
+NEAREST = 5  # sentinels that tell the original's time around a trial: drift is slow, noise is not
+
+
+class Yardstick:
+    """The original's time around each trial: the median of the nearest sentinels forgives an outlier."""
+
+    def __init__(self, state: State) -> None:
+        self._sentinels = state.sentinels()
+        self._medians: dict[tuple[str, int], float] = {}
+
+    def seconds(self, workload: str, trial: int) -> float:
+        known = self._sentinels.of(workload)
+        if not known:
+            raise KeyError(workload)
+        after = bisect(known, trial, key=lambda outcome: outcome.trial.id)
+        start = max(0, min(after - NEAREST // 2, len(known) - NEAREST))
+        if (workload, start) not in self._medians:
+            results = [outcome.result(workload) for outcome in known[start : start + NEAREST]]
+            self._medians[workload, start] = median([r.timing.seconds for r in results if r and r.timing])
+        return self._medians[workload, start]
+
+    def speedups(self, outcome: Outcome) -> dict[str, float]:
+        return {
+            r.workload: self.seconds(r.workload, outcome.trial.id) / r.timing.seconds
+            for r in outcome.results
+            if r.timing is not None
+        }
+
+    def settled(self) -> float:
+        """No further sentinel changes what the trials before this number are compared with."""
+        known = [self._sentinels.of(name) for name in self._sentinels.shared.places]
+        if any(len(found) < NEAREST for found in known):
+            return -math.inf
+        return min((found[-1 - NEAREST // 2].trial.id for found in known), default=-math.inf)
+
+
+def score(problem: Problem, found: dict[str, float]) -> float | None:
+    """Log of the weighted geometric mean; the original stays (1.0) where a configuration cannot run."""
+    if not found:
+        return None
+    weights = [w.weight for w in problem.workloads]
+    logs = [_log(found.get(w.name, 1.0)) for w in problem.workloads]
+    return sum(weight * log for weight, log in zip(weights, logs, strict=True)) / sum(weights)
+
+
+def _log(speedup: float) -> float:
+    """Clipped: one absurd figure must not blind a model to all the others. Below zero there is none."""
+    return max(-MOST, min(MOST, math.log(speedup) if speedup else -math.inf))
+
+
+def scores(problem: Problem, state: State, candidate: str | None = None) -> tuple[Tried, ...]:
+    """Every configuration tried, in order, of one candidate or of all; None where it failed, or needed no
+    trial to."""
+    names = tuple(w.name for w in problem.workloads)
+
+    def tried(config: Config, found: dict[str, float]) -> Tried:
+        at = tuple(_log(found[name]) if name in found else None for name in names)
+        return Tried(config, score(problem, found), at)
+
+    kind = (names, tuple(w.weight for w in problem.workloads), candidate)
+    unable = state.unable if candidate is None else state.unable.of(("of", candidate))
+    nothing = (None,) * len(names)
+    first = [Tried(s.config, None, nothing) for s in unable if s.config is not None]
+    return tuple(first) + tuple(_each_tried(state, kind, tried, candidate))
+
+
+def best_so_far(state: State) -> float | None:
+    """The best geometric mean seen by short measurements; what the progress line shows."""
+
+    means = _each_tried(state, "mean", lambda _, found: geometric_mean(found.values()) if found else 0.0)
+    return max(means, default=0.0) or None
+
+
+class _Book(Generic[T]):
+    """Something computed for each configuration tried. All but the last of it no later sentinel can change,
+    so it is computed once for all versions of a state."""
+
+    def __init__(self, tried: Shared[Outcome]) -> None:
+        self.tried = tried
+        self.rows: list[T] = []
+        self._highest: list[int] = []  # number of a trial up to each row
+        self._sentinels = -1
+        self._settled = -math.inf
+
+    def fill(self, state: State, own: Sequence[Outcome], make: Make[T]) -> None:
+        if self._sentinels != len(state.sentinels()):
+            self._sentinels, self._yardstick = len(state.sentinels()), Yardstick(state)
+            before, self._settled = self._settled, self._yardstick.settled()
+            same = bisect_left(self._highest, min(before, self._settled))
+            del self.rows[same:], self._highest[same:]
+        for place in range(len(self.rows), len(own)):
+            trial = own[place].trial
+            assert trial.config is not None, "the original is a sentinel, and nothing else"
+            self.rows.append(make(trial.config, self._yardstick.speedups(own[place])))
+            self._highest.append(max(trial.id, self._highest[-1] if self._highest else trial.id))
+
+
+# By what all versions of a state share as long as no two of them differ in a sentinel.
+_BOOKS: WeakKeyDictionary[Shared[Outcome], dict[Hashable, Any]] = WeakKeyDictionary()
+
+
+def _each_tried(
+    state: State,
+    kind: Hashable,
+    make: Make[T],
+    candidate: str | None = None,
+) -> list[T]:
+    books, tried = _BOOKS.setdefault(state.sentinels().shared, {}), state.searched()
+    book: _Book[T] | None = books.get(kind)
+    if book is None or book.tried is not tried.shared:
+        book = books[kind] = _Book(tried.shared)
+    own = tried if candidate is None else tried.of(("of", candidate))
+    book.fill(state, own, make)
+    return book.rows[: len(own)]
+
+
+def noise(state: State) -> float:
+    """Relative: how far apart two short measurements of the same kernel are, by those of the original."""
+    times: dict[str, list[float]] = {}
+    for outcome in state.sentinels():
+        for result in outcome.results:
+            if result.timing is not None and outcome.trial.effort == "short":
+                times.setdefault(result.workload, []).append(math.log(result.timing.seconds))
+    spreads = [
+        median([abs(b - a) for a, b in pairwise(logs)]) for logs in times.values() if len(logs) >= SENTINELS
+    ]
+    return max(LEAST_NOISE, median(spreads)) if spreads else USUAL_NOISE
+
+
+def last_improvement(tried: Sequence[Tried], least: float) -> int:
+    """How many had been tried when last one was better than all before it, in general or at a workload."""
+    best: dict[int, float] = {}
+    last = 0
+    for number, one in enumerate(tried, 1):
+        for place, value in enumerate((one.score, *one.at)):
+            if value is not None and value > best.get(place, -math.inf):
+                if value > best.get(place, -math.inf) + least:
+                    last = number
+                best[place] = value
+    return last
+
+
+WITNESSES = 4  # measured configurations it takes to condemn the others like them
+FAR = 0.25  # log: how far behind the best, at every workload, each of them is
+LOW = 25  # per cent of occupancy: from there on nobody is condemned for it
+
+
+def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned]:
+    """All that can be said now of those waiting to be measured. `tried` is called where it matters."""
+    # What another template built and never measured vouches for nobody.
+    own = {found.config.candidate for found in state.pool if found.config is not None}
+
+    def vouches(config: Config) -> bool:
+        return config.candidate in own or bool(state.searched().count(config))
+
+    witnesses: list[_Witness] | None = None
+    for found in state.pool:
+        config = found.config
+        if config is None:
+            continue
+        if found.unable:
+            why = found.refused[0]
+            yield Pruned(config, "cannot_run", f"{why.status}: {why.detail}")
+            continue
+        alike = (other.config for other in state.surveyed.of(found.what_runs))
+        twin = next(other for other in alike if other is not None and vouches(other))
+        if twin != config:
+            name = twin if twin.candidate == config.candidate else twin.label
+            yield Pruned(config, "same_code", f"builds and launches the same as {name}")
+        elif (most(found, "spills") or 0) or (most(found, "occupancy") or LOW) < LOW:
+            if witnesses is None:
+                known = [t for t in tried() if vouches(t.config) and state.surveyed.count(t.config)]
+                witnesses = _witnesses(known, {t.config: state.surveyed.of(t.config)[-1] for t in known})
+            if verdict := _condemned(config, found, witnesses):
+                yield verdict
+
+
+@dataclass(frozen=True)
+class _Witness:
+    """A configuration that was measured, and whether it is far behind the best at every workload."""
+
+    spills: int
+    occupancy: int | None
+    is_far: bool
+
+
+def _witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) -> list[_Witness]:
+    measured = [t for t in tried if t.config in built and t.score is not None]
+    places = range(len(measured[0].at)) if measured else range(0)
+    values = [[v for t in measured if (v := t.at[place]) is not None] for place in places]
+    best = [max(at, default=0.0) for at in values]
+    return [
+        _Witness(
+            most(built[t.config], "spills") or 0,
+            most(built[t.config], "occupancy"),
+            all(here is None or here <= best[place] - FAR for place, here in enumerate(t.at)),
+        )
+        for t in measured
+    ]
+
+
+def _condemned(config: Config, found: Surveyed, witnesses: Sequence[_Witness]) -> Pruned | None:
+    own = most(found, "spills") or 0
+    alike = [w for w in witnesses if 0 < w.spills <= own]
+    if len(alike) >= WITNESSES and all(w.is_far for w in alike):
+        words = f"spills {own} bytes of registers; the {len(alike)} measured that spill no more are all far"
+        return Pruned(config, "spills", f"{words} behind the best at every workload")
+    share = most(found, "occupancy")
+    if share is None or share >= LOW:
+        return None
+    alike = [w for w in witnesses if w.occupancy is not None and share <= w.occupancy < LOW]
+    if len(alike) >= 2 * WITNESSES and all(w.is_far for w in alike):
+        words = f"{share} % occupancy; the {len(alike)} measured from there up to {LOW} % are all far"
+        return Pruned(config, "occupancy", f"{words} behind the best at every workload")
+    return None

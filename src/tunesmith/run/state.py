@@ -1,0 +1,420 @@
+"""The state of a run: a fold over its events, and nothing more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
+
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Status
+from tunesmith.run.dialogue import Exchange, Role
+from tunesmith.run.events import (
+    Admitted,
+    Asked,
+    Attached,
+    Baseline,
+    Decided,
+    Declined,
+    Drafted,
+    Extended,
+    Measured,
+    Primed,
+    Profiled,
+    Pruned,
+    Recorded,
+    Rejected,
+    Replied,
+    Requested,
+    Searched,
+    Settings,
+    Started,
+    Steered,
+    Stopped,
+    Surveyed,
+    Unanswered,
+    Verified,
+)
+from tunesmith.run.growing import Grown, Keys, Selection
+from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.space.params import Config
+from tunesmith.space.region import Focus
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A template of the run. Candidates form a tree: each goes on from another, or from the original."""
+
+    id: str  # empty: the one given
+    template: str  # digest of its text
+    parent: str = ""
+    status: Literal["drafted", "rejected", "admitted", "searched"] = "drafted"
+    drafted: Drafted | None = None  # None: it was given
+    rejected: Rejected | None = None
+    admitted: Admitted | None = None
+    searched: Searched | None = None
+    round: int = 0  # the number of the decision it comes from
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        return self.drafted.moves if self.drafted else ()
+
+
+@dataclass(frozen=True)
+class PriorChange:
+    """Where the search looks first from here on, and what there was by then."""
+
+    event: Steered
+    tried: int  # outcomes
+    asked: int  # trials
+    moved: bool  # False: a second look changed nothing
+
+
+# By what each sequence of a state is looked up.
+
+
+def _of_config(config: Config) -> tuple[Hashable, ...]:
+    return config, ("of", config.candidate)
+
+
+def _of_surveyed(found: Surveyed) -> Iterator[Hashable]:
+    yield found.status
+    if found.config is None:
+        yield "original"
+        return
+    yield from _of_config(found.config)
+    yield "unable" if found.unable else found.what_runs
+
+
+def _of_pruned(verdict: Pruned) -> tuple[Hashable, ...]:
+    return (verdict.rule, ("of", verdict.config.candidate))
+
+
+def _of_trial(trial: Trial) -> Iterator[Hashable]:
+    kind = "build" if trial.effort == "build" else trial.purpose
+    yield kind
+    if trial.config is not None:
+        yield "of", trial.config.candidate
+        yield kind, trial.config.candidate
+        if trial.followed:
+            yield "followed", trial.config.candidate
+
+
+def _of_outcome(outcome: Outcome) -> Iterator[Hashable]:
+    yield outcome.trial.purpose
+    if outcome.trial.config is not None:
+        yield outcome.trial.purpose, outcome.trial.config.candidate
+
+
+def _of_sentinel(outcome: Outcome) -> Iterator[Hashable]:
+    return (r.workload for r in outcome.results if r.timing is not None)
+
+
+def _of_tried(outcome: Outcome) -> Iterator[Hashable]:
+    yield outcome.status
+    yield outcome.trial.purpose
+    if outcome.trial.config is not None:
+        yield from _of_config(outcome.trial.config)
+
+
+def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
+    return lambda: Grown(keys=keys)
+
+
+@dataclass(frozen=True)
+class State:
+    events: int = 0
+    elapsed: float = 0.0
+    started: Started | None = None
+    surveyed: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))  # by the compiler in force
+    attached: Attached | None = None
+    attached_at: float = 0.0  # what a budget in seconds counts from
+    baseline: Baseline | None = None
+    extended: Extended | None = None  # by a tester
+    admitted: Admitted | None = None
+    decided: tuple[Decided, ...] = ()
+    decided_at: float = 0.0  # the last of them,
+    decided_after: int = 0  # and how many trials had been asked for by then
+    under_way: Decided | None = None  # what was decided last, until it is done
+    candidates: tuple[Candidate, ...] = ()  # in the order they were drafted
+    declined: tuple[tuple[int, Declined], ...] = ()  # with the number of the decision that led to it
+    dialogue: tuple[Exchange, ...] = ()  # with models, the open request last
+    primed: tuple[Primed, ...] = ()
+    profiled: tuple[Profiled, ...] = ()
+    prior_changes: tuple[PriorChange, ...] = ()
+    earlier_changes: int = 0  # so many of them in earlier searches
+    asked: Grown[Trial] = field(default_factory=_by(_of_trial))
+    gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
+    pruned: Grown[Pruned] = field(default_factory=_by(_of_pruned))
+    outcomes: Grown[Outcome] = field(default_factory=_by(_of_outcome))  # sentinels and finalists too
+    verified: tuple[Verified, ...] = ()
+    stopped: Stopped | None = None
+    # What follows from the rest, kept because every step of the loop asks for it.
+    in_flight: tuple[Trial, ...] = ()  # on their way to the device
+    building: tuple[Trial, ...] = ()  # on their way to the compiler alone
+    pool: Grown[Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
+    known: Grown[Config] = field(default_factory=_by(_of_config))  # built, asked for, or on the way
+    tried: Grown[Outcome] = field(default_factory=_by(_of_tried))  # see `searched`
+    original: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # see `sentinels`
+    # Configurations that need no trial: the compiler has said that they cannot run on this device.
+    unable: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))
+    pruning: bool = False  # whether the last event was a verdict: there may be more
+
+    @property
+    def device(self) -> Device:
+        """The one in force."""
+        assert self.started is not None, "the run has not begun"
+        return self.attached.device if self.attached else self.started.device
+
+    @property
+    def compiler(self) -> str:
+        """Name and version of the one in force; empty where the backend has but one."""
+        assert self.started is not None, "the run has not begun"
+        return self.attached.compiler if self.attached else self.started.compiler
+
+    @property
+    def settings(self) -> Settings:
+        assert self.started is not None, "the run has not begun"
+        chosen = self.started.settings
+        return replace(chosen, ahead=self.attached.ahead) if self.attached else chosen
+
+    @property
+    def focus(self) -> Focus | None:
+        """Where the search that is under way looks first: its prior."""
+        return self.own_changes[-1].event.focus if self.own_changes else None
+
+    @property
+    def own_changes(self) -> tuple[PriorChange, ...]:
+        return self.prior_changes[self.earlier_changes :]
+
+    @property
+    def next_trial(self) -> int:
+        return len(self.asked)
+
+    @property
+    def searching(self) -> bool:
+        return self.under_way is not None and self.under_way.decision == "search"
+
+    def candidate(self, id: str) -> Candidate:
+        return {c.id: c for c in self.candidates}[id]
+
+    @property
+    def draft(self) -> Candidate | None:
+        """The one at the gate: drafted by what is under way, and neither admitted nor rejected."""
+        last = self.candidates[-1] if self.candidates else None
+        return last if last is not None and last.status == "drafted" else None
+
+    @property
+    def open_request(self) -> Exchange | None:
+        """What a model has been asked and has not answered."""
+        last = self.dialogue[-1] if self.dialogue else None
+        return last if last is not None and last.is_open else None
+
+    def this_turn(self, role: Role) -> tuple[Exchange, ...]:
+        """What has been said with a role since the last decision."""
+        return tuple(e for e in self.dialogue if e.request.role == role and e.turn == len(self.decided))
+
+    @property
+    def drafts(self) -> int:
+        return sum(c.drafted is not None for c in self.candidates)
+
+    def searched(self) -> Grown[Outcome]:
+        """Short measurements of configurations: what the search asked for, and what the gate tried before it.
+        A template that was turned away has none."""
+        return self.tried
+
+    @property
+    def gate_tried(self) -> int:
+        """How many of `searched` the gate has tried."""
+        return self.tried.count("gate")
+
+    def gated(self, candidate: str) -> Selection[Outcome]:
+        return self.outcomes.of(("gate", candidate))
+
+    def finalists(self) -> Selection[Outcome]:
+        return self.outcomes.of("finalist")
+
+    def sentinels(self) -> Grown[Outcome]:
+        """Every timing of the original as it is, the baseline first."""
+        return self.original
+
+    def statuses(self) -> Counter[str]:
+        """Of what was tried, or needed no trial."""
+        counts = {str(status): self.unable.count(status) + self.tried.count(status) for status in Status}
+        return Counter({status: count for status, count in counts.items() if count})
+
+
+def _with(state: State, **changes: Any) -> State:
+    """As `dataclasses.replace`, but it touches only what changes: a fold does little else."""
+    assert changes.keys() <= state.__dict__.keys(), changes.keys()
+    new = object.__new__(State)
+    new.__dict__.update(state.__dict__, **changes)
+    return new
+
+
+def apply(state: State, record: Recorded) -> State:
+    pruning = isinstance(record.event, Pruned)
+    state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
+    match record.event:
+        case Started() as event:
+            return _with(state, started=event)
+        case Surveyed() as event:
+            return _surveyed(state, event)
+        case Attached() as event:
+            # What was said for another device holds only where it has been looked at again for this one.
+            unable = set(event.unable)
+            surveyed = state.surveyed.where(lambda s: s.config in unable)
+            return _with(
+                state,
+                surveyed=surveyed,
+                attached=event,
+                attached_at=record.at,
+                admitted=None,
+                pool=Grown(),
+                known=Grown(event.unable, _of_config),
+                unable=surveyed,
+            )
+        case Baseline() as event:
+            original = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
+            return _with(state, baseline=event, original=original)
+        case Extended() as event:
+            return _with(state, extended=event)
+        case Admitted() as event:
+            return _admitted(state, event)
+        case Decided() as event:
+            # What earlier batches were expected to gain says nothing of another search.
+            decided = (*state.decided, event)
+            state = _with(state, decided_at=record.at, decided_after=len(state.asked))
+            if event.decision == "search":
+                state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
+            return _with(state, decided=decided, under_way=event)
+        case Drafted() as event:
+            drafted = Candidate(
+                event.candidate, event.template, event.parent, drafted=event, round=len(state.decided) - 1
+            )
+            return _with(state, candidates=(*state.candidates, drafted))
+        case Declined() as event:
+            declined = (*state.declined, (len(state.decided) - 1, event))
+            return _with(state, declined=declined, under_way=None)
+        case Rejected() as event:
+            changed = replace(state.candidate(event.candidate), status="rejected", rejected=event)
+            tried = state.tried.where(lambda o: not _is_of(o.trial.config, changed.id))
+            under_way = state.under_way if event.again else None
+            return _with(_changed(state, changed), tried=tried, under_way=under_way)
+        case Searched() as event:
+            changed = replace(state.candidate(event.candidate), status="searched", searched=event)
+            # Nobody waits for what is still being built, or was built and not measured.
+            return _with(_changed(state, changed), under_way=None, building=(), pool=Grown())
+        case Requested(request):
+            asked = Exchange(request, len(state.decided), state.drafts)
+            return _with(state, dialogue=(*state.dialogue, asked))
+        case Replied(number, reply):
+            return _answered(state, number, reply=reply)
+        case Unanswered(number, reason, attempt=attempt, final=final):
+            return _answered(state, number, failed=reason if final else "", attempts=attempt)
+        case Primed() as event:
+            return _with(state, primed=(*state.primed, event))
+        case Profiled() as event:
+            return _with(state, profiled=(*state.profiled, event))
+        case Steered() as event:
+            # What a searcher expected was of the part it was shown.
+            change = PriorChange(event, len(state.tried), len(state.asked), event.focus != state.focus)
+            return _with(state, prior_changes=(*state.prior_changes, change), gains=Grown())
+        case Asked(trials, gain):
+            return _asked(state, trials, gain)
+        case Pruned() as event:
+            return _pruned(state, event)
+        case Measured(outcome):
+            return _measured(state, outcome)
+        case Verified() as event:
+            return _with(state, verified=(*state.verified, event))
+        case Stopped() as event:
+            return _with(state, stopped=event)
+
+
+def _answered(state: State, number: int, **known: Any) -> State:
+    found = tuple(replace(e, **known) if e.request.number == number else e for e in state.dialogue)
+    return _with(state, dialogue=found)
+
+
+def _measured(state: State, outcome: Outcome) -> State:
+    in_flight = tuple(t for t in state.in_flight if t.id != outcome.trial.id)
+    state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight)
+    if outcome.trial.purpose == "sentinel":
+        return _with(state, original=state.original.plus(outcome))
+    rejected = any(c.status == "rejected" and _is_of(outcome.trial.config, c.id) for c in state.candidates)
+    if outcome.trial.purpose == "finalist" or rejected:
+        return state
+    return _with(state, tried=state.tried.plus(outcome))
+
+
+def _is_of(config: Config | None, candidate: str) -> bool:
+    return config is not None and config.candidate == candidate
+
+
+def _changed(state: State, changed: Candidate) -> State:
+    return _with(state, candidates=tuple(changed if c.id == changed.id else c for c in state.candidates))
+
+
+def _admitted(state: State, event: Admitted) -> State:
+    state = _with(state, admitted=event)
+    known = [c for c in state.candidates if c.id == event.candidate]
+    if not known:
+        given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
+        return _with(state, candidates=(*state.candidates, given))
+    changed = replace(known[0], status="admitted", admitted=event, template=event.template)
+    # A template that was given is admitted before anything is decided.
+    return _with(_changed(state, changed), under_way=state.under_way if known[0].drafted is None else None)
+
+
+def _surveyed(state: State, event: Surveyed) -> State:
+    surveyed = state.surveyed.plus(event)
+    if event.config is None:
+        return _with(state, surveyed=surveyed)
+    return _with(
+        state,
+        surveyed=surveyed,
+        building=tuple(t for t in state.building if t.config != event.config),
+        pool=state.pool.plus(event),
+        known=_with_known(state.known, (event.config,)),
+    )
+
+
+def _pruned(state: State, event: Pruned) -> State:
+    pool = state.pool.where(lambda s: s.config != event.config)
+    unable = state.unable
+    if event.rule == "cannot_run" and not unable.count(event.config):
+        unable = unable.plus(*state.surveyed.of(event.config))
+    return _with(state, pruned=state.pruned.plus(event), pool=pool, unable=unable)
+
+
+def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown[Config]:
+    new = [c for c in dict.fromkeys(configs) if c is not None and not known.count(c)]
+    return known.plus(*new) if new else known
+
+
+def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State:
+    builds = tuple(t for t in trials if t.effort == "build")
+    others = tuple(t for t in trials if t.effort != "build")
+    searched = {t.config for t in others if t.purpose == "search"}
+    # Of a pool the searcher cannot tell what all the rest may add.
+    is_whole = bool(builds) if state.started and state.settings.ahead else bool(searched)
+    return _with(
+        state,
+        asked=state.asked.plus(*trials),
+        gains=state.gains.plus(gain) if is_whole else state.gains,
+        in_flight=(*state.in_flight, *others),
+        building=(*state.building, *builds),
+        pool=state.pool.where(lambda s: s.config not in searched) if searched else state.pool,
+        known=_with_known(state.known, (t.config for t in trials)),
+    )
+
+
+def fold(records: Iterable[Recorded]) -> State:
+    state = State()
+    for record in records:
+        state = apply(state, record)
+    return state

@@ -1,0 +1,354 @@
+"""Files that are written whole or not at all, whatever happens to the process or the disk meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.codec import Malformed
+from tunesmith.run.events import (
+    Event,
+    Recorded,
+    decode_record,
+    encode_record,
+    with_long_texts,
+    without_long_texts,
+)
+from tunesmith.text import digest_of
+
+
+def partial_of(target: Path, *, shared: bool = False) -> Path:
+    """What it is called until it is whole: hidden, so that nobody who looks for files takes it for one."""
+    return target.with_name(f".{target.name}.{os.getpid()}.part" if shared else f".{target.name}.part")
+
+
+def write_whole(target: Path, data: bytes, *, shared: bool = False) -> None:
+    """On disk when it returns. `shared`: several processes may write it at the same time."""
+    partial = partial_of(target, shared=shared)
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
+PLAN = "compare.json"  # of a comparison, which has its runs below it
+AGAIN = "run the same command again"
+DAMAGED = "restore the folder from a copy, or start a new run"
+
+
+@contextlib.contextmanager
+def explained(action: str, path: Path, then: str = AGAIN, instead: str = "another folder") -> Iterator[None]:
+    """Turn what a disk can do to us into a sentence. `then` goes on once the trouble is over."""
+    try:
+        yield
+    except OSError as error:
+        hint = f"choose {instead}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = f"free some room on that disk, then: {then}"
+        elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            hint = f"make it writable, or choose {instead}"
+        raise BadInput(f"cannot {action}: {error.strerror or error}", where=str(path), hint=hint) from error
+
+
+def resume_command(folder: Path, wait: bool = True, *, compared: bool | None = None) -> str:
+    """What to type to go on with a run, or with a comparison: nobody is made to `wait` who has not waited."""
+    is_compared = (folder / PLAN).exists() if compared is None else compared
+    command = f"tunesmith {'compare --resume' if is_compared else 'resume'} {shlex.quote(str(folder))}"
+    return command if wait else f"{command} --no-wait"
+
+
+def begun(folder: Path) -> bool:
+    """Whether there is a run: one killed before its first event was written never began."""
+    try:
+        return b"\n" in (folder / JOURNAL).read_bytes()
+    except OSError:
+        return False
+
+
+class RunFolder:
+    """One run's folder, held by one process at a time. Nothing in it names an absolute path.
+    `wait`: whether who works in it waits for replies, and should when going on."""
+
+    def __init__(self, path: Path, wait: bool = True) -> None:
+        self.path = path
+        self.wait = wait
+        self._lock: int | None = None
+
+    @property
+    def go_on(self) -> str:
+        """What to type."""
+        return resume_command(self.path, self.wait)
+
+    @staticmethod
+    def create(path: Path, wait: bool = True) -> RunFolder:
+        """A folder of the user's choice: new, empty, or begun by us without getting anywhere."""
+        with explained("create the run folder", path, instead="another folder with --out"):
+            path.mkdir(parents=True, exist_ok=True)
+            there = {item.name for item in path.iterdir()}
+        if begun(path):
+            raise BadInput(
+                "this folder already holds a run",
+                where=str(path),
+                hint=f"go on with it: {resume_command(path, wait)}; or choose another folder with --out",
+            )
+        if strange := sorted(there - {JOURNAL, OBJECTS, SCRATCH, LOCK}):
+            raise BadInput(
+                f"a run's folder must be new or empty, this one holds {', '.join(strange[:4])}",
+                where=str(path),
+                hint=f"choose another folder: --out {shlex.quote(str(path / 'run'))}",
+            )
+        return RunFolder(path, wait)._begin()
+
+    @staticmethod
+    def create_next(root: Path, problem: str, wait: bool = True) -> RunFolder:
+        """The first free `<problem>-<n>` below the root, also when several runs begin at once."""
+        taken = [_number(p.name, problem) for p in root.glob(f"{problem}-*")] if root.is_dir() else []
+        for number in itertools.count(max([0, *taken]) + 1):
+            path = root / f"{problem}-{number}"
+            with explained("create the run folder", path, instead="another folder with --out"):
+                root.mkdir(parents=True, exist_ok=True)
+                with contextlib.suppress(FileExistsError):
+                    path.mkdir()
+                    return RunFolder(path, wait)._begin()
+        raise AssertionError("there is always a next number")
+
+    def _begin(self) -> RunFolder:
+        with explained("create the run folder", self.path, instead="another folder with --out"):
+            (self.path / OBJECTS).mkdir(exist_ok=True)
+        self.lock()
+        return self
+
+    def discard(self) -> None:
+        """Take back a run that has not begun, so that its name and its room are free again."""
+        (self.path / JOURNAL).unlink(missing_ok=True)
+        shutil.rmtree(self.path / OBJECTS, ignore_errors=True)
+        (self.path / LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder that was there before us may hold something else
+            self.path.rmdir()
+
+    @staticmethod
+    def open(path: Path, wait: bool = True) -> RunFolder:
+        if (path / PLAN).is_file() and not (path / JOURNAL).exists():
+            go_on = resume_command(path, wait)
+            raise BadInput(
+                "this is the folder of a comparison, not of a run",
+                where=str(path),
+                hint=f"go on with it: {go_on}; or name one of its runs, in {path / 'runs'}",
+            )
+        if not (path / JOURNAL).is_file():
+            fault = "this is not a run folder: it has no journal.jsonl"
+            raise BadInput(
+                fault if path.is_dir() else "there is no such run folder",
+                where=str(path),
+                hint="name the folder that tune has written, or none for the newest run here",
+            )
+        return RunFolder(path, wait)
+
+    def lock(self) -> None:
+        with explained("lock the run folder", self.path, instead="a copy of the folder"):
+            descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(descriptor)
+                raise BadInput(
+                    "another process is working in this run folder",
+                    where=str(self.path),
+                    hint="wait for it to end, or start a new run with --out",
+                ) from error
+            except OSError:  # some network file systems have no locks
+                os.close(descriptor)
+                raise
+        self._lock = descriptor
+
+    @property
+    def is_held(self) -> bool:
+        """By this process: nobody else changes anything in it."""
+        return self._lock is not None
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def put(self, data: bytes) -> str:
+        digest = digest_of(data)
+        target = self.path / OBJECTS / digest
+        if not target.exists():
+            self._write(target, data)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        try:
+            data = (self.path / OBJECTS / digest).read_bytes()
+        except OSError as error:
+            raise BadInput(
+                f"the run folder has lost its file {OBJECTS}/{digest[:12]}…: {error.strerror}",
+                where=str(self.path),
+                hint=DAMAGED,
+            ) from error
+        if digest_of(data) != digest:
+            raise BadInput(
+                f"the file {OBJECTS}/{digest[:12]}… in the run folder has been changed",
+                where=str(self.path),
+                hint=DAMAGED,
+            )
+        return data
+
+    def file_of(self, digest: str) -> Path:
+        """Where it lies, for those that read files: also from another folder."""
+        return (self.path / OBJECTS / digest).resolve()
+
+    def holds(self, name: str, digest: str) -> bool:
+        """Whether the file of that name is the one with this digest."""
+        try:
+            return digest_of((self.path / name).read_bytes()) == digest
+        except OSError:
+            return False
+
+    def write(self, name: str, data: bytes) -> None:
+        self._write(self.path / name, data)
+
+    def replace_folder(self, name: str, files: dict[str, bytes]) -> None:
+        """Write a folder of files beside the journal, all of it or nothing."""
+        target, fresh = self.path / name, self.path / f"{name}.new"
+        with explained("write the results", target, self.go_on):
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            for file, data in files.items():
+                (fresh / file).parent.mkdir(parents=True, exist_ok=True)
+                self._write(fresh / file, data)
+            shutil.rmtree(target, ignore_errors=True)
+            fresh.rename(target)
+
+    def fresh_scratch(self) -> Path:
+        """A folder for what may be lost; whatever an earlier process left there goes."""
+        scratch = self.path / SCRATCH
+        with explained("make a scratch folder", scratch, self.go_on):
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+        return scratch.resolve()
+
+    def remove_scratch(self) -> None:
+        shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
+
+    def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
+        return FileJournal(self.path / JOURNAL, clock, FolderTexts(self), self.wait)
+
+    def _write(self, target: Path, data: bytes) -> None:
+        begun = (self.path / JOURNAL).exists()
+        with explained("write", target, self.go_on if begun else AGAIN):
+            write_whole(target, data)
+
+
+class FolderTexts:
+    """Texts that a run keeps among its files."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    def put(self, text: str) -> str:
+        return self._folder.put(text.encode(errors="surrogatepass"))
+
+    def get(self, digest: str) -> str:
+        return self._folder.get(digest).decode(errors="surrogatepass")
+
+
+class FileJournal:
+    """Append-only lines of JSON, each on disk before anyone acts on it; a torn last line is dropped.
+
+    Long texts go to `texts` before the line that names them; without it they stay in the line.
+    """
+
+    def __init__(
+        self, path: Path, clock: Callable[[], float], texts: FolderTexts | None = None, wait: bool = True
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._texts = texts
+        self._wait = wait
+        self._start = clock()
+        self._number = 0
+        self._elapsed = 0.0
+        self._descriptor: int | None = None
+
+    def read(self) -> Iterator[Recorded]:
+        records = list(self._records())
+        self._number = len(records)
+        self._elapsed = records[-1].at if records else 0.0
+        self._start = self._clock()
+        return iter(records)
+
+    def append(self, event: Event) -> Recorded:
+        if self._descriptor is None:
+            self._descriptor = self._open_after_last_whole_line()
+        record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
+        then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
+        with explained("write the journal", self._path, then):
+            kept = without_long_texts(event, self._texts.put) if self._texts is not None else event
+            data = encode_record(Recorded(record.number, record.at, kept)) + b"\n"
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
+        self._number += 1
+        return record
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _records(self) -> Iterator[Recorded]:
+        if not self._path.exists():
+            return
+        with explained("read the journal", self._path):
+            lines = self._path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines[:-1]):  # what follows the last newline is torn or empty
+            try:
+                record = decode_record(line)
+                if record.number != number:
+                    raise Malformed(f"event {record.number} stands in place {number}")
+            except Malformed as error:
+                raise BadInput(
+                    f"the journal is damaged: {error}",
+                    where=f"{self._path}:{number + 1}",
+                    hint="restore the folder from a copy, or start a new run",
+                ) from error
+            if self._texts is not None:
+                record = Recorded(record.number, record.at, with_long_texts(record.event, self._texts.get))
+            yield record
+
+    def _open_after_last_whole_line(self) -> int:
+        with explained("open the journal", self._path):
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            data = self._path.read_bytes()
+            os.ftruncate(descriptor, data.rfind(b"\n") + 1)
+            os.lseek(descriptor, 0, os.SEEK_END)
+        return descriptor
+
+
+def newest_run(root: Path) -> Path:
+    runs = [p.parent for p in root.glob(f"*/{JOURNAL}") if begun(p.parent)] if root.is_dir() else []
+    if not runs:
+        raise BadInput(f"there is no run in {root} yet", hint="start one: tunesmith tune PROBLEM")
+    return max(runs, key=lambda p: (p / JOURNAL).stat().st_mtime_ns)
+
+
+def _number(name: str, problem: str) -> int:
+    tail = name[len(problem) + 1 :]
+    return int(tail) if tail.isdecimal() else 0

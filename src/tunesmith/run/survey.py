@@ -1,0 +1,260 @@
+"""What can be said of a configuration by its build alone, and of all that were built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.plan import CannotRun, Status, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template, ToBuild, builds_of
+from tunesmith.run.budget import is_concrete
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Admitted, Event, Settings, Surveyed
+from tunesmith.run.outcome import Result, median
+from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
+from tunesmith.run.state import Candidate, State, fold
+from tunesmith.run.talking import Talking
+from tunesmith.space.params import Config
+from tunesmith.text import digest_of, seed_of
+
+# What is told of builds, by the names of `Resources`, and what people call it.
+LABELS = {
+    "registers": "registers",
+    "shared": "static shared memory, bytes",
+    "spills": "spilled, bytes",
+    "private": "stack, bytes",
+    "occupancy": "occupancy, %",
+}
+
+
+@dataclass(frozen=True)
+class BuildJudgement:
+    """What cannot run on the device by its limits alone; of what can, the least occupancy, and a digest of
+    the launches."""
+
+    refused: tuple[Result, ...]
+    occupancy: int | None
+    launches: str
+
+
+def judge(problem: Problem, built: ToBuild, device: Device, resources: Resources | None) -> BuildJudgement:
+    refused: list[Result] = []
+    occupancies: list[int | None] = []
+    launches: list[str] = []
+    for workload in built.workloads:
+        plan = plan_launch(problem, built.variant, workload.as_dict(), device, resources)
+        if isinstance(plan, CannotRun):
+            refused.append(Result(workload.name, plan.status, detail=plan.reason))
+        else:
+            occupancies += [launch.occupancy for launch in plan.launches]
+            launches.append(repr((workload.name, plan.launches, plan.locals, plan.scalars)))
+    known = [value for value in occupancies if value is not None]
+    least = min(known) if known and len(known) == len(occupancies) else None
+    return BuildJudgement(tuple(refused), least, digest_of(*launches))
+
+
+def features(found: Surveyed) -> tuple[float, ...]:
+    """What the compiler says, as numbers for a model: over all builds the most of each."""
+    known = [most(found, name) for name in ("registers", "spills", "shared", "private")]
+    occupancy = most(found, "occupancy")
+    return (*(float(value or 0) for value in known), -1.0 if occupancy is None else float(occupancy))
+
+
+def still_unable(
+    problem: Problem,
+    template_of: Callable[[Config], Template],
+    surveyed: Sequence[Surveyed],
+    device: Device,
+    accidents: tuple[str, ...] = (),
+) -> tuple[Config, ...]:
+    """Those that cannot run on this device either: its limits may differ from those assumed before.
+
+    Details that begin with one of `accidents` tell of the machine that built, and not of the source.
+    """
+    return tuple(
+        found.config
+        for found in surveyed
+        if found.config is not None
+        and found.unable
+        and not any(result.detail.startswith(accidents) for result in found.refused)
+        and _again(problem, template_of(found.config), found, device) == [r.status for r in found.refused]
+    )
+
+
+def _again(problem: Problem, template: Template, found: Surveyed, device: Device) -> list[Status]:
+    known = {build.source_digest: build for build in found.builds}
+    statuses: list[Status] = []
+    for built in builds_of(problem, template, found.config):
+        before = known.get(built.variant.digest)
+        if before is None:
+            return []  # another version of Tunesmith renders it differently
+        if before.code_digest:
+            statuses += [r.status for r in judge(problem, built, device, before.resources).refused]
+        else:
+            statuses += [Status.BUILD_FAILED] * len(built.workloads)
+    return statuses
+
+
+# -- all of them ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    original: int | None
+    least: int
+    median: float
+    most: int
+
+
+@dataclass(frozen=True)
+class Spilling:
+    config: dict[str, int]
+    spills: int
+
+
+@dataclass(frozen=True)
+class SurveyReport:
+    """What compilers say of configurations on a machine without the device."""
+
+    planned: int  # configurations to be looked at
+    statuses: dict[str, int]  # those looked at: ok can run, as far as a build tells
+    spans: dict[str, Span]  # over those that can run
+    spilling: tuple[Spilling, ...]  # the worst first
+
+
+def survey_report(state: State) -> SurveyReport:
+    found = [s for s in state.surveyed if s.config is not None]
+    own = [s for s in state.surveyed if s.config is None]
+    counts = Counter(s.status for s in found)
+    runnable = [s for s in found if not s.unable]
+    spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := most(s, "spills"))]
+    return SurveyReport(
+        planned=planned(state),
+        statuses={status.value: counts[status] for status in Status if counts[status]},
+        spans={name: span for name in LABELS if (span := _span(name, own, runnable))},
+        spilling=tuple(sorted(spilling, key=lambda s: -s.spills)),
+    )
+
+
+def planned(state: State) -> int:
+    """How many configurations a survey looks at: the feasible ones, as far as the budget goes."""
+    evals = state.started.settings.evals if state.started else None
+    if state.admitted is None and any(c.drafted for c in state.candidates):
+        if is_concrete(state):
+            return 1
+        return evals or 0  # what a draft has nobody counts before it has passed the gate
+    feasible = state.admitted.feasible if state.admitted else 0
+    return feasible if evals is None else min(feasible, evals)
+
+
+def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
+    values = [value for s in found if (value := most(s, name)) is not None]
+    if not values:
+        return None
+    return Span(most(own[0], name) if own else None, min(values), median(values), max(values))
+
+
+def most(found: Surveyed, name: str) -> int | None:
+    """The largest over the builds of a configuration; of the occupancy the least."""
+    if name == "occupancy":
+        known = [b.occupancy for b in found.builds if b.occupancy is not None]
+        return min(known) if known else None
+    values = [getattr(b.resources, name) for b in found.builds if b.resources is not None]
+    return max((v for v in values if v is not None), default=None)
+
+
+class Surveyor(Protocol):
+    def submit(self, template: Template | None, config: Config | None) -> None: ...
+    def collect(self) -> Surveyed: ...
+
+
+@dataclass
+class Survey:
+    problem: Problem
+    templates: Templates
+    settings: Settings
+    surveyor: Surveyor
+    searcher: Searcher  # one that needs no scores
+    talk: Talking
+    journal: Journal
+    listener: Listener
+
+    def run(self) -> State:
+        """Go on from whatever the journal holds until nothing is left to build."""
+        self._state = fold(self.journal.read())
+        if self.templates.given is None and not self._state.surveyed:
+            # What the compiler says of the original is told to whoever plans.
+            self.surveyor.submit(None, None)
+            self._append(self.surveyor.collect())
+        self._candidate = self._given() if self.templates.given is not None else self._drafted()
+        waiting: list[Config | None] = []
+        while True:
+            while len(waiting) < self.settings.ahead and (chosen := self._next(waiting)):
+                waiting += chosen
+                template = None if self._candidate is None else self.templates.of(self._candidate)
+                self.surveyor.submit(template, chosen[0])
+            if not waiting:
+                return self._state
+            waiting.pop(0)
+            self._append(self.surveyor.collect())
+
+    def _given(self) -> Candidate:
+        given = self.templates.given
+        assert given is not None
+        own = Candidate("", given.digest)
+        if self._state.admitted is None:
+            count = len(self.templates.configs(own))
+            self._append(Admitted(given.digest, count, given.space.combinations, baking=given.baking))
+        return own
+
+    def _drafted(self) -> Candidate | None:
+        """The first template the author writes: before anything is measured there is no second round. The
+        gate has to wait for the device."""
+        if not self._state.decided and not self._state.dialogue:
+            self._append(self.talk.decided(self._state))
+        while (said := self.talk.next_event(self._state)) is not None:
+            self._append(said)
+        draft = self._state.draft
+        try:
+            return draft if draft is not None and self._may_build(draft) else None
+        except BadInput:
+            return None  # the gate will say so
+
+    def _may_build(self, draft: Candidate) -> bool:
+        """Nothing that a model wrote is built before it is vetted."""
+        by_model = draft.drafted is not None and bool(draft.drafted.author)
+        if by_model and self.talk.fault_of(self.templates.of(draft)) is not None:
+            return False
+        return bool(len(self.templates.configs(draft)))
+
+    def _next(self, waiting: list[Config | None]) -> list[Config | None]:
+        """The original first, then one configuration at a time; nothing when the budget is used up."""
+        looked_at = [*(s.config for s in self._state.surveyed), *waiting]
+        if not looked_at:
+            return [None]
+        if self._candidate is None:
+            return []
+        template = self.templates.of(self._candidate)
+        spent = self._state.elapsed - self._state.attached_at
+        if self.settings.seconds is not None and spent > self.settings.seconds:
+            return []
+        seen = tuple(config for config in looked_at if config is not None)
+        evals = self.settings.evals
+        view = SearchView(
+            space=template.space,
+            configs=self.templates.configs(self._candidate),
+            default=template.default,
+            tried=(),
+            in_flight=seen,
+            budget_left=None if evals is None else max(0, evals - len(seen)),
+            seed=seed_of(self.settings.seed, "survey", len(seen)),
+        )
+        return [*self.searcher.ask(view, 1).configs]
+
+    def _append(self, event: Event) -> None:
+        self._state = write_down(event, self._state, self.journal, self.listener)

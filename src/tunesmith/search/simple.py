@@ -1,0 +1,137 @@
+"""Searchers without a model: at random, everything in turn, and evolution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, islice
+
+import numpy as np
+
+from tunesmith.run.ports import Proposal, Searcher, SearchView
+from tunesmith.space.params import Config
+from tunesmith.space.region import OUTSIDE_EVERY, Side
+
+TRIES = 64  # misses in a row before looking through everything that is left
+OPENING = 12  # random configurations before the first child
+PARENTS = 8
+STRANGERS = 0.1  # of what is asked is random, so that a lost value can come back
+CHILD_TRIES = 50  # children that are not feasible or known already before a random one takes the place
+
+
+class Random:
+    """Drawn at random from the feasible configurations."""
+
+    name = "random"
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        first = view.untried_first[: view.room(n)]
+        rng = np.random.default_rng(view.seed)
+        return Proposal((*first, *draw(view, view.room(n) - len(first), rng, {*view.seen, *first})))
+
+
+def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) -> list[Config]:
+    """Up to n unseen configurations; adds them to `seen`."""
+    found: list[Config] = []
+    everything = view.open
+    total = len(everything)
+    misses = 0
+    while len(found) < n and misses < TRIES and total:
+        config = everything[int(rng.integers(total))]
+        if config in seen:
+            misses += 1
+            continue
+        misses = 0
+        seen.add(config)
+        found.append(config)
+    if len(found) < n:
+        # Almost everything has been tried: list what is left, which is cheap by then.
+        left = [c for c in everything if c not in seen]
+        for i in rng.permutation(len(left))[: n - len(found)]:
+            seen.add(left[int(i)])
+            found.append(left[int(i)])
+    return found
+
+
+class Exhaustive:
+    """Every feasible configuration once, in the order of the space."""
+
+    name = "exhaustive"
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        first = view.untried_first
+        seen = view.seen.union(first)
+        rest = (config for config in view.open if config not in seen)
+        return Proposal(tuple(islice(chain(first, rest), view.room(n))))
+
+
+class Evolution:
+    """Children of the best so far, crossed and changed a little."""
+
+    name = "evolution"
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        rng = np.random.default_rng(view.seed)
+        n = view.room(n)
+        found = list(view.untried_first[:n])
+        seen = {*view.seen, *found}
+        scored = [(t.score, t.config) for t in view.tried if t.score is not None]
+        parents = [config for _, config in sorted(scored, key=lambda pair: -pair[0])[:PARENTS]]
+        while len(found) < n:
+            child = None
+            if len(seen) >= OPENING and len(parents) > 1 and rng.random() >= STRANGERS:
+                child = self._child(view, parents, seen, rng)
+            more = draw(view, 1, rng, seen) if child is None else [child]
+            if not more:
+                break
+            seen.update(more)
+            found += more
+        return Proposal(tuple(found))
+
+    def _child(
+        self, view: SearchView, parents: list[Config], seen: set[Config], rng: np.random.Generator
+    ) -> Config | None:
+        """Each value from one of two parents, the better ones likelier; then one parameter, sometimes more,
+        takes a neighbouring value."""
+        likelihood = np.arange(len(parents), 0, -1, dtype=np.float64)
+        likelihood /= likelihood.sum()
+        changes = 1.5 / max(len(view.space.params), 1)
+        for _ in range(CHILD_TRIES):
+            one, two = (parents[int(i)] for i in rng.choice(len(parents), 2, replace=False, p=likelihood))
+            values: dict[str, int] = {}
+            for param in view.space.params:
+                value = (one if rng.random() < 0.5 else two)[param.name]
+                near = param.neighbours(value)
+                values[param.name] = int(rng.choice(near)) if near and rng.random() < changes else value
+            child = Config(tuple(values.items()), view.space.candidate)
+            if child not in seen and child in view.open:
+                return child
+        return None
+
+
+class Focused:
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+        self.name = searcher.name
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        if view.focus is None:
+            return self._searcher.ask(view, n)
+        n = view.room(n)
+        picks: list[Config] = list(view.untried_first[:n])
+        turns = range(len(view.seen) + len(picks), len(view.seen) + n)
+        outside = sum(turn % OUTSIDE_EVERY == OUTSIDE_EVERY - 1 for turn in turns)
+        gains: list[float | None] = []
+        so_far = view.with_asked(Proposal(tuple(picks)))
+        shares: list[tuple[Side, int]] = [("inside", len(turns) - outside), ("outside", outside)]
+        # Whatever one side cannot give, the other does.
+        for side, count in (*shares, ("outside", n), ("inside", n)):
+            wanted = min(count, n - len(picks))
+            if wanted <= 0:
+                continue
+            found = self._searcher.ask(replace(so_far.on(side), budget_left=wanted), wanted)
+            so_far = so_far.with_asked(found)
+            picks += found.configs
+            gains.append(found.gain)
+        known = [gain for gain in gains if gain is not None]
+        followed = so_far.followed.intersection(picks)
+        return Proposal(tuple(picks), max(known) if known else None, followed)

@@ -1,0 +1,1 @@
+"""What a user asks for, carried out on this machine: runs, retuning, profiles, comparisons."""

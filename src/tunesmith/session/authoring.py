@@ -1,0 +1,209 @@
+"""What is usable on this machine, and the one command that enables what is not."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.backends.backend_kind import Finding, module_finding
+from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.problem import languages
+from tunesmith.problem.device import Device, Limits
+from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.config import RunConfig
+from tunesmith.run.ports import Declined, Listener, Refactoring
+from tunesmith.run.store import explained
+from tunesmith.session import machine, registry
+from tunesmith.session.problems import LoadedProblem, load_template
+from tunesmith.strategies import strategies as roles
+
+
+def examine() -> list[Finding]:
+    """Each backend speaks for itself; then the languages that none of them runs."""
+    findings = [
+        Finding("Python", True, platform.python_version()),
+        module_finding("tree_sitter", "reading kernel sources (init)", "pip install tree-sitter"),
+    ]
+    for kind in backends.kinds():
+        findings += kind.check(partial(_devices, kind.name))
+    unrun = (language for language in languages.known() if backends.kind_for(language.name) is None)
+    return [*findings, *(Finding(one.title, False, "no backend in this version") for one in unrun)]
+
+
+def _devices(backend: str) -> tuple[Device, ...]:
+    with machine.temporary_scratch() as scratch:
+        return registry.list_devices(backend, scratch)
+
+
+# Where kernels can be read and written, though no backend runs them yet: by their language.
+ASSUMED = {
+    "hip": Device(
+        "hip",
+        "assumed",
+        "AMD Instinct MI300X (assumed)",
+        "HIP",
+        "",
+        "gpu",
+        Limits(
+            max_threads=1024,
+            max_block=(1024, 1024, 1024),
+            max_grid=((1 << 31) - 1, 65535, 65535),
+            shared=64 << 10,
+            sms=304,
+            warp=64,
+            llc=256 << 20,
+            memory=192 << 30,
+            max_allocation=192 << 30,
+            alignment=256,
+        ),
+        absent=True,
+    )
+}
+
+
+@dataclass(frozen=True)
+class CheckedProblem:
+    problem: str
+    device: str
+    judged_by_reference: bool
+    cases: int  # on which the kernel is right; 0: it was built and not run
+    feasible: int | None  # configurations of the template, where one was given
+    missing: DeviceMissing | None = None  # why the kernel was built and not run
+    notes: tuple[str, ...] = ()  # on the launch
+
+
+@dataclass(frozen=True)
+class TemplateMade:
+    problem: str
+    device: str  # whose limits its choices were made for
+    template: str | None  # the text; None: there is none
+    declined: str = ""  # why
+    moves: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    feasible: int | None = None
+    file: str | None = None  # where it was written
+
+
+@dataclass(frozen=True)
+class KernelReading:
+    problem: str
+    device: str
+    lines: tuple[str, ...]  # what the kernel does, in words
+    moves: tuple[str, ...]  # that apply
+    refused: tuple[tuple[str, str], ...]  # those that do not, and why
+    notes: tuple[str, ...] = ()  # on the launch
+
+
+@dataclass(frozen=True)
+class FoundDevices:
+    devices: tuple[Device, ...]
+    troubles: tuple[str, ...]  # why a backend has none
+
+
+def check(
+    loaded: LoadedProblem, template_path: Path | None, config: RunConfig, listener: Listener
+) -> CheckedProblem:
+    problem, files = loaded
+    template = load_template(template_path, problem, files) if template_path is not None else None
+    spec = backends.backend_for(problem.kernel.language, config.backend)
+    with machine.temporary_scratch() as scratch:
+        here = machine.look(spec, scratch)
+        device = machine.choose_device(here, config.device)
+        feasible = len(configs_of(problem, template, device)) if template is not None else None
+        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+        known = (problem.name, device.name, problem.accuracy.reference is not None)
+        notes = roles.launch_notes(problem, device)
+        if device.absent:
+            built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
+            missing = DeviceMissing(
+                f"{built} for {device.name}, which is not here to check it on: {here.trouble}",
+                hint="run the same command where one is, or see what is missing with: tunesmith doctor",
+            )
+            return CheckedProblem(*known, 0, feasible, missing, notes)
+        lab = registry.lab(
+            problem,
+            device,
+            spec,
+            scratch,
+            seed=config.seed,
+            builders=1,
+            compiler=compiler,
+            progress=listener.note,
+        )
+        try:
+            return CheckedProblem(*known, lab.check(), feasible, notes=notes)
+        finally:
+            lab.close()
+
+
+def explain(problem: Problem, config: RunConfig) -> KernelReading:
+    device = _device(problem, config)
+    available, refused = roles.move_author(problem).available(problem, device)
+    lines, notes = roles.reading_of(problem), roles.launch_notes(problem, device)
+    return KernelReading(problem.name, device.name, lines, available, refused, notes)
+
+
+def make_template(
+    problem: Problem, config: RunConfig, moves: tuple[str, ...] | None, out: Path | None
+) -> TemplateMade:
+    """With all moves that apply, or those named. Nothing is built or run."""
+    device = _device(problem, config)
+    author = roles.move_author(problem)
+    available, refused = author.available(problem, device)
+    if moves is not None:
+        known = [*available, *(name for name, _ in refused)]
+        if unknown := [name for name in moves if name not in known]:
+            raise BadInput(
+                f"--moves: there is no move {unknown[0]!r}; there are {', '.join(known) or 'none'}",
+                hint="name some of these, separated by commas, or leave --moves out",
+            )
+    if out is not None and os.path.lexists(out):
+        raise BadInput("the file exists already", where=str(out), hint="choose another name with --out")
+    written = author.write(Refactoring(moves if moves is not None else available), problem, device)
+    if isinstance(written, Declined):
+        return TemplateMade(problem.name, device.name, None, written.reason, (), refused)
+    template = parse_template(written.text, path=str(out or "template"), problem=problem)
+    feasible = len(configs_of(problem, template, device))
+    if out is not None:
+        with explained("write the template", out, instead="another name with --out"):
+            out.write_text(written.text, encoding="utf-8")
+    said = written.refused if moves is not None else refused
+    return TemplateMade(
+        problem.name,
+        device.name,
+        written.text,
+        moves=written.moves,
+        refused=said,
+        notes=written.notes,
+        feasible=feasible,
+        file=str(out) if out is not None else None,
+    )
+
+
+def devices(wanted: str | None) -> FoundDevices:
+    """Every device of the backends usable here, and why the others are not."""
+    with machine.temporary_scratch() as scratch:
+        specs = [wanted] if wanted else [kind.name for kind in backends.kinds() if not kind.from_file]
+        looks = [machine.look(spec, scratch) for spec in specs]
+    found = tuple(device for here in looks for device in here.devices)
+    troubles = tuple(here.trouble for here in looks if here.trouble)
+    if wanted and not found:
+        raise DeviceMissing("; ".join(troubles), hint=machine.DOCTOR)
+    return FoundDevices(found, troubles)
+
+
+def _device(problem: Problem, config: RunConfig) -> Device:
+    """Moves depend on limits: those of the device here, or of the one that is named or assumed."""
+    assumed = ASSUMED.get(problem.kernel.language)
+    if assumed is not None and config.backend is None:
+        return assumed
+    spec = backends.backend_for(problem.kernel.language, config.backend)
+    with machine.temporary_scratch() as scratch:
+        return machine.choose_device(machine.look(spec, scratch), config.device)

@@ -1,0 +1,436 @@
+"""Comparisons of strategies on disk: planned once, made of ordinary runs, continued where they were.
+
+DIR/compare.json              the plan; objects/ has the problems and prompts it names
+DIR/runs/PROBLEM/ARM-REPEAT   a run each
+DIR/compare.md, compare-data.json, plots/   what they say together, written whenever a run has ended
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.deliver import comparing
+from tunesmith.deliver.compared import ComparisonResult, compare
+from tunesmith.deliver.comparing import (
+    ARMS,
+    Allowance,
+    ComparisonPlan,
+    Planned,
+    PlannedProblem,
+    RunFacts,
+    RunResult,
+)
+from tunesmith.deliver.comparison import (
+    DATA,
+    MARKDOWN,
+    PLOTS,
+    RUNS,
+    comparison_json,
+    comparison_markdown,
+    comparison_plots,
+)
+from tunesmith.deliver.comparison_words import limits
+from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
+from tunesmith.models.mailbox import near_miss
+from tunesmith.models.names import alone, placed
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.run import store
+from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
+from tunesmith.run.config import RunConfig, debugging
+from tunesmith.run.ports import Listener
+from tunesmith.run.state import State, fold
+from tunesmith.run.store import PLAN, RunFolder, begun, explained, partial_of
+from tunesmith.search import check_name
+from tunesmith.session import machine, runs
+from tunesmith.session.problems import LoadedProblem, all_texts, read_text, restore, templates_of
+from tunesmith.session.runs import RunInput, begin, versions
+from tunesmith.strategies import casting
+from tunesmith.strategies.strategies import played
+from tunesmith.text import counted, digest_of
+
+DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"
+USUAL = "template,rewrite,single,expert"  # arms
+PROMPTS = "prompts"
+POLL = 0.5  # seconds between two looks for replies
+REMIND = 60.0  # seconds after which it is said again what is waited for
+Troubles = tuple[tuple[Path, TunesmithError], ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    comparison: ComparisonResult
+    folder: Path
+    go_on: str  # what to type
+    troubles: Troubles  # what keeps runs from going on, or made them fail
+
+
+def start(
+    loaded: Sequence[LoadedProblem],
+    strategies: str,
+    repeats: int,
+    config: RunConfig,
+    out: Path | None,
+    listener: Listener,
+) -> Compared:
+    """A new comparison; or, where `out` holds the same one, what is left of it."""
+    arms = comparing.parse_arms(strategies)
+    texts = [all_texts(*one) for one in loaded]
+    prompts = _prompts(config.prompts, listener.note)
+    _check(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
+    names = comparing.folder_names([problem.name for problem, _ in loaded])
+    planned = tuple(
+        PlannedProblem(name, problem.name, problem.digest, _digests(own))
+        for name, (problem, _), own in zip(names, loaded, texts, strict=True)
+    )
+    _refuse_twice(planned)
+    plan = _plan(planned, arms, repeats, _digests(prompts), config)
+    if out is not None and (out / PLAN).exists():
+        folder = RunFolder(out, config.wait)
+        folder.lock()
+        try:
+            if other := comparing.differences(_read_plan(folder), plan):
+                raise BadInput(
+                    f"this folder holds another comparison: {'; '.join(other)}",
+                    where=str(out),
+                    hint=f"go on with that one: {folder.go_on}; or choose another folder with --out",
+                )
+            return _go_on(folder, config, listener)
+        finally:
+            folder.unlock()
+    folder = _create(out, config)
+    try:
+        for text in (text for own in (*texts, prompts) for text in own.values()):
+            folder.put(text.encode())
+        folder.write(PLAN, encode(plan) + b"\n")
+        return _go_on(folder, config, listener)
+    finally:
+        folder.unlock()
+
+
+def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
+    if not (path / PLAN).is_file():
+        raise BadInput(
+            f"there is no comparison in this folder: it has no {PLAN}",
+            where=str(path),
+            hint="name the folder that `tunesmith compare PROBLEM...` has written",
+        )
+    folder = RunFolder(path, config.wait)
+    folder.lock()
+    try:
+        return _go_on(folder, config, listener)
+    finally:
+        folder.unlock()
+
+
+def resume_command(path: Path, wait: bool) -> str:
+    """What to type, whether there is a comparison yet or not."""
+    return store.resume_command(path, wait, compared=True)
+
+
+# -- planning -----------------------------------------------------------------------------------------------
+
+
+def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener: Listener) -> None:
+    """Everything that can be refused before anything is written."""
+    talking = [arm for arm in arms if ARMS[arm].talks]
+    if talking:
+        _check_models(talking, config.model)
+        for arm in talking:
+            casting.prepare(model_of(arm, config.model), ARMS[arm].strategy)
+    check_name(config.search)
+    specs = {backends.backend_for(language, config.backend) for language in languages}
+    for spec in specs:
+        if backends.kind(spec).from_file:
+            raise BadInput(
+                f"{spec.partition(':')[0]} has the times of one template; arms that write their own cannot "
+                "be compared on it",
+                hint="leave out --backend, or take another one",
+            )
+        with machine.temporary_scratch() as scratch:
+            here = machine.look(spec, scratch)
+            try:
+                machine.choose_device(here, config.device)
+            except DeviceMissing as error:
+                if here.devices:  # none of them is the one that is named
+                    raise
+                listener.note(f"planned without a device: {error}")
+
+
+def _check_models(arms: Sequence[str], model: str) -> None:
+    """BadInput where a strategy cannot do with those that are named, or has none."""
+    for arm in arms:
+        if not (model and played(model_of(arm, model), ARMS[arm].strategy)):
+            raise BadInput(
+                f"{', '.join(arms)}: a model is needed, and --model names none",
+                hint="add --model openai:NAME or another, or compare --strategies expert alone",
+            )
+
+
+def _plan(
+    problems: tuple[PlannedProblem, ...],
+    arms: tuple[str, ...],
+    repeats: int,
+    prompts: tuple[tuple[str, str], ...],
+    config: RunConfig,
+) -> ComparisonPlan:
+    evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
+    rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
+    return ComparisonPlan(
+        problems,
+        arms,
+        repeats,
+        config.seed,
+        Allowance(evals, config.time, rounds, config.tokens, config.money),
+        model=config.model if any(ARMS[arm].talks for arm in arms) else "",
+        backend=config.backend or "",
+        device=config.device or "",
+        search=config.search,
+        prune=config.prune,
+        steer=config.steer,
+        counters=config.counters,
+        prompts=prompts,
+        versions=versions(),
+    )
+
+
+def _prompts(folder: str, note: Callable[[str], None]) -> dict[str, str]:
+    """The user's own, as they are now: all arms and repeats are told the same."""
+    if not folder:
+        return {}
+    casting.prompts_for("", folder, note=note)  # which refuses what is no folder
+    return {file.name: read_text(file) for file in sorted(Path(folder).glob("*.md"))}
+
+
+def _digests(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, digest_of(text.encode())) for name, text in texts.items())
+
+
+def _refuse_twice(problems: Sequence[PlannedProblem]) -> None:
+    seen: dict[str, str] = {}
+    for problem in problems:
+        if problem.digest in seen:
+            raise BadInput(
+                f"the problem {problem.name} is named twice",
+                hint="name it once, and use --repeats",
+            )
+        seen[problem.digest] = problem.name
+
+
+def _create(out: Path | None, config: RunConfig) -> RunFolder:
+    if out is None:
+        return RunFolder.create_next(Path(config.runs), "compare", config.wait)
+    with explained("create the folder", out, instead="another folder with --out"):
+        partial_of(out / PLAN).unlink(missing_ok=True)  # of one that was killed before it had a plan
+    return RunFolder.create(out, config.wait)
+
+
+def _read_plan(folder: RunFolder) -> ComparisonPlan:
+    where = folder.path / PLAN
+    with explained("read the plan", where):
+        data = where.read_bytes()
+    try:
+        plan = decode(data, ComparisonPlan, "plan of a comparison")
+    except Malformed as error:
+        raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED_PLAN) from error
+    unknown = [arm for arm in plan.arms if arm not in ARMS]
+    if plan.format != comparing.FORMAT or unknown:
+        why = f"it has the arm {unknown[0]}" if unknown else f"its format is {plan.format}"
+        raise BadInput(
+            f"the plan is of another version of Tunesmith: {why}",
+            where=str(where),
+            hint="go on with that version, or begin another comparison with --out",
+        )
+    return plan
+
+
+def _go_on(folder: RunFolder, config: RunConfig, listener: Listener) -> Compared:
+    plan = _read_plan(folder)
+    if plan.prompts:
+        folder.replace_folder(PROMPTS, {name: folder.get(digest) for name, digest in plan.prompts})
+    try:
+        found, troubles = ComparisonRuns(folder, plan, config, listener).run()
+        return Compared(found, folder.path, folder.go_on, troubles)
+    except KeyboardInterrupt as error:
+        hint = f"go on with: {folder.go_on}"
+        raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=hint) from error
+
+
+def rendered_json(found: Compared) -> bytes:
+    """What the command prints: the data, and why it is not all there."""
+    troubles = [{"run": str(path), "exit": e.exit_code, "error": str(e)} for path, e in found.troubles]
+    told = {"folder": str(found.folder), "troubles": troubles, "limits": limits(found.comparison)}
+    return encode({**told, "comparison": found.comparison})
+
+
+# -- the runs: what stops one does not stop the others --------------------------------------------------
+
+
+def model_of(arm: str, model: str) -> str:
+    """One conversation has one model, whatever roles that plays in the other arms."""
+    return alone(model) if ARMS[arm].strategy == "single" else model
+
+
+@dataclass
+class ComparisonRuns:
+    folder: RunFolder
+    plan: ComparisonPlan
+    config: RunConfig
+    listener: Listener
+    results: dict[Planned, RunResult] = field(default_factory=dict)
+    errors: dict[Planned, TunesmithError] = field(default_factory=dict)
+
+    def run(self) -> tuple[ComparisonResult, Troubles]:
+        """Every run as far as it goes; where replies come by files and are waited for, again and again."""
+        every = comparing.schedule(self.plan)
+        self.listener.note(f"looking at {counted(len(every), 'run')}")
+        self.results = {item: self._seen(item) for item in every}
+        todo = [item for item in every if self.results[item].status != "finished"]
+        while todo:
+            for item in todo:
+                place = f"run {every.index(item) + 1} of {len(every)}"
+                self.listener.say(f"{place}: {item.problem}, {item.arm}, repeat {item.repeat}")
+                try:
+                    self.results[item] = self._one(item)
+                except KeyboardInterrupt:
+                    self.results[item] = self._seen(item)
+                    self._tell()
+                    raise
+                self._tell()
+            todo = self._answered() if self.config.wait else []
+        troubles = ((self._path(item), self.errors[item]) for item in every if item in self.errors)
+        return self._tell(), tuple(troubles)
+
+    def _path(self, item: Planned) -> Path:
+        return self.folder.path / RUNS / item.place
+
+    def _seen(self, item: Planned) -> RunResult:
+        """What an earlier call has left of it."""
+        path = self._path(item)
+        if not begun(path):
+            return RunResult(item, "not begun")
+        try:
+            state, facts = journal_facts(path)
+        except TunesmithError as error:  # told again, with its exit code, when the run is resumed
+            return RunResult(item, "stopped", str(error))
+        done = state.stopped is not None and (path / "report.json").exists()
+        if done and (own := self._recording(item)):
+            casting.record(Path(own), state)
+        if done:
+            return RunResult(item, "finished", facts=facts)
+        if state.open_request is not None:
+            return RunResult(
+                item, "waiting", f"request {state.open_request.request.number} has no reply yet", facts
+            )
+        return RunResult(item, "stopped", "not finished", facts)
+
+    def _one(self, item: Planned) -> RunResult:
+        path = self._path(item)
+        self.errors.pop(item, None)
+        error = self._trouble(item, path)
+        if error is None:
+            return RunResult(item, "finished", facts=journal_facts(path)[1])
+        self.errors[item] = error
+        known = None
+        if begun(path):
+            try:
+                known = journal_facts(path)[1]
+            except TunesmithError:
+                known = None  # the trouble is that there is nothing to be read
+        if isinstance(error, WaitingForModel):
+            return RunResult(item, "waiting", str(error), known)
+        if isinstance(error, DeviceMissing):
+            return RunResult(item, "no device", str(error), known)
+        # What the user can mend is not the arm's fault.
+        return RunResult(item, "stopped" if isinstance(error, BadInput) else "failed", str(error), known)
+
+    def _trouble(self, item: Planned, path: Path) -> TunesmithError | None:
+        """Go on with one run; what stops it does not stop the others."""
+        config = self._config(item)
+        try:
+            if begun(path):
+                return runs.resume(path, config, self.listener).missing
+            problem = next(p for p in self.plan.problems if p.folder == item.problem)
+            texts = {name: self.folder.get(digest).decode() for name, digest in problem.files}
+            return begin(RunInput(restore(texts)), config, path, self.listener).missing
+        except TunesmithError as error:
+            return error
+        except OSError as error:
+            name = f"{error.filename}: " if error.filename else ""
+            return BadInput(f"{name}{error.strerror or error}")
+        except Exception as error:
+            if debugging():
+                raise
+            return TunesmithError(f"a bug in Tunesmith: {bug_text(error)}")
+
+    def _config(self, item: Planned) -> RunConfig:
+        """The same for every arm but for its strategy; no run knows of another."""
+        plan, arm, budget = self.plan, ARMS[item.arm], self.plan.budget
+        return replace(
+            self.config,
+            backend=plan.backend or None,
+            device=plan.device or None,
+            search=plan.search,
+            prune=plan.prune,
+            steer=plan.steer,
+            counters=plan.counters,
+            seed=plan.seed + item.repeat - 1,
+            strategy=arm.strategy,
+            linear=arm.linear,
+            model=placed(model_of(item.arm, plan.model), item.place) if arm.talks else "",
+            prompts=str(self.folder.path / PROMPTS) if plan.prompts else "",
+            record=self._recording(item),
+            evals=budget.evals,
+            time=budget.seconds,
+            rounds=budget.rounds,
+            tokens=budget.tokens,
+            money=budget.dollars,
+            cache=False,
+            ceilings=self.config.cache,  # they are the device's, whoever asks
+            prior=False,
+            library=False,
+            wait=False,
+        )
+
+    def _recording(self, item: Planned) -> str:
+        """Where what its models say is kept; empty: nowhere."""
+        asked = self.config.record and ARMS[item.arm].talks
+        return str(Path(self.config.record) / item.place) if asked else ""
+
+    def _answered(self) -> list[Planned]:
+        """Wait until replies are there; the runs that can go on. None: nobody waits for a file."""
+        awaited = {
+            item: Path(error.awaits)
+            for item, error in self.errors.items()
+            if isinstance(error, WaitingForModel) and error.awaits
+        }
+        told = -REMIND
+        while awaited:
+            if found := [item for item, file in awaited.items() if file.exists() and file.stat().st_size]:
+                return found
+            if time.monotonic() - told >= REMIND:
+                told = time.monotonic()
+                first, count = next(iter(awaited.values())), counted(len(awaited), "reply", "replies")
+                self.listener.say(f"waiting for {count}, the first is {first}")
+                for file in awaited.values():
+                    if seen := near_miss(file):
+                        self.listener.say(f"{file}: {seen}")
+            time.sleep(POLL)
+        return []
+
+    def _tell(self) -> ComparisonResult:
+        found = compare(self.plan, tuple(self.results.values()))
+        self.folder.replace_folder(PLOTS, comparison_plots(found))
+        self.folder.write(MARKDOWN, comparison_markdown(found).encode())
+        self.folder.write(DATA, comparison_json(found))
+        return found
+
+
+def journal_facts(path: Path) -> tuple[State, RunFacts]:
+    folder = RunFolder.open(path)
+    state = fold(folder.journal().read())
+    templates = templates_of(folder, state)
+    return state, comparing.facts_of(templates.problem, state, templates)

@@ -1,0 +1,199 @@
+"""The user's library of templates: one JSON file for each, written by finished runs. What is read is data."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+from tunesmith.errors import BadInput, TunesmithError, bug_text
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run.candidates import Templates
+from tunesmith.run.config import RunConfig
+from tunesmith.run.library import (
+    FORMAT,
+    NAME,
+    LibraryEntry,
+    entries_of,
+    kernel_digest,
+    matches,
+    ranked,
+    united,
+    with_past,
+)
+from tunesmith.run.state import State
+from tunesmith.run.store import JOURNAL, RunFolder, explained, write_whole
+from tunesmith.session.problems import problem_texts, texts_of
+
+SUFFIX = ".json"
+LOCK = ".lock"
+LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
+LIST = "see what there is with: tunesmith library"
+
+Note = Callable[[str], None]
+
+
+class Library:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def entries(self, note: Note = lambda _text: None, kernel: str = "") -> list[LibraryEntry]:
+        """All that can be read, by name; of the others it is said why. With a kernel's digest only those that
+        have it somewhere in their text: nothing else is read further."""
+        found: list[LibraryEntry] = []
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            name = path.name.removesuffix(SUFFIX)
+            try:
+                data = self._data(name)
+                if kernel.encode() in data:
+                    found.append(self._entry(name, data))
+            except BadInput as error:
+                note(f"passed over in the library: {error}")
+        return found
+
+    def get(self, name: str) -> LibraryEntry:
+        return self._entry(name, self._data(name))
+
+    def _data(self, name: str) -> bytes:
+        path = self._file(name)
+        try:
+            if path.stat().st_size > LARGEST:
+                raise BadInput(f"larger than {LARGEST >> 20} MiB, so no entry of ours", where=str(path))
+            return path.read_bytes()
+        except FileNotFoundError as error:
+            raise BadInput(
+                f"there is no {name!r} in the library", where=str(self.folder), hint=LIST
+            ) from error
+        except OSError as error:
+            raise BadInput(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+
+    def _entry(self, name: str, data: bytes) -> LibraryEntry:
+        path = self._file(name)
+        try:
+            entry = decode(data, LibraryEntry, "library entry")
+        except Malformed as error:
+            hint = f"remove it: tunesmith library remove {name}"
+            raise BadInput(f"cannot be read: {error}", where=str(path), hint=hint) from error
+        if entry.format != FORMAT or entry.name != name:
+            got = f"format {entry.format}, name {entry.name!r}"
+            hint = "use the version of Tunesmith that wrote it, or remove it"
+            raise BadInput(
+                f"not an entry of format {FORMAT} under its own name: {got}", where=str(path), hint=hint
+            )
+        return entry
+
+    def __contains__(self, name: str) -> bool:
+        return bool(NAME.fullmatch(name)) and self._file(name).is_file()
+
+    def add(self, entry: LibraryEntry) -> None:
+        """Together with what is known here already, also when several runs end at once."""
+        with self._alone():
+            others = self.entries()
+            own = with_past(entry, others)
+            same = next((other for other in others if other.name == own.name), None)
+            self.put(own if same is None else united(own, same))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            with contextlib.suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def put(self, entry: LibraryEntry) -> None:
+        """Whole or not at all, whoever else writes."""
+        target = self._file(entry.name)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(target, encode(entry) + b"\n", shared=True)
+
+    def remove(self, name: str) -> None:
+        if name not in self:
+            raise BadInput(f"there is no {name!r} in the library", where=str(self.folder), hint=LIST)
+        with explained("remove it", self._file(name), instead="another library"):
+            self._file(name).unlink()
+
+    def matching(self, problem: Problem, note: Note = lambda _text: None) -> list[LibraryEntry]:
+        """Templates of this very kernel, the best first."""
+        found = self.entries(note, kernel_digest(problem))
+        return ranked([entry for entry in found if matches(entry, problem)], problem)
+
+    def _file(self, name: str) -> Path:
+        if not NAME.fullmatch(name):
+            raise BadInput(f"{name!r} cannot be a name in the library", hint=LIST)
+        return self.folder / f"{name}{SUFFIX}"
+
+
+def keep_winners(
+    config: RunConfig, folder: RunFolder, problem: Problem, templates: Templates, state: State
+) -> list[str]:
+    """What is said of the library when a run is delivered. It may fail, the run may not."""
+    if state.started is None or not (state.settings.library and config.library and config.library_dir):
+        return []
+    library = Library(Path(config.library_dir))
+    try:
+        files = problem_texts(texts_of(folder, state.started))
+        ended = datetime.fromtimestamp((folder.path / JOURNAL).stat().st_mtime, UTC)
+        date = ended.isoformat(timespec="seconds")
+        kept = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
+        for entry in kept:
+            library.add(entry)
+    except OSError as error:
+        return [f"not kept: {library.folder}: {error.strerror or error}"]
+    except TunesmithError as error:
+        return [f"not kept: {error}"]
+    except Exception as error:
+        return [f"not kept, by a bug in Tunesmith: {bug_text(error)}"]
+    return [f"kept as {entry.name}" for entry in kept]
+
+
+def to_begin_from(
+    problem: Problem, template: Template | None, config: RunConfig, note: Note
+) -> Sequence[LibraryEntry]:
+    """Templates of the library that a run may begin from; where there is none, or it may not, why."""
+    if template is not None:
+        hint = "leave out --template or --from-library"
+        raise BadInput("with --template the template is given, and none is taken from the library", hint=hint)
+    if not config.library:
+        hint = "leave one of them out"
+        raise BadInput("the library is switched off, and --from-library needs it", hint=hint)
+    library = Library(Path(config.library_dir))
+    found = library.matching(problem, note)
+    if not found:
+        fault = f"the library has no template of {problem.name}'s kernel"
+        hint = "leave --from-library out: the run keeps there what it finds"
+        raise BadInput(fault, where=str(library.folder), hint=hint)
+    alone = [entry for entry in found if not entry.headers]  # a round's template is one text
+    if not alone:
+        fault = f"{found[0].name} of the library has headers of its own, and a round's template cannot"
+        raise BadInput(fault, hint=f"search it by itself: tunesmith retune {found[0].name} --problem PROBLEM")
+    return alone
+
+
+def export(entry: LibraryEntry, out: Path) -> list[Path]:
+    """The template as a file, and its own headers beside it; never over anything that is there."""
+    files = {out: entry.template} | {out.parent / name: text for name, text in _headers(entry)}
+    there = [str(path) for path in files if os.path.lexists(path)]
+    if there:
+        raise BadInput(f"{', '.join(there)} would be overwritten", hint="choose another name with --out")
+    with explained("write the template", out, instead="another file with --out"):
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    return list(files)
+
+
+def _headers(entry: LibraryEntry) -> Sequence[tuple[str, str]]:
+    for name, _ in entry.headers:
+        parts = PurePosixPath(name)
+        if parts.is_absolute() or ".." in parts.parts:
+            raise BadInput(f"the template includes {name!r}, which lies outside its own folder")
+    return entry.headers

@@ -1,0 +1,246 @@
+"""What this machine offers a run: the device, the compiler, and how a run moves from one to another."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.backends.backend_kind import Toolchain
+from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
+from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
+from tunesmith.lab.memory import Verdict
+from tunesmith.problem.device import Device
+from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template, Variant, builds_of, original
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Attached
+from tunesmith.run.state import State
+from tunesmith.run.store import explained
+from tunesmith.run.survey import judge, still_unable
+from tunesmith.session import registry
+from tunesmith.space.params import Config
+
+DOCTOR = "see what is missing with: tunesmith doctor"
+
+
+@dataclass(frozen=True)
+class Here:
+    """The devices of one backend on this machine, or why there is none."""
+
+    spec: str
+    devices: tuple[Device, ...]
+    trouble: str = ""
+
+
+def look(spec: str, scratch: Path) -> Here:
+    try:
+        devices = registry.list_devices(spec, scratch)
+    except DeviceMissing as error:
+        return Here(spec, (), error.message)
+    name = spec.partition(":")[0]
+    return Here(spec, devices, "" if devices else f"the {name} backend sees no device")
+
+
+def choose_device(here: Here, wanted: str | None) -> Device:
+    """One that is here; else, where kernels can be built without one, the description of one that is not."""
+    if here.devices:
+        return registry.pick_device(here.devices, wanted, here.spec)
+    absent = backends.absent_device(here.spec, wanted)
+    if absent is None:
+        raise DeviceMissing(here.trouble, hint=DOCTOR)
+    return absent
+
+
+# -- compilers ------------------------------------------------------------------------------------------
+
+
+def choose_compiler(
+    problem: Problem,
+    template: Template | None,
+    device: Device,
+    spec: str,
+    scratch: Path,
+    note: Callable[[str], None],
+) -> str:
+    """Name and version of the first compiler here that takes the original and the template.
+
+    One for both sides, or compilers would be compared instead of kernels. Empty where a backend has only one,
+    which is tried here only if the device is absent: elsewhere the check of the original tries it.
+    """
+    toolchain = backends.toolchain(spec)
+    if toolchain is None and not device.absent:
+        return ""
+    known = toolchain.compilers() if toolchain is not None else ()
+    failed: list[tuple[Variant, Verdict, str]] = []
+    for name, version in _candidates(problem, known, toolchain):
+        compiler = f"{name} {version}".strip()
+        note(f"building the original with {compiler or 'the compiler'}")
+        builders = registry.builders(spec, scratch, device, 2, name)
+        try:
+            builds = [(v, builders.start(v)) for v in _probes(problem, template, device)]
+            done = [(variant, future.result()) for variant, future in builds]
+        finally:
+            builders.close()
+        refused = [(variant, code) for variant, code in done if isinstance(code, Verdict)]
+        if not refused:
+            if device.absent:  # elsewhere the check of the original tells
+                _refuse_over_limits(problem, device, dict(done))
+            return compiler
+        failed.append((*refused[0], compiler))
+    raise _blame(problem, failed, toolchain, dict(known))
+
+
+def _candidates(
+    problem: Problem, known: Sequence[tuple[str, str]], toolchain: Toolchain | None
+) -> Sequence[tuple[str, str]]:
+    if toolchain is None:
+        return [("", "")]
+    if not known:
+        raise DeviceMissing(toolchain.none_here, hint=toolchain.how_to_install(""))
+    wanted = problem.kernel.compiler
+    chosen = [pair for pair in known if not wanted or pair[0] == wanted]
+    if not chosen:
+        raise BadInput(
+            f"the problem asks for compiler = {wanted!r}, here there is: {listed(known)}",
+            hint=f"{toolchain.how_to_install(wanted)}, or take compiler out of [kernel]",
+        )
+    return chosen
+
+
+def _probes(problem: Problem, template: Template | None, device: Device) -> list[Variant]:
+    """The original and one configuration, the default if it may run on the device."""
+    found = [original(problem, problem.workloads[0].as_dict())]
+    if device.absent:
+        found = [build.variant for build in builds_of(problem, None, None)]
+    if template is not None:
+        configs = configs_of(problem, template, device)
+        config = template.default if template.default in configs else configs[0]
+        allowed = [
+            build.variant
+            for build in builds_of(problem, template, config)
+            if any(build.variant.allows({**w.as_dict(), **device.limits.names()}) for w in build.workloads)
+        ]
+        found += allowed[:1]
+    return found
+
+
+def _refuse_over_limits(
+    problem: Problem, device: Device, done: Mapping[Variant, BuiltCode | Verdict]
+) -> None:
+    for build in builds_of(problem, None, None):
+        code = done[build.variant]
+        resources = code.resources if isinstance(code, BuiltCode) else None
+        refused = judge(problem, build, device, resources).refused
+        if refused:
+            raise BadInput(
+                f"the kernel cannot run on {device.name} at workload {refused[0].workload}: "
+                f"{refused[0].detail}",
+                where=problem.kernel.path,
+                hint="mend [launch] or the workload in problem.toml, or name another device with --device",
+            )
+
+
+def _blame(
+    problem: Problem,
+    failed: Sequence[tuple[Variant, Verdict, str]],
+    toolchain: Toolchain | None,
+    here: Mapping[str, str],
+) -> TunesmithError:
+    """The fault worth reading: not that of a compiler which only lacks headers, where another has them."""
+    lacking = [f for f in failed if toolchain and toolchain.lacks(f[2].partition(" ")[0], f[1].detail)]
+    variant, verdict, compiler = next((f for f in failed if f not in lacking), failed[-1])
+    by = f" with {compiler}" if compiler else ""
+    if verdict.detail.startswith(COMPILER_CRASHED):
+        return TunesmithError(f"{verdict.detail}{f' ({compiler})' if compiler else ''}", hint=DOCTOR)
+    hint = "mend the source, or the entry, flags, include and defines in problem.toml"
+    if toolchain is not None and len(lacking) == len(failed):
+        hint = toolchain.advice(here)
+    elif variant.config is not None:
+        hint = "mend the template: the compiler that builds the original must take it too"
+    what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
+    where = problem.kernel.path if variant.config is None else variant.path
+    return BadInput(f"{what} does not compile{by}:\n{verdict.detail}", where=where, hint=hint)
+
+
+def listed(compilers: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(" ".join(pair) for pair in compilers) or "none"
+
+
+# -- a run that goes on here ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run goes on."""
+
+    device: Device
+    missing: str  # why nothing can be measured here; empty: it can
+    attached: Attached | None = None  # to be written down first, where anything is new
+
+
+def place_for(
+    state: State,
+    problem: Problem,
+    templates: Templates,
+    here: Here,
+    builders: int,
+    scratch: Path,
+    note: Callable[[str], None],
+) -> Place:
+    """`builders` is what the user says of parallel builds; 0: nothing."""
+    device, missing = _device_for(state.device, here)
+    compiler, known = state.compiler, backends.compilers(here.spec) or ()
+    if compiler and tuple(compiler.split(" ", 1)) not in known:
+        if state.baseline is not None:
+            raise DeviceMissing(
+                f"what this run has timed was built with {compiler}; here there is: {listed(known)}",
+                hint="resume it where that compiler is, or start a new run here",
+            )
+        compiler = choose_compiler(problem, templates.given, device, here.spec, scratch, note)
+    if device.absent == state.device.absent and compiler == state.compiler:
+        return Place(device, missing)
+    unable: tuple[Config, ...] = ()
+    if not device.absent and compiler == state.compiler:
+        accidents = (COMPILER_CRASHED, COMPILER_SLOW)
+        unable = still_unable(problem, templates.lookup(state), state.surveyed, device, accidents)
+    ahead = registry.built_ahead(device, registry.builder_count(device, builders))
+    return Place(device, missing, Attached(device, compiler, ahead, unable))
+
+
+def _device_for(wanted: Device, here: Here) -> tuple[Device, str]:
+    """The run's own device or, where it had none, one of the same kind; else why there is none."""
+    if backends.kind(wanted.backend).from_file:
+        return wanted, ""
+    if not wanted.absent:
+        return _same_device(wanted, here), ""
+    kind = (wanted.backend, wanted.limits.capability)
+    fitting = [d for d in here.devices if (d.backend, d.limits.capability) == kind]
+    if fitting:
+        return next((d for d in fitting if d.name == wanted.name), fitting[0]), ""
+    others = "; ".join(d.name for d in here.devices)
+    return wanted, f"{wanted.name} is not here: {f'there is {others}' if others else here.trouble}"
+
+
+def _same_device(wanted: Device, here: Here) -> Device:
+    same = [d for d in here.devices if d.key == wanted.key]
+    if not same:
+        found = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in here.devices)
+        own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
+        raise DeviceMissing(
+            f"this run belongs to {own}; {f'here there is: {found}' if found else here.trouble}",
+            hint="resume it where that device is, or start a new run here",
+        )
+    return next((d for d in same if d.id == wanted.id), same[0])
+
+
+@contextmanager
+def temporary_scratch() -> Iterator[Path]:
+    with explained("make a temporary folder", Path("$TMPDIR"), instead="another place with TMPDIR=DIR"):
+        temporary = tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True)
+    with temporary as name:
+        yield Path(name)

@@ -1,0 +1,423 @@
+"""Problems and templates from the user's files, and from the copies that a run keeps."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from tunesmith.errors import BadInput
+from tunesmith.expert.reading.source import missing_entry, signature_faults
+from tunesmith.problem import languages
+from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
+from tunesmith.problem.problem import Launch, Problem
+from tunesmith.problem.problem_file import parse_problem, with_workloads
+from tunesmith.problem.problem_text import (
+    AccuracyTable,
+    ArgumentTable,
+    Expression,
+    Function,
+    KernelTable,
+    LaunchTable,
+    SizeTable,
+    WorkloadTable,
+    function_file,
+    toml_text,
+)
+from tunesmith.problem.template import Template
+from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
+from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Started
+from tunesmith.run.state import State
+from tunesmith.run.store import FolderTexts, RunFolder, explained
+
+PROBLEM_FILE, RECORDING = "problem.toml", "recording"
+# How the names of stored files begin that are not named in the problem file itself.
+HEADER, TEMPLATE, TEMPLATE_HEADER = "header:", "template:", "template-header:"
+WORKLOADS = "workloads:"  # in place of the problem's own
+# Further templates, one of the library, and the words for a role.
+BESIDE, KEPT, PROMPT = "beside:", "library:", "prompt:"
+_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
+
+
+# Problem and template of a run that this process has begun: not read again while it holds the folder.
+_read_already: WeakKeyDictionary[RunFolder, tuple[Problem, Template | None]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class DraftedProblem:
+    folder: Path
+    files: tuple[str, ...]
+    fills: int  # places that only the user can fill in
+
+
+class Files:
+    """The files a problem names, read once; what was read is what the run keeps."""
+
+    def __init__(self, root: Path, where: str = PROBLEM_FILE) -> None:
+        self.root = root
+        self.where = where  # what messages call the problem
+        self.texts: dict[str, str] = {}
+
+    def read(self, name: str) -> str:
+        if name not in self.texts:
+            self.texts[name] = read_text(self.root / name)
+        return self.texts[name]
+
+
+class LoadedProblem(NamedTuple):
+    """A problem, read and checked, and the texts it was read from: all that a run keeps of it.
+    Users know it as `tunesmith.Problem`."""
+
+    definition: Problem
+    files: Files
+
+    def __repr__(self) -> str:
+        return f"<Problem {self.name!r} from {self.files.where}>"
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def toml(self) -> str:
+        """The text of its problem file."""
+        return self.files.texts[PROBLEM_FILE]
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> LoadedProblem:
+        """From problem.toml, or the folder it lies in."""
+        return load_problem(Path(path))
+
+    @staticmethod
+    def build(
+        name: str,
+        *,
+        source: str | os.PathLike[str],
+        entry: str,
+        arguments: Sequence[ArgumentTable],
+        launch: LaunchTable | Sequence[LaunchTable],
+        contract: Mapping[str, SizeTable],
+        workloads: Mapping[str, WorkloadTable],
+        reference: Function | None = None,
+        inputs: Function | None = None,
+        require: Sequence[str] = (),
+        kernel: KernelTable | None = None,
+        accuracy: AccuracyTable | None = None,
+        traffic: Expression | None = None,
+        operations: Mapping[str, Expression] | None = None,
+    ) -> LoadedProblem:
+        """From Python values, under the rules of a problem file.
+
+        `source` is the kernel's text, or a `Path` to it. The source of `reference` and `inputs` is written
+        into the run's folder, with what they use: a run can go on where this program is not.
+        """
+        kernel = kernel or {}
+        files, file_name = _source_files(source, kernel.get("language"))
+        names: dict[str, str | None] = {}
+        for what, function in (("reference", reference), ("inputs", inputs)):
+            names[what] = None
+            if function is not None:
+                files.texts[f"{what}.py"] = function_file(function, what)
+                names[what] = f"{what}.py:{function.__name__}"
+        judged = {"reference": names["reference"], **(accuracy or {})}
+        tables = {
+            "name": name,
+            "inputs": names["inputs"],
+            "traffic": traffic,
+            "kernel": {"source": file_name, "entry": entry, **kernel},
+            "argument": list(arguments),
+            "launch": launch if isinstance(launch, Mapping) else list(launch),
+            "contract": {**contract, **({"require": list(require)} if require else {})},
+            "workloads": workloads,
+            "accuracy": judged if any(value is not None for value in judged.values()) else None,
+            "operations": operations,
+        }
+        return _checked(toml_text(tables), files)
+
+
+def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple[Files, str]:
+    if not isinstance(source, str):
+        files = Files(Path(source).parent, "Problem.build")
+        files.read(Path(source).name)
+        return files, Path(source).name
+    if "\n" not in source.strip() and "(" not in source:
+        raise BadInput(
+            f"source is the text of a kernel or a Path to its file, got {source!r}",
+            hint=f"for a file write: source=Path({source!r})",
+        )
+    files = Files(Path(), "Problem.build")
+    if not languages.exists(language or ""):
+        names = ", ".join(each.name for each in languages.known())
+        raise BadInput(
+            f"a kernel given as text needs its language, one of {names}; got {language!r}",
+            hint="say it: kernel={'language': 'opencl'}",
+        )
+    name = "kernel" + languages.named(language or "").suffixes[0]
+    files.texts[name] = source
+    return files, name
+
+
+class HeaderFolders:
+    """Finds headers: beside the file that includes them in quotes, then in the include folders."""
+
+    def __init__(self, source_root: Path, folder_root: Path) -> None:
+        self._source_root = source_root  # what the source's own name counts from
+        self._folder_root = folder_root  # what the names of include folders count from
+        self._texts: dict[str, str] = {}
+
+    def find(self, spelling: str, includer: str | None, folders: Sequence[str]) -> HeaderFile | None:
+        beside = [] if includer is None else [(self._source_root / includer).parent]
+        for folder in (*beside, *(self._folder_root / name for name in folders)):
+            path = os.path.normpath(folder / spelling)
+            if os.path.isfile(path):
+                if path not in self._texts:
+                    self._texts[path] = read_text(Path(path))
+                # Counted as the source's own name is: it comes back here as an includer.
+                return HeaderFile(os.path.relpath(path, self._source_root), self._texts[path])
+        return None
+
+
+def read_text(path: Path, missing: str = "correct the name; it counts from the problem file's folder") -> str:
+    """A file's text, or why there is none; `missing` says what to do about a file that is not there."""
+    try:
+        path.name.encode()
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise BadInput("there is no such file", where=str(path), hint=missing) from error
+    except UnicodeEncodeError as error:
+        raise BadInput("the file's name is not UTF-8 text", where=str(path), hint="rename it") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}",
+            where=str(path),
+            hint="save it as UTF-8",
+        ) from error
+    except OSError as error:
+        hints = {IsADirectoryError: "name a file", PermissionError: "make it readable"}
+        hint = hints.get(type(error), missing)
+        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
+
+
+def load_problem(path: Path) -> LoadedProblem:
+    if path.is_dir():
+        path = path / PROBLEM_FILE
+    if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
+        raise BadInput(
+            f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source",
+            where=str(path),
+            hint=f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}",
+        )
+    text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
+    return _checked(text, Files(path.parent, str(path)))
+
+
+def _checked(text: str, files: Files) -> LoadedProblem:
+    """The one reader of problems, whoever wrote the text."""
+    where, find_header = files.where, HeaderFolders(files.root, files.root).find
+    problem = parse_problem(text, path=where, read=files.read, find_header=find_header)
+    files.texts[PROBLEM_FILE] = text
+    rules = languages.named(problem.kernel.language)
+    if rules.is_c_family:
+        _check_signature(problem, where)
+    _refuse_launch_words(problem.launches, rules, where)
+    if rules.self_contained and problem.kernel.include:
+        raise BadInput(
+            f"{rules.name} sources must be self-contained, this one has include folders",
+            where=where,
+            hint="put what the kernel includes into its source",
+        )
+    for name in problem.kernel.include:
+        if not (files.root / name).is_dir():
+            raise BadInput(
+                f"[kernel]: include lists folders, there is no folder {name!r}",
+                where=where,
+                hint="correct it; it counts from the problem file's folder",
+            )
+    return LoadedProblem(problem, files)
+
+
+def load_template(path: Path, problem: Problem, files: Files) -> Template:
+    text = read_text(path, "correct the name; it counts from the current folder")
+    find_header = HeaderFolders(path.parent, files.root).find
+    template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
+    _refuse_launch_words(template.launches, languages.named(problem.kernel.language), str(path))
+    return template
+
+
+def _check_signature(problem: Problem, where: str) -> None:
+    """Of a kernel whose text can be read as code."""
+
+    if no_entry := missing_entry(problem):
+        raise BadInput(no_entry, where=where, hint="name one of them as entry")
+    if faults := signature_faults(problem):
+        raise BadInput("\n".join(faults), where=where, hint="list the arguments as the kernel takes them")
+
+
+def _refuse_launch_words(launches: tuple[Launch, ...], rules: SourceLanguage, where: str) -> None:
+    for launch in launches:
+        used = [word for word in LAUNCH_WORDS if getattr(launch, word) and word not in rules.launch_words]
+        if used:
+            hint = "for local memory use an argument of role 'local'" if "shared" in used else None
+            raise BadInput(f"{rules.name} launches have no {', '.join(used)}", where=where, hint=hint)
+
+
+# -- what a run keeps -----------------------------------------------------------------------------------
+
+
+def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
+    """Store every text that was read; name -> digest. What was made of them serves this process, too."""
+    texts = all_texts(problem, files)
+    _read_already[folder] = problem, template
+    if template is not None:
+        texts[TEMPLATE + template.path] = template.source
+        texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
+    return {name: folder.put(text.encode()) for name, text in texts.items()}
+
+
+def all_texts(problem: Problem, files: Files) -> dict[str, str]:
+    """All that a problem needs to be read again."""
+    return files.texts | {HEADER + spelling: text for spelling, text in problem.kernel.headers}
+
+
+def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template | None]:
+    """Problem and template, where one was given, as the run keeps them, whatever has become of the user's
+    files since."""
+    if started is None:
+        raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
+    if folder.is_held and folder in _read_already:
+        return _read_already[folder]
+    texts = texts_of(folder, started)
+    problem = problem_of(texts)
+    if not started.template:
+        return problem, None
+    name = started.template.removeprefix(TEMPLATE)
+    return problem, template_of(texts[started.template], name, problem, texts)
+
+
+def templates_of(folder: RunFolder, state: State) -> Templates:
+    """The problem of a run and all its templates, given or drafted, on the device in force."""
+    problem, given = reload(folder, state.started)
+    assert state.started is not None, "a run that can be read has begun"
+    files = state.started.files
+    beside = {name.removeprefix(BESIDE): digest for name, digest in files if name.startswith(BESIDE)}
+    return Templates(problem, state.device, given, FolderTexts(folder), beside)
+
+
+def spec_of(folder: RunFolder, started: Started) -> str:
+    """The backend of a run, as one names it; a recording is part of the run that was made from it."""
+    recording = dict(started.files).get(RECORDING)
+    return f"{started.backend}:{folder.file_of(recording)}" if recording else started.backend
+
+
+def texts_of(folder: RunFolder, started: Started) -> dict[str, str]:
+    return {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
+
+
+def problem_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """What of a run's texts is the problem's own."""
+    return {name: text for name, text in texts.items() if not name.startswith(_OTHERS)}
+
+
+def problem_of(texts: Mapping[str, str]) -> Problem:
+    def read(name: str) -> str:
+        if name not in texts:
+            raise BadInput(
+                f"the file {name!r} is not among those that were kept", hint="name the problem's own"
+            )
+        return texts[name]
+
+    problem = parse_problem(
+        read(PROBLEM_FILE), path=PROBLEM_FILE, read=read, find_header=_kept(texts, HEADER)
+    )
+    for name, text in texts.items():
+        if name.startswith(WORKLOADS):
+            from tunesmith.problem.problem_file import with_workloads
+
+            problem = with_workloads(problem, text, path=name.removeprefix(WORKLOADS))
+    return problem
+
+
+def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]) -> Template:
+    """A template that was kept, with its own headers among the texts."""
+    return parse_template(text, path=name, problem=problem, find_header=_kept(texts, TEMPLATE_HEADER))
+
+
+def restore(texts: Mapping[str, str]) -> LoadedProblem:
+    """A problem as it was kept, with its files: as good as read from where the user has them. Its headers go
+    with its kernel."""
+    files = Files(Path())
+    own = problem_texts(texts)
+    files.texts = {name: text for name, text in own.items() if not name.startswith(HEADER)}
+    return LoadedProblem(problem_of(texts), files)
+
+
+def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
+    """Sizes from a file in place of those the problem has."""
+
+    text = read_text(path, "correct the name; it counts from the current folder")
+    changed = with_workloads(loaded.definition, text, path=str(path))
+    files = Files(loaded.files.root, loaded.files.where)
+    kept = {name: own for name, own in loaded.files.texts.items() if not name.startswith(WORKLOADS)}
+    files.texts = {**kept, WORKLOADS + path.name: text}
+    return LoadedProblem(changed, files)
+
+
+def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
+    def find(spelling: str, _includer: str | None, _folders: Sequence[str]) -> HeaderFile | None:
+        text = texts.get(prefix + spelling)
+        return None if text is None else HeaderFile(spelling, text)
+
+    return find
+
+
+# -- drafts ---------------------------------------------------------------------------------------------
+
+
+def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedProblem:
+    """Write a drafted problem folder; never over anything that is there."""
+    from tunesmith.expert.drafting.draft import draft_problem
+
+    text = read_text(kernel_file, "correct the name; it counts from the current folder")
+    language = language_of(kernel_file.name)
+    folder = output or Path(kernel_file.stem)
+    reads = languages.named(language).reads_headers
+    include = _left_behind(kernel_file, text, folder) if reads else []
+    drafted = draft_problem(text, kernel_file.name, language, entry, include)  # type: ignore[arg-type]
+    files = {kernel_file.name: text, **drafted.files}
+    if folder.resolve() == kernel_file.parent.resolve():
+        del files[kernel_file.name]  # the source lies there already
+    there = [name for name in files if os.path.lexists(folder / name)]
+    if there:
+        raise BadInput(
+            f"{', '.join(there)} would be overwritten",
+            where=str(folder),
+            hint="choose another folder with -o DIR",
+        )
+    with explained("write the draft", folder, instead="another folder with -o DIR"):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for name, content in files.items():
+                (folder / name).write_text(content, encoding="utf-8")
+        except OSError:
+            for name in files:
+                (folder / name).unlink(missing_ok=True)
+            raise
+    return DraftedProblem(folder, tuple(files), drafted.fills)
+
+
+def _left_behind(kernel_file: Path, text: str, folder: Path) -> list[str]:
+    """The source's own folder, where headers lie beside it that a copy elsewhere would miss."""
+    own = kernel_file.parent
+    if folder.resolve() == own.resolve():
+        return []
+    try:
+        found = user_headers(text, kernel_file.name, HeaderFolders(own, own).find, ())
+    except BadInput:
+        found = ((kernel_file.name, ""),)  # what is wrong with them is told when the problem is read
+    return [os.path.relpath(own, folder)] if found else []

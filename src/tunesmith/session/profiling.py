@@ -1,0 +1,339 @@
+"""Profiles of a problem's kernel, one configuration or a run's winners, against what their device can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.backends.counting import NoCounting
+from tunesmith.deliver.roofline_plot import roofline_svg
+from tunesmith.errors import BadInput
+from tunesmith.lab.builders import Builders
+from tunesmith.lab.ceilings import kept_or_measured
+from tunesmith.lab.profiling import Profiler, ProfileSubject
+from tunesmith.lab.runner import Runner
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.template import Template
+from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage, diagnose
+from tunesmith.profiles.facts import Ceilings
+from tunesmith.run.caches import CeilingsCache
+from tunesmith.run.candidates import Templates
+from tunesmith.run.config import RunConfig
+from tunesmith.run.ports import Listener
+from tunesmith.run.prior import best_config
+from tunesmith.run.racing import verified_choice
+from tunesmith.run.state import State, fold
+from tunesmith.run.store import RunFolder, explained
+from tunesmith.session import machine, registry
+from tunesmith.session.problems import LoadedProblem, load_template, templates_of
+from tunesmith.space.params import Config
+
+NOT_WANTED = "--no-counters was given"
+NOT_CHECKED = "the results of the template's kernel were not checked: tunesmith tune does that"
+
+
+def profile(
+    target: ProfileTarget,
+    config: RunConfig,
+    listener: Listener,
+    *,
+    workloads: Sequence[str] = (),
+    counters: bool = True,
+    remeasure: bool = False,
+    out: Path | None = None,
+) -> ProfilePage:
+    chosen = workloads_of(target.problem, workloads)
+    if out is not None:  # better told now than when all is measured
+        with explained("make the folder for the plot", out):
+            out.mkdir(parents=True, exist_ok=True)
+    with machine.temporary_scratch() as scratch:
+        page = _ProfileSession(target, config, listener, scratch, counters, remeasure).page(chosen)
+    if not any(v.profile.seconds for w in page.workloads for v in w.views):
+        return page  # there is no point to draw
+    return _with_plot(page, out or target.folder, target.plot)
+
+
+# -- what to look at -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProfileTarget:
+    """What to look at. `folder` is where the plot goes unless the user says otherwise."""
+
+    problem: Problem
+    subjects: dict[str, tuple[ProfileSubject, ...]]  # by workload, the original first
+    spec: str
+    folder: Path
+    plot: str
+    template: Template | None = None
+    device: Device | None = None  # of a run: no other will do
+    compiler: str | None = None  # of a run
+    notes: tuple[str, ...] = ()
+    wanted: ProfileSubject | None = None  # a configuration that the user names: it must run somewhere
+
+
+def of_problem(
+    loaded: LoadedProblem, template_path: Path | None, values: str | None, config: RunConfig
+) -> ProfileTarget:
+    """`values` are those of the template's parameters that are not to be the default's."""
+    problem, files = loaded
+    template = load_template(template_path, problem, files) if template_path is not None else None
+    if template is None and values is not None:
+        raise BadInput(
+            "--config needs the template whose parameters it sets", hint="name it: --template FILE"
+        )
+    subjects: tuple[ProfileSubject, ...] = (ProfileSubject(),)
+    notes: tuple[str, ...] = ()
+    wanted: ProfileSubject | None = None
+    if template is not None:
+        wanted = ProfileSubject(template, parse_config(template, values or ""))
+        subjects = (ProfileSubject(), wanted)
+        notes = (NOT_CHECKED,)
+    return ProfileTarget(
+        problem,
+        {w.name: subjects for w in problem.workloads},
+        backends.backend_for(problem.kernel.language, config.backend),
+        Path(),
+        f"{problem.name}-roofline.svg",
+        template,
+        notes=notes,
+        wanted=wanted,
+    )
+
+
+def of_run(path: Path, values: str | None) -> ProfileTarget:
+    """`values` are of the template of the run's winner."""
+    folder = RunFolder.open(path)
+    state = fold(folder.journal().read())
+    templates = templates_of(folder, state)
+    problem = templates.problem
+    assert state.started is not None, "a run that can be read has begun"
+    if backends.kind(state.started.backend).from_file:
+        raise BadInput(
+            "a run of recorded times has nothing to profile", where=str(path), hint="name another run"
+        )
+    picked: dict[str, Config | None] = dict.fromkeys((w.name for w in problem.workloads), None)
+    notes: tuple[str, ...] = ()
+    winners: tuple[Config, ...] = ()
+    if state.stopped is None:
+        notes = ("the run is not finished: its winners are not known yet",)
+    else:
+        choice = verified_choice(problem, state)
+        picked |= {pick.workload: pick.config for pick in choice.picks}
+        winners = choice.configs()
+    wanted: ProfileSubject | None = None
+    if values is not None:
+        named = _template_of_winner(problem, state, templates, winners, path)
+        wanted = ProfileSubject(named, parse_config(named, values))
+        notes = (*notes, NOT_CHECKED) if wanted.config not in winners else notes
+    template_of = templates.lookup(state)
+    subjects = {
+        name: _each_once(ProfileSubject(template_of(config), config) if config is not None else None, wanted)
+        for name, config in picked.items()
+    }
+    spec = backends.spec_of(state.device)
+    own = (state.device, state.compiler)
+    return ProfileTarget(problem, subjects, spec, path, "roofline.svg", templates.given, *own, notes, wanted)
+
+
+def _template_of_winner(
+    problem: Problem, state: State, templates: Templates, winners: Sequence[Config], path: Path
+) -> Template:
+    """Of the general winner; where there is none, of the best so far, or the one that was given."""
+    best = winners[0] if winners else best_config(problem, state) if state.baseline is not None else None
+    if best is not None:
+        return templates.lookup(state)(best)
+    if templates.given is not None:
+        return templates.given
+    raise BadInput(
+        "--config sets parameters of the winner's template, and this run has no template that was searched",
+        where=str(path),
+        hint="leave it out, or name the problem and --template FILE instead of the run",
+    )
+
+
+def _each_once(*others: ProfileSubject | None) -> tuple[ProfileSubject, ...]:
+    """The original first; a configuration that is also the winner stands there once."""
+    found = [ProfileSubject()]
+    for subject in others:
+        if subject is not None and subject.config not in [known.config for known in found]:
+            found.append(subject)
+    return tuple(found)
+
+
+def parse_config(template: Template, text: str) -> Config:
+    """`BLOCK=128 VEC=4`: values for some parameters, the template's defaults for the others."""
+    config = template.default
+    known = {p.name: p for p in template.space.params}
+    seen: set[str] = set()
+    for word in text.replace(",", " ").split():
+        name, equals, value = word.partition("=")
+        if name in seen:
+            raise BadInput(f"--config: {name} is set twice", hint=f"say once what {name} shall be")
+        seen.add(name)
+        if name not in known:
+            raise BadInput(
+                f"--config: the template has no parameter {name!r}; it has {', '.join(known)}",
+                where=template.path,
+                hint='write it as --config "NAME=VALUE NAME=VALUE"',
+            )
+        try:
+            number = int(value, 0)
+        except ValueError:
+            got = f"{word!r}" if equals else f"{word!r} without a value"
+            raise BadInput(
+                f"--config: a parameter's value is an integer, got {got}",
+                where=template.path,
+                hint=f"write e.g. {name}={known[name].values[0]}",
+            ) from None
+        if number not in known[name].positions:
+            allowed = ", ".join(map(str, known[name].values))
+            raise BadInput(
+                f"--config: {name}={number} is not in its domain: allowed are {allowed}",
+                where=template.path,
+                hint="choose one of them, or add the value to the template's [params]",
+            )
+        config = config.replace(name, number)
+    return config
+
+
+def workloads_of(problem: Problem, wanted: Sequence[str]) -> list[Workload]:
+    known = {w.name: w for w in problem.workloads}
+    for name in wanted:
+        if name not in known:
+            raise BadInput(
+                f"--workload {name!r} is none of the problem's; they are {', '.join(known)}",
+                hint="name one of these, or leave it out for all of them",
+            )
+    return [known[name] for name in dict.fromkeys(wanted)] or list(problem.workloads)
+
+
+# -- looking --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _ProfileSession:
+    """One device, one pool of builders, everything that is asked for."""
+
+    target: ProfileTarget
+    config: RunConfig
+    listener: Listener
+    scratch: Path
+    counters: bool
+    remeasure: bool
+
+    def page(self, workloads: Sequence[Workload]) -> ProfilePage:
+        target, note = self.target, self.listener.note
+        here = machine.look(target.spec, self.scratch)
+        device, missing = self._device(here)
+        compiler = target.compiler
+        if compiler is None:
+            compiler = machine.choose_compiler(
+                target.problem, target.template, device, target.spec, self.scratch, note
+            )
+        builders = registry.builders(target.spec, self.scratch, device, 1, compiler)
+        try:
+            ceilings, notes = (Ceilings(), ()) if missing else self._ceilings(device, builders)
+            pages = self._look(device, builders, ceilings, workloads, present=not missing)
+        finally:
+            builders.close()
+        return ProfilePage(
+            problem=target.problem.name,
+            device=device.name,
+            driver=device.driver,
+            compiler=compiler,
+            ceilings=ceilings,
+            workloads=pages,
+            notes=(*target.notes, *notes),
+            missing=missing,
+        )
+
+    def _device(self, here: machine.Here) -> tuple[Device, str]:
+        """The device, and why nothing can be measured on it."""
+        wanted = self.target.device
+        if wanted is None:
+            device = machine.choose_device(here, self.config.device)
+            return device, f"{device.name} is not here: {here.trouble}" if device.absent else ""
+        same = [d for d in here.devices if d.key == wanted.key]
+        if same:
+            return same[0], ""
+        others = "; ".join(f"{d.name} ({d.driver})" for d in here.devices)
+        why = f"here there is {others}" if others else here.trouble
+        return wanted, f"the run's device, {wanted.name} ({wanted.driver}), is not here: {why}"
+
+    def _ceilings(self, device: Device, builders: Builders) -> tuple[Ceilings, tuple[str, ...]]:
+        cache = CeilingsCache(Path(self.config.cache_dir), self.listener.note)
+        with ExitStack() as opened:
+
+            def runner() -> Runner:
+                made = registry.runner(self.target.spec, self.scratch, device)
+                opened.callback(made.close)
+                return made
+
+            kept = cache if self.config.cache else None
+            note = self.listener.note
+            return kept_or_measured(kept, device, builders, runner, note, again=self.remeasure)
+
+    def _look(
+        self,
+        device: Device,
+        builders: Builders,
+        ceilings: Ceilings,
+        workloads: Sequence[Workload],
+        *,
+        present: bool,
+    ) -> tuple[WorkloadPage, ...]:
+        spec = self.target.spec
+        runner = registry.runner(spec, self.scratch, device) if present else None
+        counting = registry.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
+        profiler = Profiler(
+            self.target.problem,
+            device,
+            builders,
+            runner,
+            counting,
+            backends.instructions_reader(spec),
+            ceilings=ceilings,
+            seed=self.config.seed,
+            progress=self.listener.note,
+        )
+        try:
+            self._refuse_what_runs_nowhere(profiler, workloads)
+            return tuple(self._one(profiler, workload) for workload in workloads)
+        finally:
+            if runner is not None:
+                runner.close()
+
+    def _refuse_what_runs_nowhere(self, profiler: Profiler, workloads: Sequence[Workload]) -> None:
+        wanted = self.target.wanted
+        if wanted is None or wanted.template is None:
+            return
+        reasons = [profiler.refusal(wanted, workload) for workload in workloads]
+        if all(reasons):
+            where = " or ".join(workload.name for workload in workloads)
+            raise BadInput(
+                f"{wanted.name} cannot run at {where}: {'; '.join(dict.fromkeys(reasons))}",
+                where=wanted.template.path,
+                hint='choose another configuration: --config "NAME=VALUE ..."',
+            )
+
+    def _one(self, profiler: Profiler, workload: Workload) -> WorkloadPage:
+        views: list[View] = []
+        for subject in self.target.subjects[workload.name]:
+            looked = profiler.profile(subject, workload)
+            views.append(View(looked.profile, diagnose(looked.profile), looked.notes))
+        return WorkloadPage(workload.name, workload.as_dict(), workload.cache == "warm", tuple(views))
+
+
+def _with_plot(page: ProfilePage, folder: Path, name: str) -> ProfilePage:
+    target = folder / name
+    try:
+        target.write_bytes(roofline_svg(page))
+    except OSError as error:  # what was measured is worth more than its picture
+        said = f"the plot was not written to {target}: {error.strerror or error}; try --out DIR"
+        return replace(page, notes=(*page.notes, said))
+    return replace(page, plot=str(target))

@@ -1,0 +1,378 @@
+"""One session of a run: begun or taken up from its journal, carried as far as this machine can."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+
+from tunesmith import __version__, backends
+from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
+from tunesmith.problem.codec import decode, encode
+from tunesmith.problem.device import Device
+from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
+from tunesmith.run.caches import CeilingsCache, SqliteCache
+from tunesmith.run.candidates import Templates
+from tunesmith.run.config import RunConfig
+from tunesmith.run.dialogue import Role
+from tunesmith.run.events import Primed, Settings, Started
+from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
+from tunesmith.run.ports import Listener, write_down
+from tunesmith.run.reporting import build_report
+from tunesmith.run.state import State, apply, fold
+from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
+from tunesmith.run.talking import Talking
+from tunesmith.search import check_name
+from tunesmith.session import machine, registry
+from tunesmith.session.delivering import Run, as_it_stands, deliver, with_place, write_best_template
+from tunesmith.session.problems import (
+    BESIDE,
+    KEPT,
+    PROMPT,
+    RECORDING,
+    TEMPLATE,
+    LoadedProblem,
+    keep,
+    reload,
+    spec_of,
+    templates_of,
+)
+from tunesmith.strategies import casting, strategies
+from tunesmith.strategies import strategies as roles
+
+UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
+DEFAULT_EVALS = 200
+MODEL_ROUNDS = 8  # refactorings, where models decide on them
+PACKAGES = (
+    "numpy",
+    "ml_dtypes",
+    "pyopencl",
+    "pocl-binary-distribution",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+)
+Priors = Callable[[Device], tuple[Primed, ...]]
+
+
+# -- beginning ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunInput:
+    """What a run is about, as it was read."""
+
+    problem: LoadedProblem
+    template: Template | None = None  # None: still to be written
+    beside: Mapping[str, Template] = field(default_factory=dict)  # given too, by the names they go by
+    origin: str = ""  # what it searches again
+    kept: Sequence[LibraryEntry] = ()  # of the library: it begins from the one that suits the device
+
+
+def no_priors(_device: Device) -> tuple[Primed, ...]:
+    """For runs that begin from nothing."""
+    return ()
+
+
+def begin(
+    given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
+) -> Run:
+    """`priors`: what is known of templates like it, for the device that is chosen."""
+    problem, template = given.problem.definition, given.template
+    prompts = _prompts(config, template, listener.note)
+    spec = backends.backend_for(problem.kernel.language, config.backend)
+    check_name(config.search)
+    with machine.temporary_scratch() as scratch:
+        here = machine.look(spec, scratch)
+        device = machine.choose_device(here, config.device)
+        feasible = len(configs_of(problem, template, device)) if template is not None else None
+        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+    notes = roles.launch_notes(problem, device)
+    for note in notes:
+        listener.say(f"note: {note}")
+    primed = priors(device)
+    kept = ranked(given.kept, problem, device.name)[:1]
+    if config.prior:
+        primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in kept)
+    wait = config.wait
+    folder = (
+        RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
+    )
+    try:
+        stored = keep(folder, *given.problem, template)
+        stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
+        beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
+        stored |= {f"{BESIDE}{own}": digest for own, digest in beside.items()}
+        stored |= {f"{KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept}
+        if spec.startswith("replay:"):
+            stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
+        started = Started(
+            problem=problem.name,
+            files=tuple(stored.items()),
+            template=TEMPLATE + template.path if template is not None else "",
+            backend=spec.partition(":")[0],
+            device=device,
+            settings=_settings(config, device, feasible),
+            versions=versions(),
+            compiler=compiler,
+            priors=len(primed),
+            origin=given.origin,
+            notes=notes,
+        )
+        journal = folder.journal()
+        state = apply(State(), journal.append(started))
+        for prior in primed:
+            state = write_down(prior, state, journal, listener)
+        journal.close()
+    except BaseException:
+        folder.discard()
+        folder.unlock()
+        raise
+    templates = Templates(problem, device, template, FolderTexts(folder), beside)
+    return _execute(folder, config, listener, here, templates)
+
+
+def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
+    strategies.check(config, template is not None)
+    if config.model and template is not None:
+        raise BadInput(
+            "with --template the template is given, and nothing is left for a model to write",
+            hint="leave out --template or --model",
+        )
+    casting.prepare(config.model, config.strategy)
+    return casting.prompts_for(config.model, config.prompts, config.strategy, note)
+
+
+def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
+    """`feasible` is None where templates are still to be written."""
+    evals = config.evals
+    if evals is None and config.time is None:
+        if feasible is None:
+            evals = SEVERAL_EVALS if config.strategy == "template" else None
+        elif feasible > UNLIMITED and config.search != "exhaustive":
+            evals = DEFAULT_EVALS
+    rounds = config.rounds
+    if rounds is None and config.model:
+        rounds = MODEL_ROUNDS if config.strategy == "template" else KERNEL_ROUNDS
+    return Settings(
+        search=config.search,
+        evals=evals,
+        seconds=config.time,
+        seed=config.seed,
+        ahead=registry.built_ahead(device, registry.builder_count(device, config.builders)),
+        use_cache=config.cache,
+        prune=config.prune,
+        steer=config.steer,
+        profile="counters" if config.counters else "static",
+        models=config.model,
+        rounds=rounds,
+        tokens=config.tokens,
+        dollars=config.money,
+        strategy=strategies.named(config.strategy),
+        linear=config.linear,
+        library=config.library,
+        ceilings=config.ceilings,
+    )
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    found = [
+        ("tunesmith", __version__),
+        ("python", platform.python_version()),
+        ("system", platform.platform()),
+    ]
+    for package in PACKAGES:
+        try:
+            found.append((package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+# -- going on -------------------------------------------------------------------------------------------
+
+
+def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
+    folder = RunFolder.open(path, config.wait)
+    folder.lock()
+    return _execute(folder, config, listener)
+
+
+def _execute(
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    here: machine.Here | None = None,
+    templates: Templates | None = None,
+) -> Run:
+    """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
+    again."""
+    try:
+        _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
+        return _continue(folder, config, listener, here, templates)
+    except WaitingForModel as waiting:
+        go_on = f"then go on with: {folder.go_on}"
+        hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
+        return _unfinished(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
+    except DeviceMissing as missing:
+        run = _unfinished(folder, missing)
+        if run.result.so_far is None:
+            raise  # there is nothing to show beside it
+        return run
+    except KeyboardInterrupt as error:
+        hint = f"go on with: {folder.go_on}"
+        raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=hint) from error
+    finally:
+        try:
+            _record(folder, config)
+        finally:
+            folder.unlock()
+
+
+def _unfinished(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Run:
+    """Of a run that goes no further here: the report as it is, and the best template as a file."""
+    state = fold(folder.journal().read())
+    write_best_template(folder, reload(folder, state.started)[0], state)
+    return replace(as_it_stands(folder), missing=why)
+
+
+def _record(folder: RunFolder, config: RunConfig) -> None:
+    """By the journal: what was said before this process began is in it as well."""
+    if config.record:
+        casting.record(Path(config.record), fold(folder.journal().read()))
+
+
+def _continue(
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    here: machine.Here | None,
+    templates: Templates | None,
+) -> Run:
+    journal = folder.journal()
+    state = fold(journal.read())
+    templates = templates_of(folder, state) if templates is None else templates
+    problem, started = templates.problem, state.started
+    assert started is not None, "a run that can be read has begun"
+    if len(state.primed) < started.priors:
+        raise BadInput(
+            "this run was killed before it had begun",
+            where=str(folder.path),
+            hint="start it again with the same command",
+        )
+    if state.stopped is not None:
+        journal.close()
+        folder.remove_scratch()  # which a process leaves that is killed after its last event
+        return deliver(folder, templates, state, config)
+    cast = _cast(folder, started, config, listener)
+    state = _finish_talk(casting.talking(problem, templates, state, cast), state, journal, listener)
+    scratch = folder.fresh_scratch()
+    try:
+        spec = spec_of(folder, started)
+        here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
+        place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
+        if place.attached is not None:
+            state = write_down(place.attached, state, journal, listener)
+        templates = templates.on(place.device)
+        talk = casting.talking(problem, templates, state, cast)
+        active = ActiveRun(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
+        if place.missing:
+            state = active.survey(state)
+            write_best_template(folder, problem, state)
+            missing = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
+            surveyed = with_place(folder, problem, build_report(problem, state))
+            return Run(surveyed, folder.path, folder.go_on, missing)
+        state = active.search(state)
+    finally:
+        journal.close()
+        folder.remove_scratch()
+    return deliver(folder, templates, state, config)
+
+
+def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Cast:
+    files, settings = dict(started.files), started.settings
+    named = ((role, f"{PROMPT}{role}") for role in strategies.roles_of(settings.strategy))
+    prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
+    kept = [folder.get(digest) for name, digest in files.items() if name.startswith(KEPT)]
+    return casting.Cast(
+        settings.models,
+        prompts,
+        folder.path,
+        config.wait,
+        config.reply_seconds,
+        listener.say,
+        strategy=settings.strategy,
+        kept=decode(kept[0], LibraryTemplate) if kept else None,
+    )
+
+
+def _finish_talk(talk: Talking, state: State, journal: FileJournal, listener: Listener) -> State:
+    """What is open with a model comes first, and what follows from it: for that no device need be here."""
+    if state.open_request is None:
+        return state
+    while (said := talk.next_event(state)) is not None:
+        state = write_down(said, state, journal, listener)
+    return state
+
+
+@dataclass(frozen=True)
+class ActiveRun:
+    """What both ways to go on with a run need."""
+
+    problem: Problem
+    templates: Templates
+    device: Device
+    spec: str
+    scratch: Path
+    config: RunConfig
+    journal: FileJournal
+    listener: Listener
+    talk: Talking
+
+    def search(self, state: State) -> State:
+        settings = state.settings
+        use_cache = settings.use_cache and self.config.cache
+        cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
+        ceilings = use_cache or settings.ceilings
+        kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None
+        try:
+            lab = registry.lab(
+                self.problem,
+                self.device,
+                self.spec,
+                self.scratch,
+                seed=settings.seed,
+                builders=registry.builder_count(self.device, self.config.builders),
+                compiler=state.compiler,
+                cache=cache,
+                known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
+                progress=self.listener.note,
+                ceilings=kept,
+                counters=settings.profile == "counters",
+                extra=state.extended.cases if state.extended else (),
+            )
+            loop = registry.loop(
+                self.problem, self.templates, settings, lab, self.journal, self.listener, self.talk
+            )
+            try:
+                if settings.steer:
+                    lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
+                return loop.run()
+            finally:
+                lab.close()
+        finally:
+            if cache is not None:
+                cache.close()
+
+    def survey(self, state: State) -> State:
+        count = registry.builder_count(self.device, self.config.builders)
+        builders = registry.builders(self.spec, self.scratch, self.device, count, state.compiler)
+        own = (self.problem, self.templates, state.settings, self.device, builders)
+        try:
+            return registry.survey(*own, self.journal, self.listener, self.talk).run()
+        finally:
+            builders.close()

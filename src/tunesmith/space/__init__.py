@@ -1,0 +1,1 @@
+"""Search spaces: expressions, parameters, constraints, and the configurations they leave."""

@@ -1,0 +1,312 @@
+"""Configurations as numbers that a model can compare: what is alike on a GPU should lie close together.
+
+An ordered parameter is placed by the logarithm of its value, because tile and group sizes act by ratios (by
+position where it may be negative, has two values, or has some too close for their logarithms to differ).
+Where values are not simply powers of two, how often 2 divides them is a second feature: 96 and 112 are near
+in size, but only one is made of whole warps. A categorical parameter is one-hot: every two of its values are
+equally far apart; nearly so where they are too many for that, and get directions at random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.space.params import Param
+from tunesmith.space.space import Space
+
+Matrix = NDArray[np.float64]
+Positions = NDArray[np.unsignedinteger]
+
+
+ONE_HOT = 128  # values of a categorical parameter that get a column each
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Features of a space. Columns in one group share a length scale; parameters of one value have none."""
+
+    params: tuple[int, ...]  # the parameters that vary, by their place in the space
+    tables: tuple[Matrix, ...]  # for each of these: a row of features per value
+    groups: NDArray[np.int64]  # the group of each column
+    owners: NDArray[np.int64]  # the parameter of each group, as an index into `params`
+    minor: NDArray[np.bool_]  # groups that only refine another one: less likely to matter
+
+    @staticmethod
+    @lru_cache(maxsize=8)  # pure, and asked for again and again
+    def of(space: Space) -> Encoding:
+        tables: list[Matrix] = []
+        groups: list[int] = []
+        owners: list[int] = []
+        minor: list[bool] = []
+        params = tuple(i for i, param in enumerate(space.params) if len(param.values) > 1)
+        for owner, place in enumerate(params):
+            parts = _features(space.params[place])
+            for rank, part in enumerate(parts):
+                groups += [len(owners)] * part.shape[1]
+                owners.append(owner)
+                minor.append(rank > 0)
+            tables.append(np.concatenate(parts, axis=1))
+        assert all(np.isfinite(table).all() for table in tables), "a feature that is no number"
+        return Encoding(
+            params, tuple(tables), np.array(groups, int), np.array(owners, int), np.array(minor, bool)
+        )
+
+    def features(self, positions: Positions) -> Matrix:
+        """One row of features for each row of positions (all parameters of the space)."""
+        columns = [t[positions[:, p]] for t, p in zip(self.tables, self.params, strict=True)]
+        return np.concatenate(columns, axis=1) if columns else np.zeros((len(positions), 0))
+
+    def columns(self, owner: int) -> NDArray[np.bool_]:
+        """The columns of one parameter."""
+        mask: NDArray[np.bool_] = self.owners[self.groups] == owner
+        return mask
+
+
+def _features(param: Param) -> list[Matrix]:
+    """The parts of a parameter's features, the main one first; each spans about 1."""
+    values = np.array(param.values, dtype=np.float64)
+    if param.categorical and len(values) > 2:
+        return [np.sqrt(0.5) * _directions(len(values))]
+    if len(values) == 2 or values.min() < 0:
+        return [_spread(np.arange(len(values)))]
+    logs = np.log2(values + (values.min() == 0))
+    if len(np.unique(logs)) < len(logs):
+        return [_spread(np.arange(len(values)))]
+    twos = np.log2([value & -value for value in param.values]) if values.min() > 0 else logs
+    parts = [_spread(logs)]
+    if np.ptp(twos) > 0 and not np.allclose(twos - twos[0], logs - logs[0]):
+        parts.append(_spread(twos))
+    return parts
+
+
+def _directions(count: int) -> Matrix:
+    """Unit vectors at right angles, or nearly."""
+    if count <= ONE_HOT:
+        return np.eye(count)
+    drawn: Matrix = np.random.default_rng(0).standard_normal((count, ONE_HOT))
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    return drawn
+
+
+def _spread(numbers: NDArray[np.generic]) -> Matrix:
+    column: Matrix = numbers.astype(np.float64)[:, None]
+    spread: Matrix = (column - column.min()) / np.ptp(column)
+    return spread
+
+
+Vector = NDArray[np.float64]
+
+LENGTH = 0.7  # of a main feature that spans 1, in a space of 4 parameters; grows as the root of their number
+MINOR_LENGTH = 3.0
+NOISE = 0.05  # standard deviation, of targets with deviation 1
+ALONE = 0.5  # standard deviation of what the parameters do alone, beside 1 for the whole
+SPREADS = (1.0, 0.7, 0.5, 1.0)  # of the priors: logarithms of lengths, noise, the whole, alone
+JITTER = 1e-6
+FEW = 64  # values of a parameter that are all compared with each other, occurring or not
+STEPS = 25
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Hyperparameters, as logarithms: lengths by group, then noise, whole and alone as deviations."""
+
+    logs: Vector
+
+    @property
+    def lengths(self) -> Vector:
+        return np.exp(self.logs[:-3])
+
+    @property
+    def noise(self) -> float:
+        return float(np.exp(2 * self.logs[-3]))
+
+    @property
+    def whole(self) -> float:
+        return float(np.exp(2 * self.logs[-2]))
+
+    @property
+    def alone(self) -> float:
+        return float(np.exp(2 * self.logs[-1]))
+
+    @property
+    def variance(self) -> float:
+        return self.whole + self.alone
+
+
+def usual(encoding: Encoding) -> Hyperparameters:
+    """The middle of the prior."""
+    scale = np.sqrt(len(encoding.params)) / 2
+    lengths = np.where(encoding.minor, MINOR_LENGTH, LENGTH) * scale
+    return Hyperparameters(np.log([*lengths, NOISE, 1.0, ALONE]))
+
+
+def matern(squares: Matrix) -> tuple[Matrix, Matrix]:
+    """Matérn 3/2 of squared distances, and its derivative by them."""
+    root = np.sqrt(3 * squares)
+    decay = np.exp(-root)
+    return (1 + root) * decay, -1.5 * decay
+
+
+def _matern_of(squares: Matrix) -> Matrix:
+    """The same without the derivative, in its argument's place: most of the time of an answer goes here."""
+    squares *= 3
+    root = np.sqrt(squares, out=squares)
+    decay = np.exp(-root)
+    root += 1
+    root *= decay
+    return root
+
+
+def covariance(encoding: Encoding, settings: Hyperparameters, a: Positions, b: Positions) -> Matrix:
+    """The kernel between configurations, given by their positions."""
+    scales = 1 / settings.lengths[encoding.groups]
+    total = _matern_of(_squares(encoding.features(a) * scales, encoding.features(b) * scales))
+    total *= settings.whole
+    share = settings.alone / len(encoding.params)
+    for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
+        own, here, there = scales[encoding.columns(owner)], a[:, param], b[:, param]
+        if len(table) <= FEW:  # compare the values, and look the configurations up
+            values = table * own
+            few = share * _matern_of(_squares(values, values) * _alone_scale(encoding))
+            total += few[here].take(there, axis=1)
+        else:
+            squares = _squares(table[here] * own, table[there] * own)
+            total += share * _matern_of(squares * _alone_scale(encoding))
+    return total
+
+
+class Pairs:
+    """Squared distances by group of features: between outcomes, and between the values of each parameter."""
+
+    def __init__(self, encoding: Encoding, positions: Positions) -> None:
+        features = encoding.features(positions)
+        parts = [features[:, encoding.groups == group] for group in range(len(encoding.owners))]
+        self.outcomes = np.stack([_squares(part, part).ravel() for part in parts])
+        self.values: list[tuple[NDArray[np.int64], Matrix, Matrix]] = []
+        for owner, param in enumerate(encoding.params):
+            # A parameter has few values: what it does alone is compared by these.
+            first, which = np.unique(positions[:, param], return_index=True, return_inverse=True)[1:]
+            own = np.flatnonzero(encoding.owners == owner)
+            squares = np.stack([_squares(parts[group][first], parts[group][first]) for group in own])
+            self.values.append((own, squares, np.eye(len(first))[which]))
+
+
+def loss(encoding: Encoding, logs: Vector, pairs: Pairs, targets: Matrix) -> tuple[float, Vector]:
+    """Minus the log posterior of the hyperparameters, and its gradient.
+
+    `targets` has a column for each function that shares the kernel, and these count as one, on average.
+    """
+    settings = Hyperparameters(logs)
+    count, functions = targets.shape
+    scales = settings.lengths**-2
+    whole, whole_slope = matern((scales @ pairs.outcomes).reshape(count, count))
+    share = settings.alone / len(encoding.params)
+    kernel = settings.whole * whole
+    slopes: list[Matrix] = []
+    for own, squares, which in pairs.values:
+        alone, slope = matern(np.tensordot(scales[own], squares, 1) * _alone_scale(encoding))
+        slopes.append(slope)
+        kernel += share * (which @ alone @ which.T)
+    all_alone = kernel - settings.whole * whole
+    kernel.flat[:: count + 1] += settings.noise + JITTER
+    factor = np.linalg.cholesky(kernel)
+    half = np.linalg.inv(factor)
+    inverse = half.T @ half
+    weights = inverse @ targets
+    off = (logs - usual(encoding).logs) / _spreads(encoding)
+    value = np.sum(targets * weights) / (2 * functions) + np.log(np.diag(factor)).sum() + off @ off / 2
+
+    outer = (inverse - weights @ weights.T / functions) / 2  # the derivative by each entry of the kernel
+    by_scale = pairs.outcomes @ (settings.whole * outer * whole_slope).ravel()
+    for (own, squares, which), slope in zip(pairs.values, slopes, strict=True):
+        through = share * _alone_scale(encoding) * slope * (which.T @ outer @ which)
+        by_scale[own] += np.sum(squares * through, axis=(1, 2))
+    by_noise = 2 * settings.noise * np.trace(outer)
+    by_whole = 2 * settings.whole * np.sum(outer * whole)
+    by_alone = 2 * np.sum(outer * all_alone)
+    gradient = np.array([*(-2 * scales * by_scale), by_noise, by_whole, by_alone]) + off / _spreads(encoding)
+    return float(value), gradient
+
+
+def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Hyperparameters:
+    """The most likely hyperparameters, or close to them."""
+    pairs = Pairs(encoding, positions)
+    logs = usual(encoding).logs
+    best, best_logs = np.inf, logs
+    reach, last = np.full(len(logs), 0.2), np.zeros(len(logs))
+    for _ in range(steps):
+        value, gradient = loss(encoding, logs, pairs, targets)
+        if value < best:
+            best, best_logs = value, logs
+        agreement = np.sign(gradient * last)
+        reach = np.clip(reach * np.where(agreement > 0, 1.4, np.where(agreement < 0, 0.5, 1.0)), 0.01, 0.7)
+        last = np.where(agreement < 0, 0.0, gradient)
+        logs = logs - np.sign(last) * reach
+    return Hyperparameters(best_logs)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Columns whose sum, with unknown weights of deviation 1, is part of the functions."""
+
+    known: Matrix
+    candidates: Matrix
+
+
+class Posterior:
+    """What the outcomes say about candidates: means for each function, and a deviation that they share."""
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        settings: Hyperparameters,
+        known: Positions,
+        targets: Matrix,
+        candidates: Positions,
+        trend: Trend | None = None,
+    ) -> None:
+        self._encoding, self._settings, self._candidates = encoding, settings, candidates
+        self._trend = trend or Trend(np.zeros((len(known), 0)), np.zeros((len(candidates), 0)))
+        kernel = covariance(encoding, settings, known, known) + self._trend.known @ self._trend.known.T
+        kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
+        half = np.linalg.inv(np.linalg.cholesky(kernel))
+        across = covariance(encoding, settings, candidates, known)
+        self._white = (across + self._trend.candidates @ self._trend.known.T) @ half.T
+        self.means = self._white @ (half @ targets)
+        before = settings.variance + np.sum(self._trend.candidates**2, axis=1)
+        self.variances = before - np.sum(self._white**2, axis=1)
+
+    @property
+    def deviations(self) -> Vector:
+        deviations: Vector = np.sqrt(np.maximum(self.variances, 1e-10))
+        return deviations
+
+    def expect(self, candidate: int) -> None:
+        """Take it that this candidate turns out as the means say. They stay; what is near becomes certain."""
+        here = self._candidates[candidate : candidate + 1]
+        shared = covariance(self._encoding, self._settings, self._candidates, here)[:, 0]
+        shared += self._trend.candidates @ self._trend.candidates[candidate]
+        shared -= self._white @ self._white[candidate]
+        certain = max(self.variances[candidate], 1e-10) + self._settings.noise + JITTER
+        column = shared / np.sqrt(certain)
+        self._white = np.concatenate([self._white, column[:, None]], axis=1)
+        self.variances = self.variances - column**2
+
+
+def _squares(a: Matrix, b: Matrix) -> Matrix:
+    squares: Matrix = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2 * a @ b.T
+    return np.maximum(squares, 0.0, out=squares)
+
+
+def _alone_scale(encoding: Encoding) -> float:
+    """Undoes the growth of lengths with the number of parameters, for one parameter alone."""
+    return len(encoding.params) / 4
+
+
+def _spreads(encoding: Encoding) -> Vector:
+    lengths, *rest = SPREADS
+    return np.array([lengths] * len(encoding.owners) + rest)

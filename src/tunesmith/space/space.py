@@ -1,0 +1,163 @@
+"""The search space of a template: parameters, constraints, and the configurations they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from tunesmith.errors import BadInput
+from tunesmith.space.configset import ConfigSet
+from tunesmith.space.enumeration import ParamRule, tables
+from tunesmith.space.expr import Expr, Undefined
+from tunesmith.space.expr.grammar import shorten, suggestion
+from tunesmith.space.expr.nodes import Node, names
+from tunesmith.space.params import Config, Param
+from tunesmith.text import named_values
+
+__all__ = ["Config", "ConfigSet", "Constraint", "Param", "Space", "Violation"]
+
+Values = Mapping[str, int]
+_NOTHING: Values = {}
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """`require`: outside it a variant must not run. `prefer`: outside it there is no point in running it."""
+
+    name: str
+    expr: Expr
+    kind: Literal["require", "prefer"] = "require"
+
+    @property
+    def needs_build(self) -> bool:
+        """Whether it can be judged only after compiling."""
+        return any(name.startswith("resources.") for name in self.expr.names)
+
+
+@dataclass(frozen=True)
+class Violation:
+    constraint: Constraint
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.constraint.kind} {self.constraint.name}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Space:
+    params: tuple[Param, ...]
+    constraints: tuple[Constraint, ...] = ()
+    candidate: str = ""  # which of a run's templates it belongs to, and all its configurations
+
+    def __post_init__(self) -> None:
+        declared = [param.name for param in self.params]
+        labels = [f"{constraint.kind} {constraint.name}" for constraint in self.constraints]
+        for label in [f"parameter {name}" for name in _repeated(declared)] + _repeated(labels):
+            raise BadInput(f"{label} is declared twice", hint="rename one of the two")
+
+    @property
+    def combinations(self) -> int:
+        """How many configurations there would be without constraints."""
+        return prod(len(param.values) for param in self.params)
+
+    def config(self, values: Values) -> Config:
+        """The configuration with these values: one for each parameter, all from their domains."""
+        declared = [param.name for param in self.params]
+        for name in values:
+            if name not in declared:
+                listed = ", ".join(declared) or "none"
+                hint = suggestion(name, declared) or "leave it out, or declare it"
+                raise BadInput(f"there is no parameter {name}: parameters are {listed}", hint=hint)
+        for param in self.params:
+            if param.name not in values:
+                hint = f"choose one of {', '.join(map(str, param.values))}"
+                raise BadInput(f"parameter {param.name} has no value", hint=hint)
+            param.position(values[param.name])
+        return Config(tuple((name, values[name]) for name in declared), self.candidate)
+
+    def violations(
+        self, config: Config, sizes: Values, device: Values = _NOTHING, resources: Values | None = None
+    ) -> tuple[Violation, ...]:
+        """What the configuration breaks, of both kinds; what needs unknown resources is not judged."""
+        self._check_sizes(sizes)
+        known = {**sizes, **device, **(resources or {}), **config.as_dict()}
+        found: list[Violation] = []
+        for constraint in self.constraints:
+            missing = constraint.expr.names.difference(known)
+            _check_known(constraint, [name for name in missing if not name.startswith("resources.")], known)
+            if missing:
+                continue
+            detail = _broken(constraint.expr, known)
+            if detail is not None:
+                found.append(Violation(constraint, detail))
+        return tuple(found)
+
+    def configs(
+        self, workloads: Sequence[Values] = (_NOTHING,), device: Values = _NOTHING, prefer: bool = True
+    ) -> ConfigSet:
+        """The configurations that at least one workload allows by every constraint known before a build."""
+        if not workloads:
+            raise BadInput("a space is listed for at least one workload, got none", hint="name a workload")
+        places = {param.name: index for index, param in enumerate(self.params)}
+        possible = (1 << len(workloads)) - 1
+        rules: list[ParamRule] = []
+        for constraint in self.constraints:
+            if constraint.needs_build or (constraint.kind == "prefer" and not prefer):
+                continue
+            for expr, bits in self._cases(constraint, workloads, device):
+                scope = frozenset(places[name] for name in expr.names if name in places)
+                if scope:
+                    rules.append(ParamRule(expr, scope, bits))
+                elif not expr.holds({}):
+                    possible &= ~bits
+        if not possible:
+            return ConfigSet(self.params, (), len(workloads), possible, self.candidate)
+        live = [ParamRule(rule.expr, rule.scope, rule.workloads & possible) for rule in rules]
+        grown = tables(self.params, [rule for rule in live if rule.workloads], possible)
+        return ConfigSet(self.params, grown, len(workloads), possible, self.candidate)
+
+    def _cases(
+        self, constraint: Constraint, workloads: Sequence[Values], device: Values
+    ) -> list[tuple[Expr, int]]:
+        """The constraint over parameters alone, with the workloads for which it reads so."""
+        declared = [param.name for param in self.params]
+        merged: dict[Node, tuple[Expr, int]] = {}
+        for place, sizes in enumerate(workloads):
+            self._check_sizes(sizes)
+            known = {**sizes, **device}
+            _check_known(constraint, constraint.expr.names.difference(known, declared), [*known, *declared])
+            expr = constraint.expr.bind(known)
+            _, bits = merged.get(expr.tree, (expr, 0))
+            merged[expr.tree] = (expr, bits | 1 << place)
+        return list(merged.values())
+
+    def _check_sizes(self, sizes: Values) -> None:
+        for param in self.params:
+            if param.name in sizes:
+                raise BadInput(f"{param.name} is both a parameter and a size", hint="rename the parameter")
+
+
+def _repeated(labels: Sequence[str]) -> list[str]:
+    return sorted({label for label in labels if labels.count(label) > 1})
+
+
+def _check_known(constraint: Constraint, missing: Collection[str], known: Collection[str]) -> None:
+    for name in sorted(missing):
+        raise BadInput(
+            f'{constraint.kind} {constraint.name}, "{shorten(constraint.expr.text)}", uses {name}, which has '
+            f"no value here: known are {', '.join(sorted(known)) or 'no names'}",
+            hint=suggestion(name, known) or "use a parameter, a size of the problem or a device limit",
+        )
+
+
+def _broken(expr: Expr, values: Values) -> str | None:
+    """Why the expression does not hold, with the numbers; None where it does."""
+    in_order = dict.fromkeys(names(expr.tree))
+    given = named_values(((name, values[name]) for name in in_order), ", ")
+    suffix = f" with {given}" if given else ""
+    try:
+        return None if expr.evaluate(values) else f"'{expr.text}'{suffix}"
+    except Undefined as error:
+        return f"'{expr.text}' has no value ({error}){suffix}"

@@ -1,0 +1,1 @@
+"""The strategies of a run, and who plays its roles."""

@@ -1,0 +1,266 @@
+"""Who plays which role in a run: the built-in expert, unless a template is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tunesmith import backends
+from tunesmith.errors import BadInput, bug_text
+from tunesmith.problem import languages
+from tunesmith.run.budget import STRATEGIES, part_of
+from tunesmith.run.dialogue import SINGLE, Role
+from tunesmith.run.events import Decided
+from tunesmith.run.ports import Declined
+from tunesmith.run.state import State
+from tunesmith.run.talking import Talking
+
+if TYPE_CHECKING:
+    from tunesmith.models.names import Spec
+    from tunesmith.problem.device import Device
+    from tunesmith.problem.problem import Problem
+    from tunesmith.problem.template import Template
+    from tunesmith.run.candidates import Templates
+    from tunesmith.run.config import RunConfig
+    from tunesmith.run.events import Strategy
+    from tunesmith.run.ports import Author, Catalogue, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
+    from tunesmith.run.talking import Conversation
+
+
+class GivenTemplate:
+    """Search it once, then stop; where there are several, each with its part of the budget."""
+
+    def decide(self, state: State) -> Decided:
+        waiting = [c for c in state.candidates if c.status == "admitted"]
+        if len(waiting) > 1:
+            evals, seconds = part_of(state, len(waiting))
+            reason = f"{len(waiting)} templates are given and not searched"
+            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
+        ended = [c.searched for c in state.candidates if c.searched is not None]
+        if waiting or not ended:
+            return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
+        return Decided("finish", ended[-1].reason)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An author for runs that need none."""
+
+    reason: str
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        del task, problem, device
+        return Declined(self.reason)
+
+
+def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
+    """Who plans and who writes: the built-in expert, unless the template is given."""
+    if templates.given is not None:
+        return GivenTemplate(), Silent("the template is given")
+    from tunesmith.expert.planner import ExpertPlanner, InOrder
+
+    if (own := _own_author(problem)) is not None:
+        return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
+    from tunesmith.expert.planning import ByDiagnosis
+
+    author = move_author(problem)
+    return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
+
+
+def _own_author(problem: Problem) -> OwnAuthor | None:
+    """That of the backend which runs the kernel's language, where it has one."""
+    kind = backends.kind_for(problem.kernel.language)
+    return kind.author() if kind is not None and kind.author is not None else None
+
+
+def move_author(problem: Problem) -> MoveAuthor:
+    """Who writes templates by moves for a kernel's language."""
+    from tunesmith.expert.author import ExpertAuthor
+
+    return _own_author(problem) or ExpertAuthor()
+
+
+def reading_of(problem: Problem) -> tuple[str, ...]:
+    """What the expert makes of a kernel, in words."""
+    if (own := _own_author(problem)) is not None:
+        return own.reading
+    from tunesmith.expert.author import read
+    from tunesmith.expert.offers import reading_lines
+
+    return reading_lines(problem, read(problem))
+
+
+def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
+    """What users should know of their launch before they trust a speed-up."""
+    if not languages.named(problem.kernel.language).is_c_family:
+        return ()
+    from tunesmith.expert.excess_blocks import excess_block_notes
+
+    try:
+        return excess_block_notes(problem, device)
+    except Exception as error:  # whatever a kernel does to the expert, it can be checked and run without
+        return (f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",)
+
+
+def catalogue_of(problem: Problem, device: Device) -> Catalogue:
+    """The moves as a model is offered them."""
+    if (own := _own_author(problem)) is not None:
+        from tunesmith.run.ports import Catalogue, Offer
+
+        available, refused = own.available(problem, device)
+        return Catalogue(own.reading, tuple(map(Offer, available)), refused)
+    from tunesmith.expert.offers import catalogue
+
+    return catalogue(problem, device)
+
+
+def signature_fault(problem: Problem, template: Template) -> str | None:
+    """Why callers could not call a template as they call the original. A workspace may come after their
+    arguments."""
+    from tunesmith.expert.reading.source import missing_entry, signature_faults
+
+    extra = {argument.name for argument in template.workspace}
+    if len(problem.launches) == len(template.launches) == 1:
+        wanted, got = problem.launches[0].args, template.launches[0].args
+        if got[: len(wanted)] != wanted or not set(got[len(wanted) :]) <= extra:
+            return (
+                f"the kernel's arguments must stay ({', '.join(wanted)}), with a workspace behind them at "
+                f"most; [launch] passes ({', '.join(got)})"
+            )
+    as_problem = replace(
+        problem,
+        kernel=replace(problem.kernel, text=template.source, path=template.path),
+        launches=template.launches,
+        arguments=(*problem.arguments, *template.workspace),
+    )
+    if (no_entry := missing_entry(as_problem)) is not None:
+        return no_entry
+    found = signature_faults(as_problem)
+    return f"callers could not call it any more: {found[0]}" if found else None
+
+
+NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
+
+
+def named(text: str) -> Strategy:
+    if text not in STRATEGIES:
+        raise BadInput(
+            f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}",
+            hint="choose one of these, or leave --strategy out: templates are searched",
+        )
+    return STRATEGIES[text].name
+
+
+def roles_of(strategy: str) -> tuple[Role, ...]:
+    return STRATEGIES[strategy].roles
+
+
+def prompt_name(role: Role, strategy: str) -> str:
+    """The file that holds the words for a role."""
+    return STRATEGIES[strategy].prompts.get(role, role)
+
+
+def check(
+    config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
+) -> None:
+    """What does not go together is refused before a run begins."""
+    strategy = named(config.strategy)
+    if config.linear and STRATEGIES[strategy].is_chain is not None:
+        raise BadInput(
+            "--linear is for --strategy rewrite, where a round can go on from the last kernel; the strategy "
+            f"is {strategy}",
+            hint="leave out --linear, or add --strategy rewrite",
+        )
+    if not STRATEGIES[strategy].is_concrete:
+        return
+    if template_given:
+        raise BadInput(
+            f"with --strategy {strategy} kernels are written, and --template names one that is there",
+            hint="leave out one of the two",
+        )
+    if priors_named:
+        raise BadInput(
+            f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches",
+            hint="leave out --prior-run",
+        )
+    if from_library:
+        raise BadInput(
+            f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters",
+            hint="leave out --from-library",
+        )
+    played(config.model, strategy)
+
+
+def played(spec: str, strategy: str) -> dict[Role, Spec]:
+    """The roles that a model plays; BadInput where the strategy cannot do with those."""
+    kind = STRATEGIES[strategy]
+    if kind.roles == (SINGLE,):
+        return {SINGLE: _alone(spec)}
+    if not spec and not kind.needed:
+        return {}
+    from tunesmith.models.names import EXPERT, parse_models
+
+    found = parse_models(spec) if spec else {}
+    models = {role: one for role, one in found.items() if one.kind != EXPERT}
+    missing = [role for role in kind.needed if role not in models]
+    if missing:
+        if not models:
+            raise BadInput(
+                f"--strategy {strategy} needs a language model: kernels are planned and written in words",
+                hint=NAME_ONE,
+            )
+        raise BadInput(
+            f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
+            f"and their moves alone; it would be the {' and the '.join(missing)}",
+            hint="name both, e.g. --model planner=openai:NAME,author=openai:NAME; tester and analyst may be "
+            "left out",
+        )
+    return models
+
+
+def _alone(spec: str) -> Spec:
+    """Whom one conversation is held with."""
+    from tunesmith.models.names import EXPERT, parse_spec
+
+    role, has_role, rest = spec.partition("=") if "=" in spec.split("@", 1)[0] else ("", "", spec)
+    if has_role and (role.strip() != SINGLE or "," in rest):
+        raise BadInput(
+            f"--strategy single is one conversation with one model, got {spec!r}",
+            hint="write --model SPEC, without roles",
+        )
+    if not rest or (found := parse_spec(rest)).kind == EXPERT:
+        raise BadInput(
+            "--strategy single needs a language model: the expert holds no conversation", hint=NAME_ONE
+        )
+    return found
+
+
+def concrete_talking(
+    problem: Problem,
+    templates: Templates,
+    strategy: str,
+    prompts: Mapping[Role, str],
+    conversation: Conversation,
+    catalogue: Callable[[], Catalogue],
+) -> Talking:
+    """Who talks where kernels are concrete: the roles of `rewrite`, or one model in all of them."""
+    from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
+    from tunesmith.agents.author import ModelAuthor
+    from tunesmith.agents.planner import RewritePlanner
+    from tunesmith.agents.single import SinglePlanner, SingleWriter
+
+    def signature(template: Template) -> str | None:
+        return signature_fault(problem, template)
+
+    moves = Silent("kernels are written by a model")
+    names = {role: model.name for role, model in conversation.models.items()}
+    if strategy == "single":
+        alone = SingleWriter(problem, templates, catalogue, prompts[SINGLE], names[SINGLE], signature)
+        return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
+    analyst = ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
+    tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
+    planner: Planner = RewritePlanner(problem, templates, catalogue, prompts["planner"], analyst)
+    planner = Analysed(analyst, planner) if analyst is not None else planner
+    author = ModelAuthor(problem, templates, catalogue, prompts["author"], names["author"], signature, True)
+    return Talking(problem, templates, planner, moves, author, tester, conversation)

@@ -1,0 +1,89 @@
+"""Text that is not ours: what kernels, compilers, drivers and files say, made harmless before it is shown."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+# A terminal's own language: colours and cursor moves, window titles and links, two-character commands.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P^_X][^\x07\x1b]{0,999}(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+# What acts without being seen: control characters, marks that turn the direction of writing, half characters.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def plain(text: str) -> str:
+    """The text as it may go to a terminal: letters, spaces, tabs and newlines."""
+    text = _LINE_ENDS.sub("\n", _ESCAPES.sub("", text))
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def cut(text: str, most: int) -> str:
+    """At most so many characters; where any are left out, a mark says so."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def escaped_json(text: str) -> str:
+    """The same JSON with what a terminal acts upon spelt out; it can only stand inside strings."""
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def counted(number: int | float, what: str, several: str = "") -> str:
+    """`1 block`, `0.5 blocks`; of another plural `several` has the word: `2 replies`."""
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{shown} {what if number == 1 else several or f'{what}s'}"
+
+
+Pairs = Mapping[str, int] | Iterable[tuple[str, int]]
+
+
+def named_values(values: Pairs, between: str = " ") -> str:
+    """`rows=64 d=1024`; in a sentence rather with commas between."""
+    pairs = values.items() if isinstance(values, Mapping) else values
+    return between.join(f"{name}={value}" for name, value in pairs)
+
+
+def digest_of(*parts: str | bytes) -> str:
+    """SHA-256 over length-prefixed parts, so that ("ab", "c") and ("a", "bc") differ."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+def seed_of(*parts: object) -> int:
+    """A 60-bit seed derived from the parts: randomness is a function of (run seed, event), nothing else."""
+    return int(digest_of(*(repr(part) for part in parts))[:15], 16)
+
+
+_HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
+_LONGEST = 4000  # characters of what is told in full
+
+
+def table(head: str, rows: Iterable[Sequence[object]]) -> list[str]:
+    """`head` names the columns, between bars; a name that ends in a colon is that of a column of numbers."""
+    names = [name.strip() for name in head.split("|")]
+    rules = ("---:" if name.endswith(":") else "---" for name in names)
+    lines = [f"| {' | '.join(name.rstrip(':') for name in names)} |", f"|{'|'.join(rules)}|"]
+    return [*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)]
+
+
+def ratio_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}×"
+
+
+def cell(text: str, most: int = 300) -> str:
+    """What compilers, kernels and drivers say is not ours: one line, nothing Markdown or HTML acts upon."""
+    line = " ".join(plain(text).split())
+    return "".join(_HARMLESS.get(letter, letter) for letter in cut(line, most))
+
+
+def sentence(text: str) -> str:
+    """The same for what somebody says in words, as good as whole."""
+    said = cell(text, _LONGEST)
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."

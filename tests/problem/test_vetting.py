@@ -1,0 +1,184 @@
+"""Sources of strangers: what may be compiled and what may not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tunesmith.problem.vetting import vet, vet_flags
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CUDA = "#include <cuda_fp16.h>\n__global__ void k(float *x) { x[0] = 1.0f; }\n"
+OPENCL = "__kernel void k(__global float *x) { x[0] = 1.0f; }\n"
+
+
+@pytest.mark.parametrize("template", sorted(EXAMPLES.glob("*/*/template.*")), ids=lambda p: p.parent.name)
+def test_our_own_templates_pass(template: Path) -> None:
+    (kernel,) = template.parent.glob("kernel.*")
+    language = "opencl" if template.suffix == ".cl" else "cuda"
+    original = kernel.read_text()
+    # A hand template may bring a header of its own; an author's may not.
+    extra = "".join(f"{line}\n" for line in template.read_text().splitlines() if line.startswith("#include"))
+    assert vet(template.read_text(), original + extra, language) is None
+
+
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        ("#include </etc/passwd>", "#include </etc/passwd> is not among the original's"),
+        ('#include "secrets.h"', '"secrets.h"'),
+        ("#  include <cuda_bf16.h>", "which are: <cuda_fp16.h>"),
+        ("#/* hidden */include <stdio.h>", "<stdio.h>"),
+        ("#inc\\\nlude <stdio.h>", "<stdio.h>"),
+        ("%:include <stdio.h>", "<stdio.h>"),
+        ("??=include <stdio.h>", "line 3: ??= is not allowed"),
+        ("#??/\ninclude <stdio.h>", "line 3: ??/ is not allowed"),
+        ("#/* over\ntwo lines */include <stdio.h>", "<stdio.h>"),
+        ("// a comment\r#include <stdio.h>", "a control character"),
+        ("#define Q ' /*\n#include <stdio.h>\n// */", "' is opened and not closed"),
+        ("__device__ int f() { int a = 1'000; asm(\".incbin x;\"); return 1'000; }", "directive .incbin"),
+        ('#define X R"d(\n)\\\nd" /*\n)d"\n#include <stdio.h>\n// */', "raw strings are not allowed"),
+        ("#define H <stdio.h>\n#include H", "#include H"),
+        ("#include_next <cuda_fp16.h>", "#include_next is not allowed"),
+        ("#import <x>", "#import is not allowed"),
+        ("#embed </etc/passwd>", "#embed is not allowed"),
+        ("#if __has_include(</etc/passwd>)\n#endif", "__has_include is not allowed"),
+        ("int main() { return 0; }", "host code"),
+        ("void f() { k<<<1, 1>>>(0); }", "host code"),
+        ("void f() { cudaMalloc(0, 1); }", "host code"),
+        ('_Pragma("nv_exec_check_disable")', "_Pragma is not allowed"),
+        ('void f() { system("id"); }', "system() is host code"),
+        ('void f() { fopen("/etc/passwd", "r"); }', "fopen() is host code"),
+        ('asm(".incbin \\"/etc/passwd\\"");', "asm outside of a function"),
+        ('__device__ void f() { asm(".incbin \\"/etc/passwd\\";"); }', "the directive .incbin"),
+        ('__device__ void f() { asm volatile("mov.u32 %0, 1;\\n .section x;" : : ); }', "directive .section"),
+        ('__device__ void f() { asm("." "incbin x;"); }', "the directive .incbin"),
+        ('#define A asm\n__device__ void f() { A(".incbin x;"); }', "asm is not followed by"),
+        ("#define S(x) #x\n__device__ void f() { asm(S(.incbin x)); }", "# in a macro makes strings"),
+    ],
+)
+def test_what_reaches_out_is_refused(added: str, said: str) -> None:
+    found = vet(CUDA + added + "\n", CUDA, "cuda")
+    assert found is not None
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "// #include </etc/passwd>",
+        "/* int main() { k<<<1,1>>>(); } */",
+        "#include <cuda_fp16.h>",
+        "#define VEC 4\n#if VEC > 2\n#pragma unroll\n#endif",
+        "__device__ void f() { cudaGridDependencySynchronize(); }",
+        '__device__ void f() { asm volatile("membar.gl;"); }',
+        "__device__ int main_index(int i) { return i; }",
+        "__device__ float read(const float *p) { return *p; }\n__device__ void g(float *p) { read(p); }",
+        '__device__ void f(int &x) { asm("{ .reg .pred p; setp.ne.b32 p, %0, 0; }" : "+r"(x)); }',
+        """__device__ uint4 f(const uint4 *p) { uint4 v; asm volatile("ld.global.nc.L1::no_allocate.v4.u32 "
+        "{%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p)); return v; }""",
+    ],
+)
+def test_device_code_passes(added: str) -> None:
+    assert vet(CUDA + added + "\n", CUDA, "cuda") is None
+
+
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        ("int system(const char *);", "system is a function of the C library"),
+        ("void f() { int mine(int); mine(1); }", "mine is declared and not defined"),
+        ("#define P(n) int n(__constant char *)\nP(system);", "system is a function of the C library"),
+        ("#define P(n) int sys##n(__constant char *)\nP(tem);", "## is not allowed"),
+        ("extern int system(\n    __constant char *c);", "system is a function of the C library"),
+        ('void f() { __asm__(".incbin \\"/etc/passwd\\""); }', "no assembler"),
+        ("__attribute__((constructor)) void f() {}", "constructor"),
+        (f"__attribute__(({'unused, ' * 30} constructor)) void f() {{}}", "at most 200 characters"),
+        ("#include <stdio.h>", "not among the original's"),
+        ('#define R\n__constant char a[] = R"("; int system(int); __constant char b[] = ")";', "system is a"),
+    ],
+)
+def test_native_code_calls_only_what_it_defines(added: str, said: str) -> None:
+    found = vet(OPENCL + added + "\n", OPENCL, "opencl")
+    assert found is not None
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "float twice(float x);\nfloat twice(float x) { return 2.0f * x; }",
+        "typedef struct __attribute__((aligned(VEC * 4))) { float at[VEC]; } pack;",
+        "__attribute__((reqd_work_group_size(64, 1, 1)))\n__kernel void j(__global float *x) { *x = 1; }",
+        "int half_of(int n) { if (n < 0) return abs(n); else return max(n, 1) / 2; }",
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
+        "void f() { float y = exp(1.0f); barrier(CLK_LOCAL_MEM_FENCE); }",
+    ],
+)
+def test_opencl_as_people_write_it_passes(added: str) -> None:
+    assert vet(OPENCL + added + "\n", OPENCL, "opencl") is None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "\n\n",
+        "// a\n// b\n",
+        "/* a\nb */\n",
+        "#define A \\\n    1\n",
+        "// a \\\nb\n",
+        '#define A "" /* \\\n*/\n',
+    ],
+)
+def test_a_line_is_named(before: str) -> None:
+    found = vet(f"{before}#include <stdio.h>\n", "", "cuda")
+    assert found is not None
+    assert found.startswith("line 3:")
+
+
+def test_the_includes_of_a_source_that_we_would_not_read_are_known() -> None:
+    """It is the user's own."""
+    assert vet("#include <a.h>\n", "#if 0\ndon't\n#endif\n#include <a.h>\n", "cuda") is None
+
+
+@pytest.mark.parametrize("flag", ["-I/etc", "-include", "/etc/passwd", "-cl-std=CL1.2 -I/etc", "-x"])
+def test_flags_that_name_files_are_refused(flag: str) -> None:
+    found = vet_flags(("-cl-mad-enable", flag), "opencl")
+    assert found is not None
+    assert repr(flag) in found
+
+
+@pytest.mark.parametrize("language", ["cuda", "opencl"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        " ",
+        "\\ ",
+        "\\\n",
+        "x \\\n\n",
+        "__attribute__((",
+        "f(",
+        "{asm();",
+        "int ",
+        "1'0",
+        "a;",
+        "/**/",
+        '""',
+    ],
+)
+def test_no_text_takes_long(text: str, language: str) -> None:
+    """Of the length that is looked at; what is found is another matter."""
+    began = time.perf_counter()
+    vet(text * ((256 << 10) // len(text)), "", language)
+    assert time.perf_counter() - began < 5.0
+
+
+def test_flags_that_shape_code_pass() -> None:
+    flags = ("-cl-fast-relaxed-math", "-cl-std=CL1.2", "-cl-nv-maxrregcount={REGS}")
+    assert vet_flags(flags, "opencl") is None
+    assert vet_flags(("-maxrregcount=64",), "cuda") is None, (
+        "what CUDA's compilers are given is read elsewhere"
+    )

@@ -1,0 +1,207 @@
+"""Flags over environment over file over defaults, resolved once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.samples import DEVICE
+from tunesmith.errors import BadInput
+from tunesmith.run.config import RunConfig, resolve
+from tunesmith.session.registry import worker_environment
+from tunesmith.session.runs import _settings as run_settings
+
+
+def resolved(
+    folder: Path,
+    text: str = "",
+    environment: dict[str, str] | None = None,
+    **flags: Any,
+) -> RunConfig:
+    if text:
+        (folder / "tunesmith.toml").write_text(text, encoding="utf-8")
+    return resolve(flags, environment or {}, folder)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    config = resolved(tmp_path, environment={"HOME": "/home/me"})
+    library = "/home/me/.local/share/tunesmith/library"
+    assert config == RunConfig(cache_dir="/home/me/.cache/tunesmith", library_dir=library)
+    assert resolved(tmp_path, environment={"XDG_DATA_HOME": "/d"}).library_dir == "/d/tunesmith/library"
+    assert config.cache_file == Path("/home/me/.cache/tunesmith/results.sqlite")
+    assert config.evals is None
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "environment", "flag"),
+    [
+        ("backend", '"fake"', "opencl", "replay:x"),
+        ("device", '"0:0"', "0:1", "0:2"),
+        ("search", '"random"', "evolution", "exhaustive"),
+        ("evals", "10", "20", 30),
+        ("time", "1.5", "2.5", 3.5),
+        ("seed", "1", "2", 3),
+        ("runs", '"a"', "b", "c"),
+        ("cache_dir", '"/a"', "/b", "/c"),
+        ("library_dir", '"/a"', "/b", "/c"),
+        ("builders", "1", "2", 3),
+    ],
+)
+def test_flags_win_over_environment_over_file_over_defaults(
+    tmp_path: Path, name: str, file: str, environment: str, flag: Any
+) -> None:
+    kind = type(flag)
+    key = f"TUNESMITH_{name.upper()}"
+    assert getattr(resolved(tmp_path), name) not in (file, environment, flag)
+    text = f"{name} = {file}"
+    assert getattr(resolved(tmp_path, text), name) == kind(file.strip('"'))
+    assert getattr(resolved(tmp_path, text, {key: environment}), name) == kind(environment)
+    assert getattr(resolved(tmp_path, text, {key: environment}, **{name: flag}), name) == flag
+    assert getattr(resolved(tmp_path, text, {key: environment}, **{name: None}), name) == kind(environment)
+    assert getattr(resolved(tmp_path, text, {key: ""}), name) == kind(file.strip('"'))
+
+
+@pytest.mark.parametrize("name", ["cache", "prune", "prior"])
+def test_a_switch_can_be_turned_back_at_every_level(tmp_path: Path, name: str) -> None:
+    off, key = f"{name} = false", f"TUNESMITH_{name.upper()}"
+    assert getattr(resolved(tmp_path), name) is True
+    assert getattr(resolved(tmp_path, off), name) is False
+    for text, value in (
+        ("1", True),
+        ("YES", True),
+        ("on", True),
+        ("0", False),
+        ("no", False),
+        ("False", False),
+    ):
+        assert getattr(resolved(tmp_path, off, {key: text}), name) is value
+    assert getattr(resolved(tmp_path, "", {key: "1"}, **{name: False}), name) is False
+
+
+def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
+    text = """
+    backend = "fake"
+    device = "0"
+    search = "random"
+    evals = 5
+    time = 60
+    seed = 7
+    cache = false
+    prune = false
+    prior = false
+    steer = false
+    counters = true
+    runs = "läufe"
+    cache_dir = "c"
+    builders = 2
+    library = false
+    library_dir = "l"
+    """
+    config = resolved(tmp_path, text)
+    first = ("fake", "0", "random", 5, 60, 7, False, False, False, False, True, "läufe", "c", 2)
+    assert config == RunConfig(*first, library=False, library_dir="l")
+
+
+def test_where_the_cache_lies(tmp_path: Path) -> None:
+    assert resolved(tmp_path, environment={"HOME": "/h", "XDG_CACHE_HOME": "/x"}).cache_dir == "/x/tunesmith"
+    assert (
+        resolved(tmp_path, environment={"HOME": "/h", "XDG_CACHE_HOME": ""}).cache_dir
+        == "/h/.cache/tunesmith"
+    )
+
+
+def test_no_builders_means_that_the_device_decides(tmp_path: Path) -> None:
+    assert resolved(tmp_path, "builders = 0").builders == 0
+    assert resolved(tmp_path, "builders = 3", {"TUNESMITH_BUILDERS": "0"}).builders == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("evals = 1.5", "evals must be a whole number, got 1.5"),
+        ('evals = "5"', "evals must be a whole number, got '5'"),
+        ("evals = true", "evals must be a whole number, got True"),
+        ("cache = 1", "cache must be true or false, got 1"),
+        ("time = true", "time must be a number, got True"),
+        ("search = 3", "search must be a text, got 3"),
+        ("evils = 3", "unknown key 'evils'; known are backend"),
+        ("evals = ", "cannot be read"),
+        ("evals = 0", "evals must be at least 1"),
+        ("evals = -3", "evals must be at least 1"),
+        ("time = -1.0", "time must be at least 0"),
+        ("time = nan", "time must be at least 0"),
+        ("seed = -1", "seed must be at least 0"),
+        ("builders = -1", "builders must be at least 0"),
+    ],
+)
+def test_what_the_file_must_not_say(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        resolved(tmp_path, text)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "tunesmith.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput, match="cannot be read") as caught:
+        resolved(tmp_path)
+    assert caught.value.where == str(tmp_path / "tunesmith.toml")
+    (tmp_path / "tunesmith.toml").unlink()
+    (tmp_path / "tunesmith.toml").mkdir()
+    with pytest.raises(BadInput, match="cannot be read"):
+        resolved(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("EVALS", "many"), ("EVALS", "1.5"), ("TIME", "soon"), ("CACHE", "perhaps"), ("SEED", "0x")],
+)
+def test_what_the_environment_must_not_say(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(BadInput, match=rf"TUNESMITH_{name} must be .*, got '{text}'"):
+        resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
+
+
+@pytest.mark.parametrize(("name", "text"), [("EVALS", "0"), ("TIME", "nan"), ("SEED", "-4")])
+def test_numbers_out_of_range_in_the_environment(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(BadInput, match=f"{name.lower()} must be at least"):
+        resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("SEDE", "SEED"), ("EVAL", "EVALS"), ("CACHEDIR", "CACHE_DIR"), ("seed", "SEED")]
+)
+def test_a_variable_that_is_nearly_a_setting_is_refused(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(BadInput, match=f"TUNESMITH_{name}, which is no setting") as refused:
+        resolved(tmp_path, environment={f"TUNESMITH_{name}": "3"})
+    assert f"TUNESMITH_{meant}?" in (refused.value.hint or "")
+
+
+def test_variables_of_others_do_not_matter(tmp_path: Path) -> None:
+    assert (
+        resolved(tmp_path, environment={"EVALS": "x", "TUNESMITH_": "x", "TUNESMITH_OTHER": "x"}).evals
+        is None
+    )
+
+
+def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIBRARY_PATH", "/opt/lib")
+    monkeypatch.setenv("KEPT", "yes")
+    environment = worker_environment("opencl", tmp_path)
+    for name in ("TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"):
+        assert environment[name].startswith(str(tmp_path))
+    assert environment["LIBRARY_PATH"].split(os.pathsep) == ["/opt/lib", str(tmp_path / "lib")]
+    assert environment["KEPT"] == "yes"
+    environment = worker_environment("cuda", tmp_path)
+    assert environment["CUDA_CACHE_PATH"].startswith(str(tmp_path))
+    assert environment["CUDA_CACHE_DISABLE"] == "1", "else a build may come without the compiler's words"
+
+
+@pytest.mark.parametrize(
+    ("flags", "steer", "profile"),
+    [({}, True, "static"), ({"steer": False}, False, "static"), ({"counters": True}, True, "counters")],
+)
+def test_a_run_is_steered_unless_told_otherwise(flags: dict[str, bool], steer: bool, profile: str) -> None:
+    config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
+    settings = run_settings(config, DEVICE, 10)
+    assert (settings.steer, settings.profile) == (steer, profile)

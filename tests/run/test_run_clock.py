@@ -1,0 +1,88 @@
+"""What a budget in seconds is for: the search, and not what is measured of the device once and for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.samples import a_device, a_problem, started
+from tunesmith.run.candidates import Templates
+from tunesmith.run.config import RunConfig
+from tunesmith.run.events import Settings, Stopped
+from tunesmith.run.state import State, apply, fold
+from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
+from tunesmith.session import registry, runs
+from tunesmith.strategies import casting
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class SlowToPrepare:
+    """Ceilings take a minute and a half."""
+
+    clock: Clock
+    prepared: int = 0
+
+    def prepare_profiles(self) -> None:
+        self.clock.now += 90
+        self.prepared += 1
+
+    def close(self) -> None:
+        self.clock.now += 1
+
+
+@dataclass
+class OneStep:
+    """Reads the journal first, as the loop does; then five seconds pass."""
+
+    journal: FileJournal
+    clock: Clock
+
+    def run(self) -> State:
+        state = fold(self.journal.read())
+        self.clock.now += 5
+        return apply(state, self.journal.append(Stopped("done")))
+
+
+@dataclass
+class Silent:
+    notes: list[str] = field(default_factory=list)
+
+    def event(self, record: object, state: object) -> None: ...
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def say(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.parametrize(("steer", "prepared"), [(True, 1), (False, 0)])
+def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steer: bool, prepared: int
+) -> None:
+    problem, device, clock = a_problem(), a_device(), Clock()
+    folder = RunFolder.create(tmp_path / "run")
+    journal = folder.journal(clock)
+    clock.now += 2
+    state = apply(State(), journal.append(started(Settings(seconds=60.0, steer=steer))))
+    lab = SlowToPrepare(clock)
+    monkeypatch.setattr(registry, "lab", lambda *_given, **_named: lab)
+    monkeypatch.setattr(registry, "loop", lambda *_given, **_named: OneStep(journal, clock))
+    templates = Templates(problem, device, None, FolderTexts(folder))
+    config = RunConfig(cache=False)
+    talk = casting.talking(problem, templates, state, casting.Cast("", {}, folder.path))
+    run = runs.ActiveRun(problem, templates, device, "fake", tmp_path, config, journal, Silent(), talk)  # type: ignore[arg-type]
+    after = run.search(state)
+    journal.close()
+    folder.unlock()
+    assert lab.prepared == prepared
+    assert after.elapsed == pytest.approx(2 + 5)
