@@ -30,7 +30,7 @@ from tunesmith.session.problems import load_template, read_text
 if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.deliver.difference import RunDifference
     from tunesmith.profiles.diagnose import ProfilePage
-    from tunesmith.session.authoring import CheckedProblem, FoundDevices, KernelReading, TemplateMade
+    from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
     from tunesmith.session.comparison import Compared
 
 PathName = str | os.PathLike[str]
@@ -193,7 +193,9 @@ def check(
         return authoring.check(_problem(problem), _path(template), config, _listener(listener))
 
 
-def explain(problem: ProblemLike, *, device: str | None = None, backend: str | None = None) -> KernelReading:
+def explain(
+    problem: ProblemLike, *, device: str | None = None, backend: str | None = None
+) -> ExplainedKernel:
     """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
     from tunesmith.session import authoring
 

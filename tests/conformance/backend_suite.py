@@ -14,7 +14,7 @@ from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     Backend,
     BuildFailed,
-    Call,
+    LaunchCall,
     LaunchFailed,
     Memory,
     OutOfMemory,
@@ -72,7 +72,7 @@ class BackendSuite(ABC):
             Scalar("int32", rows),
             Scalar("int32", d),
         )
-        return Call(executable, unit.entries[0], grid, (self.block, 1, 1), 0, args), data, out, offset
+        return LaunchCall(executable, unit.entries[0], grid, (self.block, 1, 1), 0, args), data, out, offset
 
     def test_devices_are_described_and_travel(self, backend: Backend) -> None:
         devices = backend.devices()

@@ -5,7 +5,7 @@ import pytest
 from tests.csource.reading import source_of
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function
-from tunesmith.csource.specialise import Bound, bind, split_entry
+from tunesmith.csource.specialise import BoundKernel, bind, split_entry
 
 _TEMPLATE = """
 #define WARP 32
@@ -33,7 +33,7 @@ __global__ void kernel(const T *in, real *out, int n)
 
 def _bound(text: str, entry: str) -> str:
     found = bind(source_of(text), entry)
-    assert isinstance(found, Bound), found
+    assert isinstance(found, BoundKernel), found
     return print_function(found.function)
 
 
@@ -57,7 +57,7 @@ __global__ void kernel(const __half *in, float *out, int n)
 def test_given_arguments_win_over_defaults():
     found = bind(source_of(_TEMPLATE), "ns::kernel<float, 2 * 32, 3, true>")
 
-    assert isinstance(found, Bound)
+    assert isinstance(found, BoundKernel)
     assert found.arguments == (("T", "float"), ("THREADS", "2 * 32"), ("PER", "3"), ("CHECK", "true"))
     text = print_function(found.function)
     assert "if (i >= n)\n        return;" in text
@@ -145,7 +145,7 @@ def test_opencl_kernels_are_bound_by_name():
 
     found = bind(source, "k")
 
-    assert isinstance(found, Bound)
+    assert isinstance(found, BoundKernel)
     assert "p[4] = 1;" in print_function(found.function, "opencl")
 
 

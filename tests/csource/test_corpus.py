@@ -9,7 +9,7 @@ from tunesmith.csource.inline import inline, own_functions, touches
 from tunesmith.csource.nodes import Function, Opaque, Source
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function
-from tunesmith.csource.specialise import Bound, bind
+from tunesmith.csource.specialise import BoundKernel, bind
 from tunesmith.csource.walk import calls_in, expressions_in
 
 _ALL = pytest.mark.parametrize("example", EXAMPLES, ids=str)
@@ -44,7 +44,7 @@ def test_what_is_printed_is_read_back_as_the_same_tree(example: Example):
 def test_the_entry_is_bound_and_helpers_that_touch_memory_are_put_in_place(example: Example):
     source = read_source_tree(example.text, example.language)
     bound = bind(source, example.entry)
-    assert isinstance(bound, Bound), bound
+    assert isinstance(bound, BoundKernel), bound
 
     inlined = inline(bound.function, source)
 
@@ -58,7 +58,7 @@ def test_the_entry_is_bound_and_helpers_that_touch_memory_are_put_in_place(examp
 @_ALL
 def test_the_bound_and_inlined_kernel_is_read_back_as_the_same_tree(example: Example):
     bound = bind(read_source_tree(example.text, example.language), example.entry)
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, BoundKernel)
     function = inline(bound.function, bound.source).function
     others = "\n".join(_text_of(bound.source, function))
 

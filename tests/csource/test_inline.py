@@ -5,13 +5,13 @@ import pytest
 from tests.csource.reading import source_of
 from tunesmith.csource.inline import Inlined, helpers_needed, inline
 from tunesmith.csource.printing import print_statements
-from tunesmith.csource.specialise import Bound, bind
+from tunesmith.csource.specialise import BoundKernel, bind
 
 
 def _inlined(helpers: str, body: str, parameters: str = "float *p, const float *q, int n") -> Inlined:
     source = source_of(f"{helpers}\n__global__ void k({parameters})\n{{\n{body}\n}}\n")
     bound = bind(source, "k")
-    assert isinstance(bound, Bound), bound
+    assert isinstance(bound, BoundKernel), bound
     return inline(bound.function, source)
 
 
@@ -212,7 +212,7 @@ def test_pure_functions_stay_calls_and_are_listed_in_order():
     """
     source = source_of(f"{helpers}\n__global__ void k(float *p) {{ p[0] = norm(p[1]); }}")
     bound = bind(source, "k")
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, BoundKernel)
 
     found = inline(bound.function, source)
 
@@ -274,7 +274,7 @@ def test_opencl_helpers_are_put_in_place():
         "opencl",
     )
     bound = bind(source, "k")
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, BoundKernel)
 
     text = print_statements(inline(bound.function, source).function.body, 0, "opencl")
 

@@ -13,7 +13,7 @@ from tunesmith.backends.cuda.toolkit import header_folders
 from tunesmith.csource.inline import helpers_needed, inline
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function
-from tunesmith.csource.specialise import Bound, bind
+from tunesmith.csource.specialise import BoundKernel, bind
 
 _CUDA = [example for example in EXAMPLES if example.language == "cuda"]
 # Launch bounds are no part of the tree; they change how registers are given out.
@@ -32,7 +32,7 @@ def test_reading_a_kernel_changes_none_of_its_instructions(example: Example):
 def _rewritten(text: str, entry: str) -> str:
     source = read_source_tree(text, "cuda")
     bound = bind(source, entry)
-    assert isinstance(bound, Bound), bound
+    assert isinstance(bound, BoundKernel), bound
     function = inline(bound.function, source).function
     helpers = [helper.text for helper in helpers_needed(function, source)]
     includes = [f"#include {name}" for name in source.includes]

@@ -13,7 +13,19 @@ import pytest
 from tests.space.expr.expressions import NAMES, ROUND, outcome
 from tunesmith.deliver.c_code import HELPERS, c_code
 from tunesmith.space.expr import Expr, parse, unparse
-from tunesmith.space.expr.nodes import Arithmetic, Call, Compare, If, Logic, Member, Name, Neg, Node, Not, Num
+from tunesmith.space.expr.nodes import (
+    Arithmetic,
+    Compare,
+    Conditional,
+    FunctionCall,
+    Logic,
+    Neg,
+    Node,
+    Not,
+    Num,
+    OneOf,
+    Variable,
+)
 
 C_NAMES = {"a": "size_a", "b": "size_b", "c": "size_c"}  # device.sms is left without a value
 WRITTEN = (
@@ -45,7 +57,9 @@ def a_number(draw: random.Random) -> int:
 
 def a_tree(draw: random.Random, depth: int) -> Node:
     if depth == 0 or draw.random() < 0.15:
-        return Num(a_number(draw)) if draw.random() < 0.4 else Name(draw.choice(NAMES[:3] * 8 + NAMES[3:]))
+        return (
+            Num(a_number(draw)) if draw.random() < 0.4 else Variable(draw.choice(NAMES[:3] * 8 + NAMES[3:]))
+        )
 
     def inner() -> Node:
         return a_tree(draw, depth - 1)
@@ -68,15 +82,13 @@ def a_tree(draw: random.Random, depth: int) -> Node:
         lambda: Arithmetic(draw.choice(("+", "-", "*", "//", "%")), inner(), inner()),
         chain,
         lambda: Logic(draw.choice(("and", "or")), several()),
-        lambda: If(inner(), inner(), inner()),
-        lambda: Call(draw.choice(("min", "max")), several()),
-        lambda: Call(draw.choice(("ceildiv", "round_up")), (inner(), inner())),
-        lambda: Call(draw.choice(("next_pow2", "is_pow2")), (inner(),)),
+        lambda: Conditional(inner(), inner(), inner()),
+        lambda: FunctionCall(draw.choice(("min", "max")), several()),
+        lambda: FunctionCall(draw.choice(("ceildiv", "round_up")), (inner(), inner())),
+        lambda: FunctionCall(draw.choice(("next_pow2", "is_pow2")), (inner(),)),
         lambda: Not(inner()),
         negated,
-        lambda: Member(
-            inner(), tuple(a_number(draw) for _ in range(draw.randint(1, 3))), draw.random() < 0.5
-        ),
+        lambda: OneOf(inner(), tuple(a_number(draw) for _ in range(draw.randint(1, 3))), draw.random() < 0.5),
     ]
     return draw.choice([*kinds[:1] * 4, *kinds])()
 

@@ -116,7 +116,7 @@ def talking(folder: RunFolder, templates: Templates, state: State) -> Talking:
     files, settings = dict(state.started.files), state.settings
     roles = strategies.roles_of(settings.strategy)
     prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in roles if f"{PROMPT}{r}" in files}
-    cast = casting.Cast(settings.models, prompts, folder.path, strategy=settings.strategy)
+    cast = casting.Casting(settings.models, prompts, folder.path, strategy=settings.strategy)
     return casting.talking(templates.problem, templates, state, cast)
 
 

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from tests.lab.numpy_inspector import InspectingBackend, NumpyInspector, memory_at
 from tunesmith.backends.fake.simulated import FakeSession
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import Binary, Call, Executable, Memory, OutOfMemory, Pointer, Scalar, Session
+from tunesmith.backends.port import (
+    Executable,
+    KernelBinary,
+    LaunchCall,
+    Memory,
+    OutOfMemory,
+    Pointer,
+    Scalar,
+    Session,
+)
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.problem import element_type
 from tunesmith.text import digest_of
@@ -89,12 +98,12 @@ class PythonSession(FakeSession):
     def copy(self, to: Pointer, source: Pointer) -> None:
         memory_at(to)[:] = memory_at(source)
 
-    def run(self, calls: Sequence[Call]) -> None:
+    def run(self, calls: Sequence[LaunchCall]) -> None:
         for call in calls:
             assert isinstance(call.executable, PythonExecutable)
             call.executable.kernel(*map(_argument, call.args))
 
-    def seconds_of(self, calls: Sequence[Call]) -> float:
+    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
         self.run(calls[:1])
         return 1e-5 * len(calls)
 
@@ -105,8 +114,8 @@ class PythonBackend(InspectingBackend):
     def __init__(self, kernels: Mapping[str, Kernel]) -> None:
         self._kernels = kernels
 
-    def build(self, unit: Unit, device: Device) -> Binary:
-        return Binary(b"", digest_of(unit.source), Resources())
+    def build(self, unit: Unit, device: Device) -> KernelBinary:
+        return KernelBinary(b"", digest_of(unit.source), Resources())
 
     def open(self, device: Device) -> Session:
         return PythonSession(device, self._kernels)

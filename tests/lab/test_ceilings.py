@@ -17,7 +17,14 @@ from tunesmith import backends
 from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.backends.messages import Timed, Unit
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.ceilings import ITEM_BYTES, Measured, kept_or_measured, measure, moving_plan, sizes_for
+from tunesmith.lab.ceilings import (
+    ITEM_BYTES,
+    MeasuredCeilings,
+    kept_or_measured,
+    measure,
+    moving_plan,
+    sizes_for,
+)
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race
 from tunesmith.problem.device import Device, Resources
@@ -74,7 +81,7 @@ def gpu(**limits: int) -> Device:
     return replace(device, backend="cuda", kind="gpu", inspects=True, limits=replace(device.limits, **large))
 
 
-def measured(device: Device, known: KnownDevice) -> Measured:
+def measured(device: Device, known: KnownDevice) -> MeasuredCeilings:
     return measure(device, known, known)  # type: ignore[arg-type]
 
 
@@ -209,7 +216,7 @@ def test_ceilings_are_measured_once_and_again_when_asked_to() -> None:
     assert kept.ceilings.measured_on == "2026-12-24"
 
 
-def real(spec: str, folder: Path) -> tuple[Measured, Device, float]:
+def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
     device = registry.pick_device(registry.list_devices(spec, folder), None, spec)
     builders = registry.builders(spec, folder, device, 1, "")
     runner = registry.runner(spec, folder, device)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.lab.labs import device_of, fake_kernel, read_problem
 from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit
-from tunesmith.backends.port import Call, Executable, Memory, OutOfMemory, Pointer, at_slot
+from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, at_slot
 from tunesmith.lab import timing
 from tunesmith.lab import timing as arenas
 from tunesmith.lab.timing import MAX_CHAIN, MEMORY_SHARE, Stopwatch
@@ -135,7 +135,7 @@ class RecordingSession:
     def load(self, unit: Unit, binary: bytes) -> Executable:
         raise AssertionError
 
-    def run(self, calls: Sequence[Call]) -> None:
+    def run(self, calls: Sequence[LaunchCall]) -> None:
         self.play(calls)
 
     def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
@@ -165,7 +165,7 @@ class RecordingSession:
     def copy(self, to: Pointer, source: Pointer) -> None:
         self.write(to.memory, to.offset, self.read(source.memory, source.offset, source.nbytes))
 
-    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> SimpleNamespace:
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> SimpleNamespace:
         self.recorded += 1
         rotated = [at_slot(c, slot) for slot in slots for c in calls]
 
@@ -175,7 +175,7 @@ class RecordingSession:
 
         return SimpleNamespace(start=start)
 
-    def play(self, calls: Sequence[Call]) -> float:
+    def play(self, calls: Sequence[LaunchCall]) -> float:
         slots, regions, seen = [], [], []
         kernel = calls[0].executable
         assert isinstance(kernel, Kernel)

@@ -79,7 +79,7 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     monkeypatch.setattr(registry, "loop", lambda *_given, **_named: OneStep(journal, clock))
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)
-    talk = casting.talking(problem, templates, state, casting.Cast("", {}, folder.path))
+    talk = casting.talking(problem, templates, state, casting.Casting("", {}, folder.path))
     run = runs.ActiveRun(problem, templates, device, "fake", tmp_path, config, journal, Silent(), talk)  # type: ignore[arg-type]
     after = run.search(state)
     journal.close()

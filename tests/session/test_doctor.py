@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tunesmith.backends import opencl
-from tunesmith.backends.backend_kind import Finding
+from tunesmith.backends.backend_kind import DoctorFinding
 from tunesmith.backends.cuda import doctor as cuda_doctor
 from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.backends.port import Unsupported
@@ -76,7 +76,7 @@ class Machine:
             raise self.trouble
         return self.devices
 
-    def finding(self, what: str) -> Finding:
+    def finding(self, what: str) -> DoctorFinding:
         found = [f for f in doctor.examine() if f.what == what]
         assert len(found) == 1
         return found[0]

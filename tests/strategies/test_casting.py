@@ -58,8 +58,8 @@ PROBLEM = a_problem()
 TEMPLATES = Templates(PROBLEM, DEVICE, None, MemoryTexts())
 
 
-def cast(spec: str, tmp_path: Path, **more: str) -> casting.Cast:
-    return casting.Cast(spec, casting.prompts_for(spec, ""), tmp_path, **more)  # type: ignore[arg-type]
+def cast(spec: str, tmp_path: Path, **more: str) -> casting.Casting:
+    return casting.Casting(spec, casting.prompts_for(spec, ""), tmp_path, **more)  # type: ignore[arg-type]
 
 
 def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_strategy_has_its_own_roles_and_words(tmp_path: Path) -> None:
 def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
     prompts = casting.prompts_for(spec, "", "rewrite")
     talk = casting.talking(
-        PROBLEM, TEMPLATES, state_of(), casting.Cast(spec, prompts, tmp_path, strategy="rewrite")
+        PROBLEM, TEMPLATES, state_of(), casting.Casting(spec, prompts, tmp_path, strategy="rewrite")
     )
     planner = talk.planner.planner if isinstance(talk.planner, Analysed) else talk.planner
     assert isinstance(planner, RewritePlanner)
@@ -175,7 +175,7 @@ def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
 def test_one_conversation_has_one_model(spec: str, tmp_path: Path) -> None:
     prompts = casting.prompts_for(spec, "", "single")
     talk = casting.talking(
-        PROBLEM, TEMPLATES, state_of(), casting.Cast(spec, prompts, tmp_path, strategy="single")
+        PROBLEM, TEMPLATES, state_of(), casting.Casting(spec, prompts, tmp_path, strategy="single")
     )
     assert isinstance(talk.planner, SinglePlanner)
     assert isinstance(talk.writer, SingleWriter)

@@ -25,7 +25,7 @@ ListDevices = Callable[[], "tuple[Device, ...]"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """Something `tunesmith doctor` looked at, and the one command that enables what is not usable."""
 
     what: str
@@ -58,7 +58,7 @@ class Toolchain:
     advice: Callable[[Collection[str]], str]  # then; given the names of those here
 
 
-def nothing_to_check(_devices: ListDevices) -> list[Finding]:
+def nothing_to_check(_devices: ListDevices) -> list[DoctorFinding]:
     return []
 
 
@@ -83,7 +83,7 @@ class BackendKind:
     from_file: bool = False  # the argument is a file that holds its device: a recording
     plays_absent: bool = False  # `name:absent` is its device as if it were elsewhere
     # What doctor says of it; devices are listed in a process of their own.
-    check: Callable[[ListDevices], list[Finding]] = nothing_to_check
+    check: Callable[[ListDevices], list[DoctorFinding]] = nothing_to_check
     # Variables of its workers, given those inherited. Files that they name may be written into the scratch
     # folder, where everything lands that a worker writes by itself.
     environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = no_environment
@@ -110,9 +110,9 @@ def has_module(name: str) -> bool:
         return False
 
 
-def module_finding(name: str, purpose: str, fix: str) -> Finding:
+def module_finding(name: str, purpose: str, fix: str) -> DoctorFinding:
     found = has_module(name)
-    return Finding(
+    return DoctorFinding(
         name, found, purpose if found else f"not installed: {purpose} needs it", "" if found else fix
     )
 

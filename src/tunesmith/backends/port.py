@@ -27,7 +27,7 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
-class Binary:
+class KernelBinary:
     """A device binary. `code_digest` is equal for equal code, whatever path or time the compiler put in."""
 
     data: bytes
@@ -69,7 +69,7 @@ class LocalBytes:
 
 
 @dataclass(frozen=True)
-class Call:
+class LaunchCall:
     """One launch with everything bound."""
 
     executable: Executable
@@ -140,7 +140,7 @@ class NumberRule:
     add_ulps: bool = False  # codes: half an ulp *plus* the tolerance, of what the type can hold
 
 
-def at_slot(call: Call, slot: int) -> Call:
+def at_slot(call: LaunchCall, slot: int) -> LaunchCall:
     args = tuple(
         replace(a, offset=a.offset + slot * a.stride) if isinstance(a, Pointer) and a.stride else a
         for a in call.args
@@ -159,12 +159,12 @@ class Session(Protocol):
     def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None: ...
     def read(self, memory: Memory, offset: int, nbytes: int) -> bytes: ...
     def copy(self, to: Pointer, source: Pointer) -> None: ...
-    def run(self, calls: Sequence[Call]) -> None: ...
-    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+    def run(self, calls: Sequence[LaunchCall]) -> None: ...
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         """The calls once for each slot; there every pointer has moved on by slot × its stride."""
         ...
 
-    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         """The same, with every launch handed to the driver by itself each time."""
         ...
 
@@ -179,5 +179,5 @@ class Backend(Protocol):
     name: str
 
     def devices(self) -> tuple[Device, ...]: ...
-    def build(self, unit: Unit, device: Device) -> Binary: ...
+    def build(self, unit: Unit, device: Device) -> KernelBinary: ...
     def open(self, device: Device) -> Session: ...

@@ -61,7 +61,7 @@ def preprocess(text: str, language: str, defines: Iterable[tuple[str, str]] = ()
 
 
 @dataclass
-class _Condition:
+class _ConditionalPart:
     line: int
     on: bool
     taken: bool  # some branch was on already, or the whole of it is inside text that is off
@@ -73,7 +73,7 @@ class _Preprocessor:
         self.done: list[Token] = []
         self.includes: list[str] = []
         self.problems: list[str] = []
-        self.open_conditions: list[_Condition] = []
+        self.open_conditions: list[_ConditionalPart] = []
         self._macros: dict[str, Macro] = {}
         self._waiting: list[Token] = []  # not yet expanded: a macro's arguments may go over lines
 
@@ -133,7 +133,7 @@ class _Preprocessor:
         if word in ("if", "ifdef", "ifndef"):
             outer = all(condition.on for condition in self.open_conditions)
             on = outer and self._holds(word, rest, line)
-            self.open_conditions.append(_Condition(line, on, on or not outer))
+            self.open_conditions.append(_ConditionalPart(line, on, on or not outer))
             return
         if not self.open_conditions:
             self.problems.append(f"line {line}: this #{word} has no #if")

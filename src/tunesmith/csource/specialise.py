@@ -289,13 +289,13 @@ def _local_constant(stmt: Declare) -> Expr | None:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundKernel:
     function: Function  # no template any more, constants folded, types of the file resolved
     source: Source
     arguments: tuple[tuple[str, str], ...]  # template parameter -> what the entry binds it to
 
 
-def bind(source: Source, entry: str) -> Bound | str:
+def bind(source: Source, entry: str) -> BoundKernel | str:
     """The kernel of `name`, `ns::name<float, 128>`; a sentence where the entry cannot be followed."""
     name, texts = split_entry(entry)
     kernels = [function for function in source.functions if function.is_kernel and function.name == name]
@@ -320,7 +320,7 @@ def bind(source: Source, entry: str) -> Bound | str:
         return f"{name} could not be bound to its template arguments: {trouble.reason}"
     used = names_in(function.body)
     shared = tuple(declare for declare in source.shared if declare.name in used)
-    return Bound(replace(function, body=(*shared, *function.body)), source, arguments)
+    return BoundKernel(replace(function, body=(*shared, *function.body)), source, arguments)
 
 
 def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:

@@ -81,7 +81,7 @@ class _CodeWriter:
         match node:
             case n.Num(value):
                 return f"{value}LL" if value >= 0 else f"({value}LL)"
-            case n.Name(id):
+            case n.Variable(id):
                 return self.names.get(id, "no_value(undefined)")
             case n.Arithmetic(op, left, right):
                 return f"{_ARITHMETIC[op]}({self.of(left)}, {self.of(right)}, undefined)"
@@ -90,15 +90,15 @@ class _CodeWriter:
             case n.Logic(op, operands):
                 joint = " && " if op == "and" else " || "
                 return f"({joint.join(self.of(operand) for operand in operands)})"
-            case n.If(test, then, other):
+            case n.Conditional(test, then, other):
                 return f"({self.of(test)} ? {self.of(then)} : {self.of(other)})"
-            case n.Call(function, args):
+            case n.FunctionCall(function, args):
                 return self.call(function, [self.of(arg) for arg in args])
             case n.Not(operand):
                 return f"(!{self.of(operand)})"
             case n.Neg(operand):
                 return f"(-{self.of(operand)})"
-            case n.Member(item, options, negated):
+            case n.OneOf(item, options, negated):
                 listed = ", ".join(f"{option}LL" for option in options)
                 return f"({'!' if negated else ''}is_in({self.of(item)}, {{{listed}}}))"
         assert_never(node)
@@ -111,7 +111,7 @@ class _CodeWriter:
 
     def chain(self, left: Node, links: tuple[tuple[CompareOp, Node], ...]) -> str:
         texts = [self.of(left), *(self.of(right) for _, right in links)]
-        if all(isinstance(right, n.Num | n.Name) for _, right in links[:-1]):
+        if all(isinstance(right, n.Num | n.Variable) for _, right in links[:-1]):
             pairs = zip(texts, links, texts[1:], strict=False)
             parts = [f"{a} {op} {b}" for a, (op, _), b in pairs]
             return f"({' && '.join(parts)})"

@@ -15,7 +15,7 @@ from tunesmith.problem.template import Variant, original, plain_name
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.racing import Winners
 from tunesmith.space.expr import parse
-from tunesmith.space.expr.nodes import Arithmetic, Compare, Logic, Name, Node, Num, unparse
+from tunesmith.space.expr.nodes import Arithmetic, Compare, Logic, Node, Num, Variable, unparse
 from tunesmith.space.params import Config
 from tunesmith.text import plain
 
@@ -166,7 +166,7 @@ def _uncertain(node: Node, contract: Contract) -> list[Node]:
     match node:
         case Logic("and", operands):
             return [left for operand in operands for left in _uncertain(operand, contract)]
-        case Compare(Arithmetic("%", Name(size), Num(step)), (("==", Num(0)),)) if step > 0:
+        case Compare(Arithmetic("%", Variable(size), Num(step)), (("==", Num(0)),)) if step > 0:
             rule = next((rule for rule in contract.sizes if rule.name == size), None)
             known = (rule.one_of or (rule.multiple_of,)) if rule is not None else ()
             return [] if known and all(value % step == 0 for value in known) else [node]

@@ -39,7 +39,7 @@ DRAW = Draw("normal", 1)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCeilings:
     ceilings: Ceilings
     notes: tuple[str, ...] = ()  # what could not be measured, and why
 
@@ -50,10 +50,12 @@ def measure(
     runner: Runner,
     *,
     progress: Callable[[str], None] = lambda _text: None,
-) -> Measured:
+) -> MeasuredCeilings:
     source = backends.kind(device.backend).ceilings
     if source is None:
-        return Measured(Ceilings(), (f"there are no kernels for {device.backend} to measure ceilings with",))
+        return MeasuredCeilings(
+            Ceilings(), (f"there are no kernels for {device.backend} to measure ceilings with",)
+        )
     return _Measuring(device, builders, runner, source, progress).all()
 
 
@@ -112,12 +114,14 @@ class _Measuring:
         self._policy = RECORDED if device.inspects else QUEUED
         self._notes: list[str] = []
 
-    def all(self) -> Measured:
+    def all(self) -> MeasuredCeilings:
         moving = [f"{what}{items}" for what in ("copy", "read") for items in self._source.items]
         code = self._build(self._source.file, (*moving, "empty", "fp32"))
         half = self._build(self._source.half, ("fp16",))
         if isinstance(code, Verdict):
-            return Measured(Ceilings(), (f"the kernels for ceilings do not build: {code.first_line}",))
+            return MeasuredCeilings(
+                Ceilings(), (f"the kernels for ceilings do not build: {code.first_line}",)
+            )
         # The largest first: what is laid out for them serves the others too.
         sizes = sizes_for(self._device)[::-1]
         read = [p for nbytes in sizes if (p := self._moving(code, "read", nbytes))]
@@ -143,7 +147,7 @@ class _Measuring:
             cache_bytes=llc or None,
             cache_bandwidth=cache,
         )
-        return Measured(ceilings, tuple(dict.fromkeys(self._notes)))
+        return MeasuredCeilings(ceilings, tuple(dict.fromkeys(self._notes)))
 
     def _build(self, name: str, entries: Sequence[str]) -> BuiltCode | Verdict:
         self._progress("measuring what the device can do at best: building")

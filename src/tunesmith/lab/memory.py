@@ -11,7 +11,15 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.backends.port import Call, Comparison, Executable, LocalBytes, NumberRule, Pointer, Scalar
+from tunesmith.backends.port import (
+    Comparison,
+    Executable,
+    LaunchCall,
+    LocalBytes,
+    NumberRule,
+    Pointer,
+    Scalar,
+)
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import ErrorStats, rms, rms_limit
 from tunesmith.problem.draws import logical, packed
@@ -107,14 +115,16 @@ def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
     return gaps_digest(buffer, data) != (before or gaps_digest(buffer, poisoned))
 
 
-def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer]) -> list[Call]:
+def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer]) -> list[LaunchCall]:
     bound: dict[str, Pointer | Scalar | LocalBytes] = {**pointers}
     bound.update({s.name: Scalar(s.type, s.value) for s in plan.scalars})
     bound.update({x.name: LocalBytes(x.nbytes) for x in plan.locals})
     bound.update({name: pointers[target] for name, target in plan.aliases})
     return [
-        Call(executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args), x.cluster,
-             x.cooperative, x.pdl)
+        LaunchCall(
+            executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args), x.cluster,
+            x.cooperative, x.pdl,
+        )
         for x in plan.launches
     ]  # fmt: skip
 

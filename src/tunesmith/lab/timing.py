@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy
-from tunesmith.backends.port import Call, Executable, Memory, OutOfMemory, Pointer, Recording, Session
+from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, Recording, Session
 from tunesmith.lab import references as reference
 from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.problem.device import Device
@@ -179,7 +179,7 @@ WHOLE = 4  # a chain may take this many times as long as wanted, if it goes all 
 class _Contestant:
     """One kernel in the race, with its launches bound to the first slot, and the chains recorded so far."""
 
-    calls: list[Call]
+    calls: list[LaunchCall]
     slots: int
     restored: list[tuple[BufferPlan, Arena]]  # after every chain, in which no slot may then come twice
     once: float = 0.0  # seconds of a launch by itself

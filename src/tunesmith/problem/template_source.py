@@ -21,7 +21,7 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
-class Block:
+class DeclarationBlock:
     toml: str
     line: int  # of the line that opens it
 
@@ -47,7 +47,7 @@ class Define:
         return self.follows_ifndef and _INTEGER.fullmatch(self.value) is not None
 
 
-def find_block(text: str, path: str) -> Block:
+def find_block(text: str, path: str) -> DeclarationBlock:
     """The TOML text between `// /// tunesmith` and `// ///`, with its comment signs off."""
     lines = text.replace("\r\n", "\n").split("\n")
     opens = [number for number, line in enumerate(lines, 1) if _OPEN.fullmatch(line)]
@@ -65,7 +65,7 @@ def find_block(text: str, path: str) -> Block:
     inside: list[str] = []
     for line in lines[start:]:
         if _CLOSE.fullmatch(line):
-            return Block("\n".join(inside), start)
+            return DeclarationBlock("\n".join(inside), start)
         comment = _COMMENT_LINE.fullmatch(line)
         if comment is None:
             break

@@ -69,7 +69,7 @@ class SqliteCache:
 
 
 @dataclass(frozen=True)
-class _KeptCeilings:
+class _CeilingsFile:
     format: int
     device: str  # for people: the file is called after the device's key
     driver: str
@@ -89,7 +89,7 @@ class CeilingsCache:
 
         try:
             file = self._file(device)
-            kept, changed = decode(file.read_bytes(), _KeptCeilings), file.stat().st_mtime
+            kept, changed = decode(file.read_bytes(), _CeilingsFile), file.stat().st_mtime
         except (OSError, Malformed):
             return None
         if kept.format != CEILINGS_FORMAT or not is_sound(kept.ceilings):
@@ -98,7 +98,7 @@ class CeilingsCache:
         return replace(kept.ceilings, measured_on=day), kept.notes
 
     def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
-        kept = _KeptCeilings(CEILINGS_FORMAT, device.name, device.driver, ceilings, notes)
+        kept = _CeilingsFile(CEILINGS_FORMAT, device.name, device.driver, ceilings, notes)
         target = self._file(device)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

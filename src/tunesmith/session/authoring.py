@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.backends.backend_kind import Finding, module_finding
+from tunesmith.backends.backend_kind import DoctorFinding, module_finding
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device, Limits
@@ -24,16 +24,16 @@ from tunesmith.session.problems import LoadedProblem, load_template
 from tunesmith.strategies import strategies as roles
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorFinding]:
     """Each backend speaks for itself; then the languages that none of them runs."""
     findings = [
-        Finding("Python", True, platform.python_version()),
+        DoctorFinding("Python", True, platform.python_version()),
         module_finding("tree_sitter", "reading kernel sources (init)", "pip install tree-sitter"),
     ]
     for kind in backends.kinds():
         findings += kind.check(partial(_devices, kind.name))
     unrun = (language for language in languages.known() if backends.kind_for(language.name) is None)
-    return [*findings, *(Finding(one.title, False, "no backend in this version") for one in unrun)]
+    return [*findings, *(DoctorFinding(one.title, False, "no backend in this version") for one in unrun)]
 
 
 def _devices(backend: str) -> tuple[Device, ...]:
@@ -92,7 +92,7 @@ class TemplateMade:
 
 
 @dataclass(frozen=True)
-class KernelReading:
+class ExplainedKernel:
     problem: str
     device: str
     lines: tuple[str, ...]  # what the kernel does, in words
@@ -143,11 +143,11 @@ def check(
             lab.close()
 
 
-def explain(problem: Problem, config: RunConfig) -> KernelReading:
+def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     device = _device(problem, config)
     available, refused = roles.move_author(problem).available(problem, device)
     lines, notes = roles.reading_of(problem), roles.launch_notes(problem, device)
-    return KernelReading(problem.name, device.name, lines, available, refused, notes)
+    return ExplainedKernel(problem.name, device.name, lines, available, refused, notes)
 
 
 def make_template(

@@ -293,12 +293,12 @@ def _continue(
     return deliver(folder, templates, state, config)
 
 
-def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Cast:
+def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Casting:
     files, settings = dict(started.files), started.settings
     named = ((role, f"{PROMPT}{role}") for role in strategies.roles_of(settings.strategy))
     prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
     kept = [folder.get(digest) for name, digest in files.items() if name.startswith(KEPT)]
-    return casting.Cast(
+    return casting.Casting(
         settings.models,
         prompts,
         folder.path,

@@ -38,7 +38,7 @@ MAILBOX = "mailbox"  # of a run, where no other is named
 
 
 @dataclass(frozen=True)
-class Cast:
+class Casting:
     """What models need to know of the run and of this machine."""
 
     spec: str  # as the user wrote it; empty: the expert plays all roles
@@ -109,7 +109,7 @@ def prepare(spec: str, strategy: str = "template") -> None:
             model.prepare()
 
 
-def talking(problem: Problem, templates: Templates, state: State, cast: Cast) -> Talking:
+def talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
     talk = _talking(problem, templates, state, cast)
     if cast.kept is None:
         return talk
@@ -119,7 +119,7 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Cast) ->
     return replace(talk, planner=LibraryFirst(kept, talk.planner), author=LibraryAuthor(kept, talk.author))
 
 
-def _talking(problem: Problem, templates: Templates, state: State, cast: Cast) -> Talking:
+def _talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
     planner, author = roles(problem, templates)
     who = played(cast.spec, cast.strategy)
     if not who or templates.given is not None:
@@ -172,7 +172,7 @@ def record(folder: Path, state: State) -> None:
             keep(folder, state.started, state.dialogue)
 
 
-def _models(who: Mapping[Role, Spec], cast: Cast, state: State) -> dict[Role, LanguageModel]:
+def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role, LanguageModel]:
     """One for each that is named, whatever roles it plays."""
     from tunesmith.models.recording import Player
 

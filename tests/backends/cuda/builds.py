@@ -10,7 +10,7 @@ from tests.cuda_here import needs_nvcc, needs_nvrtc
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import Binary, BuildFailed
+from tunesmith.backends.port import BuildFailed, KernelBinary
 
 BOTH = [pytest.param("nvrtc", marks=needs_nvrtc), pytest.param("nvcc", marks=needs_nvcc)]
 
@@ -27,7 +27,7 @@ def unit(source: str, *entries: str, path: str = "kernel.cu", compiler: str = "n
     return Unit(path, source, "cuda", flags, entries, compiler=compiler, **more)
 
 
-def built(source: str, *entries: str, device: str | None = None, **more: Any) -> Binary:
+def built(source: str, *entries: str, device: str | None = None, **more: Any) -> KernelBinary:
     return build(unit(source, *entries, **more), absent_device(device))
 
 

@@ -10,7 +10,7 @@ from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.backends.port import Binary
+from tunesmith.backends.port import KernelBinary
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
@@ -32,7 +32,7 @@ def read_problem(folder: Path) -> Problem:
 
 
 @cache
-def build_of(folder: Path, device: str) -> tuple[Binary, Instructions | None]:
+def build_of(folder: Path, device: str) -> tuple[KernelBinary, Instructions | None]:
     problem = read_problem(folder)
     binary = built(problem.kernel.text, problem.kernel.entry, device=device, flags=problem.kernel.flags)
     symbols, cubin = unpack(binary.data)

@@ -11,7 +11,7 @@ import pytest
 from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.cuda.driver import describe_all
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import Call, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
+from tunesmith.backends.port import LaunchCall, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
 from tunesmith.problem.device import Device
 
 pytestmark = pytest.mark.gpu
@@ -99,7 +99,7 @@ def test_scalars_of_every_type_arrive(session: Session, kernels) -> None:
     ]
     out = Pointer(session.allocate(72), 0, 72)
     args = (out, *(Scalar(kind, value) for kind, value in given))
-    session.run([Call(kernels, "scalars", (1, 1, 1), (1, 1, 1), 0, args)])
+    session.run([LaunchCall(kernels, "scalars", (1, 1, 1), (1, 1, 1), 0, args)])
     assert values(session, out, "float64") == [
         float(np.float32(v)) if k == "float32" else v for k, v in given
     ]
@@ -110,7 +110,7 @@ def test_more_shared_memory_than_the_default(session: Session, device: Device, k
     threads = 512
     nbytes = threads * 64 * 4  # 128 KiB
     assert 48 << 10 < nbytes <= device.limits.shared
-    session.run([Call(kernels, ENTRIES[1], (1, 1, 1), (threads, 1, 1), nbytes, (out,))])
+    session.run([LaunchCall(kernels, ENTRIES[1], (1, 1, 1), (threads, 1, 1), nbytes, (out,))])
     assert values(session, out, "float32") == list(range(threads - 1, -1, -1))
 
 
@@ -127,7 +127,7 @@ def test_static_and_dynamic_shared_memory_exceed_the_default_together(
     unit = Unit("both.cu", source, "cuda", (), ("both",))
     both = session.load(unit, CudaBackend().build(unit, device).data)
     out = ints(session, 1024)
-    session.run([Call(both, "both", (1, 1, 1), (1024, 1, 1), 32 << 10, (out,))])
+    session.run([LaunchCall(both, "both", (1, 1, 1), (1024, 1, 1), 32 << 10, (out,))])
     assert values(session, out) == [1023 - i + 2 * i for i in range(1024)]
 
 
@@ -140,25 +140,25 @@ def test_static_and_dynamic_shared_memory_exceed_the_default_together(
 )
 def test_arguments_of_another_size_are_refused(session: Session, kernels, args, words: str) -> None:
     with pytest.raises(LaunchFailed, match=words):
-        session.run([Call(kernels, "wait", (1, 1, 1), (1, 1, 1), 0, args)])
+        session.run([LaunchCall(kernels, "wait", (1, 1, 1), (1, 1, 1), 0, args)])
 
 
 def test_clusters(session: Session, kernels) -> None:
     out = ints(session, 8)
-    session.run([Call(kernels, "clustered", (8, 1, 1), (32, 1, 1), 0, (out,), cluster=(4, 1, 1))])
+    session.run([LaunchCall(kernels, "clustered", (8, 1, 1), (32, 1, 1), 0, (out,), cluster=(4, 1, 1))])
     assert values(session, out) == [40, 41, 42, 43] * 2
 
 
 def test_cooperative_launches(session: Session, kernels) -> None:
     out, sums = ints(session, 16), ints(session, 1)
-    session.run([Call(kernels, "cooperative", (16, 1, 1), (1, 1, 1), 0, (out, sums), cooperative=True)])
+    session.run([LaunchCall(kernels, "cooperative", (16, 1, 1), (1, 1, 1), 0, (out, sums), cooperative=True)])
     assert values(session, out) == [16] * 16
 
 
 def test_a_recording_rotates_and_can_be_played_again(session: Session, kernels) -> None:
     x = ints(session, 4 * 32)
     pointer = Pointer(x.memory, 0, 128, stride=128)
-    call = Call(kernels, "add", (1, 1, 1), (32, 1, 1), 0, (pointer, Scalar("int32", 5)))
+    call = LaunchCall(kernels, "add", (1, 1, 1), (32, 1, 1), 0, (pointer, Scalar("int32", 5)))
     recording = session.record([call, call], slots=(0, 2))
     recording.start()()
     recording.start()()
@@ -166,7 +166,7 @@ def test_a_recording_rotates_and_can_be_played_again(session: Session, kernels) 
 
 
 def test_a_recording_times_the_launches_and_nothing_else(session: Session, device: Device, kernels) -> None:
-    call = Call(kernels, "wait", (1, 1, 1), (1, 1, 1), 0, (Scalar("int64", 200_000),))
+    call = LaunchCall(kernels, "wait", (1, 1, 1), (1, 1, 1), 0, (Scalar("int64", 200_000),))
     one = min(session.record([call]).start()() for _ in range(5))
     ten = min(session.record([call] * 10).start()() for _ in range(5))
     assert 50e-6 < one < 400e-6  # 200,000 cycles at about 2 GHz

@@ -10,7 +10,7 @@ from itertools import combinations
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import Binary
+from tunesmith.backends.port import KernelBinary
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant
 from tunesmith.problem.template_file import parse_template
@@ -57,13 +57,13 @@ def variant(template: Template, problem: Problem, config: Config) -> Variant:
     return template.render(problem, config, next(legal_sizes(template, problem, config)))
 
 
-def built(made: Variant) -> Binary:
+def built(made: Variant) -> KernelBinary:
     unit = Unit(made.path, made.source, "cuda", made.flags, made.entries, compiler="nvrtc")
     return build(unit, DEVICE)
 
 
-def build_all(variants: list[Variant]) -> list[Binary | Exception]:
-    def one(made: Variant) -> Binary | Exception:
+def build_all(variants: list[Variant]) -> list[KernelBinary | Exception]:
+    def one(made: Variant) -> KernelBinary | Exception:
         try:
             return built(made)
         except Exception as error:  # told by the test, with the configuration

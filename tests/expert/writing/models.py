@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunesmith.csource.nodes import Stmt, Type
 from tunesmith.csource.parse import read_expression, read_source_tree
-from tunesmith.csource.specialise import Bound, bind
+from tunesmith.csource.specialise import BoundKernel, bind
 from tunesmith.expert.model.kernel import (
     Each,
     ElementArray,
@@ -60,7 +60,7 @@ def kernel(
 ) -> KernelModel:
     source = read_source_tree(problem.kernel.text, problem.kernel.language)  # type: ignore[arg-type]
     bound = bind(source, problem.launches[0].entry)
-    assert isinstance(bound, Bound), bound
+    assert isinstance(bound, BoundKernel), bound
     return KernelModel(source, bound.function, tasks, steps, team, kept=kept)  # type: ignore[arg-type]
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tunesmith.space.expr import LIMIT, Expr, Undefined
-from tunesmith.space.expr.nodes import Arithmetic, Call, Compare, If, Logic, Member, Name, Neg, Node, Not, Num
+from tunesmith.space.expr.nodes import (
+    Arithmetic,
+    Compare,
+    Conditional,
+    FunctionCall,
+    Logic,
+    Neg,
+    Node,
+    Not,
+    Num,
+    OneOf,
+    Variable,
+)
 
 NAMES = ("a", "b", "c", "device.sms")
 ROUND = (2**31, 2**32 + 1, 2**40, 2**61, LIMIT - 1, LIMIT)
@@ -18,7 +30,7 @@ def numbers() -> st.SearchStrategy[int]:
 
 def trees() -> st.SearchStrategy[Node]:
     leaves: st.SearchStrategy[Node] = st.one_of(
-        st.builds(Num, numbers()), st.builds(Name, st.sampled_from(NAMES))
+        st.builds(Num, numbers()), st.builds(Variable, st.sampled_from(NAMES))
     )
     return st.recursive(leaves, _grown, max_leaves=12)
 
@@ -34,13 +46,13 @@ def _grown(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         st.builds(Arithmetic, arithmetic, node, node),
         st.builds(Compare, node, links),
         st.builds(Logic, st.sampled_from(["and", "or"]), several),
-        st.builds(If, node, node, node),
-        st.builds(Call, st.sampled_from(["min", "max"]), several),
-        st.builds(Call, st.sampled_from(["ceildiv", "round_up"]), two),
-        st.builds(Call, st.sampled_from(["next_pow2", "is_pow2"]), st.tuples(node)),
+        st.builds(Conditional, node, node, node),
+        st.builds(FunctionCall, st.sampled_from(["min", "max"]), several),
+        st.builds(FunctionCall, st.sampled_from(["ceildiv", "round_up"]), two),
+        st.builds(FunctionCall, st.sampled_from(["next_pow2", "is_pow2"]), st.tuples(node)),
         st.builds(Not, node),
         node.filter(lambda operand: not isinstance(operand, Num)).map(Neg),
-        st.builds(Member, node, options, st.booleans()),
+        st.builds(OneOf, node, options, st.booleans()),
     )
 
 

@@ -11,7 +11,7 @@ from tests.thoroughness import examples
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import LIMIT, Expr, ExprError, Undefined, is_name, parse, unparse
 from tunesmith.space.expr.grammar import MAX_LENGTH, MAX_WORDS
-from tunesmith.space.expr.nodes import Name, Neg, Node, Num
+from tunesmith.space.expr.nodes import Neg, Node, Num, Variable
 
 
 @pytest.mark.parametrize(
@@ -287,5 +287,5 @@ def test_bound_text_of_the_longest_expression_reads_back() -> None:
 
 def test_trees_compare_by_value() -> None:
     assert parse("-3").tree == Num(-3)
-    assert parse("- a").tree == Neg(Name("a"))
+    assert parse("- a").tree == Neg(Variable("a"))
     assert hash(parse("a + 1")) == hash(parse("a + 1"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tunesmith.backends.backend_kind import (
     BackendKind,
     CeilingKernels,
-    Finding,
+    DoctorFinding,
     ListDevices,
     ReadInstructions,
 )
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tunesmith.backends.backend_kind import Toolchain
     from tunesmith.backends.counting import Counting
     from tunesmith.backends.messages import Unit
-    from tunesmith.backends.port import Binary, Session
+    from tunesmith.backends.port import KernelBinary, Session
     from tunesmith.problem.device import Device
 
 
@@ -31,7 +31,7 @@ class CudaBackend:
 
         return describe_all()
 
-    def build(self, unit: Unit, device: Device) -> Binary:
+    def build(self, unit: Unit, device: Device) -> KernelBinary:
         from tunesmith.backends.cuda.compile import build
 
         return build(unit, device)
@@ -42,7 +42,7 @@ class CudaBackend:
         return CudaSession(device)
 
 
-def _check(devices: ListDevices) -> list[Finding]:
+def _check(devices: ListDevices) -> list[DoctorFinding]:
     from tunesmith.backends.cuda.doctor import findings
 
     return findings(devices)

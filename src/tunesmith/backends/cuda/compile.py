@@ -19,7 +19,7 @@ from tunesmith.backends.cuda.entries import (
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.cuda.toolkit import standard_headers
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import Binary, BuildFailed, Unsupported
+from tunesmith.backends.port import BuildFailed, KernelBinary, Unsupported
 from tunesmith.problem.device import Device
 from tunesmith.text import digest_of
 
@@ -63,7 +63,7 @@ def needs_host_headers(log: str) -> bool:
     return NO_HOST in log or _lacking(log) is not None
 
 
-def build(unit: Unit, device: Device) -> Binary:
+def build(unit: Unit, device: Device) -> KernelBinary:
     compiler = unit.compiler or _default_compiler()
     if compiler not in COMPILERS:
         raise Unsupported(f"CUDA has no compiler {compiler!r}: it is one of {', '.join(COMPILERS)}")
@@ -78,13 +78,13 @@ def build(unit: Unit, device: Device) -> Binary:
     return _binary(unit, compiled, device)
 
 
-def _binary(unit: Unit, compiled: Compiled, device: Device) -> Binary:
+def _binary(unit: Unit, compiled: Compiled, device: Device) -> KernelBinary:
     cubin = Cubin(compiled.cubin)
     for entry, symbol in compiled.symbols.items():
         if symbol not in cubin.kernels:
             raise BuildFailed(no_such_kernel(unit, entry, "the compiler leaves no code of it"))
     symbols = [compiled.symbols[entry] for entry in unit.entries]
-    return Binary(
+    return KernelBinary(
         data=pack(compiled.symbols, compiled.cubin),
         # Whoever has loaded this code looks kernels up in it by these names.
         code_digest=digest_of(cubin.code_digest(symbols), repr(unit.entries)),

@@ -35,7 +35,7 @@ _RUNS = (".text.", ".nv.constant", ".nv.global", ".nv.shared.")  # sections that
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CubinKernel:
     symbol: str
     registers: int
     shared: int  # static, bytes
@@ -125,7 +125,7 @@ class Cubin:
             if section.name.endswith(ending) and _is_one_of(section.name.removesuffix(ending)):
                 yield section
 
-    def _read_kernels(self) -> Iterator[Kernel]:
+    def _read_kernels(self) -> Iterator[CubinKernel]:
         registers, frames = self._by_symbol(REGISTERS), self._by_symbol(FRAME_SIZE)
         reserved = _RESERVED if any(s.name == _RESERVED_SECTION for s in self._sections) else 0
         for number, symbol in enumerate(self._symbols):
@@ -136,7 +136,7 @@ class Cubin:
                 attributes.setdefault(kind, []).append(value)
             parameters = [struct.unpack("<IHHI", value) for value in attributes.get(PARAMETER, ())]
             shared = sum(s.size for s in self._sections if s.name == f".nv.shared.{symbol.name}")
-            yield Kernel(
+            yield CubinKernel(
                 symbol=symbol.name,
                 registers=registers[number] if number in registers else self._older_registers(symbol),
                 shared=max(0, shared - reserved),
@@ -249,7 +249,7 @@ def _sum(own: int | None, others: int) -> int | None:
     return None if own is None else own + others
 
 
-def _of_kernel(kernel: Kernel, spilled: int | None, limits: Limits) -> Resources:
+def _of_kernel(kernel: CubinKernel, spilled: int | None, limits: Limits) -> Resources:
     return Resources(
         registers=kernel.registers,
         shared=kernel.shared,
@@ -259,7 +259,7 @@ def _of_kernel(kernel: Kernel, spilled: int | None, limits: Limits) -> Resources
     )
 
 
-def _max_threads(kernel: Kernel, limits: Limits) -> int:
+def _max_threads(kernel: CubinKernel, limits: Limits) -> int:
     bounds = [math.prod(block) for block in (kernel.max_block, kernel.required_block) if block]
     most = min([limits.max_threads, *bounds])
     if not limits.registers_per_block:

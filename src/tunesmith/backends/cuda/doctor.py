@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from tunesmith.backends.backend_kind import Finding, ListDevices, has_module, module_finding
+from tunesmith.backends.backend_kind import DoctorFinding, ListDevices, has_module, module_finding
 from tunesmith.backends.cuda import KIND, ncu, nvcc, nvrtc, toolkit
 from tunesmith.backends.cuda.driver import OLDEST_DRIVER
 from tunesmith.backends.port import Unsupported
@@ -16,7 +16,7 @@ TOOLKIT = "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloa
 A_GPU = "a GPU that nvidia-smi -L lists; a container sees one if it is started with --gpus all"
 
 
-def findings(devices: ListDevices) -> list[Finding]:
+def findings(devices: ListDevices) -> list[DoctorFinding]:
     """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
     driver = _nvidia_driver()
     here = [_device(devices), *_counters()] if driver.usable else []
@@ -24,10 +24,10 @@ def findings(devices: ListDevices) -> list[Finding]:
     return [driver, *here, *_nvrtc(), _nvcc(), small]
 
 
-def _counters() -> list[Finding]:
+def _counters() -> list[DoctorFinding]:
     """Where there is no driver there is nothing to count. Neither is run: that takes seconds."""
     program = ncu.find_ncu()
-    found = Finding(
+    found = DoctorFinding(
         "Nsight Compute (ncu)",
         program is not None,
         program or "not found: profiles do without hardware counters",
@@ -35,53 +35,55 @@ def _counters() -> list[Finding]:
     )
     allowed, why = ncu.may_count()
     fix = ncu.LET_IN if allowed is False else ""
-    return [found, Finding("hardware counters", allowed is not False, why, fix)]
+    return [found, DoctorFinding("hardware counters", allowed is not False, why, fix)]
 
 
-def _nvidia_driver() -> Finding:
+def _nvidia_driver() -> DoctorFinding:
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         library = ctypes.CDLL(name)
     except OSError:
         detail = f"{name} is not there: CUDA kernels can be built, and cannot run"
-        return Finding("NVIDIA driver", False, detail, f"NVIDIA's driver, {DRIVERS}")
+        return DoctorFinding("NVIDIA driver", False, detail, f"NVIDIA's driver, {DRIVERS}")
     version = ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))
     detail = f"for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
     if version.value < OLDEST_DRIVER:
         oldest = f"CUDA {OLDEST_DRIVER // 1000}"
         detail += f", older than {oldest}: CUDA kernels can be built, and cannot run"
-        return Finding("NVIDIA driver", False, detail, f"a driver for {oldest} or newer, {DRIVERS}")
-    return Finding("NVIDIA driver", True, detail)
+        return DoctorFinding("NVIDIA driver", False, detail, f"a driver for {oldest} or newer, {DRIVERS}")
+    return DoctorFinding("NVIDIA driver", True, detail)
 
 
-def _device(devices: ListDevices) -> Finding:
+def _device(devices: ListDevices) -> DoctorFinding:
     try:
         found = devices()
     except TunesmithError as error:
         fix = A_GPU if has_module("cuda.bindings") else KIND.install
-        return Finding("CUDA device", False, str(error), fix)
+        return DoctorFinding("CUDA device", False, str(error), fix)
     names = "; ".join(f"{d.name} (sm_{d.limits.capability})" for d in found)
-    return Finding("CUDA device", bool(found), names or "the driver sees no device", "" if found else A_GPU)
+    return DoctorFinding(
+        "CUDA device", bool(found), names or "the driver sees no device", "" if found else A_GPU
+    )
 
 
-def _nvrtc() -> list[Finding]:
+def _nvrtc() -> list[DoctorFinding]:
     """NVRTC and, where it is there, the headers that kernels include."""
     try:
         version = nvrtc.version()
     except Unsupported as error:
-        return [Finding("NVRTC", False, str(error), KIND.install)]
+        return [DoctorFinding("NVRTC", False, str(error), KIND.install)]
     folders = toolkit.header_folders(None, version)
     detail = ", ".join(map(str, folders)) or "none found: kernels cannot include cuda_fp16.h and the like"
     return [
-        Finding("NVRTC", True, ".".join(map(str, version))),
-        Finding("CUDA headers", bool(folders), detail, "" if folders else KIND.install),
+        DoctorFinding("NVRTC", True, ".".join(map(str, version))),
+        DoctorFinding("CUDA headers", bool(folders), detail, "" if folders else KIND.install),
     ]
 
 
-def _nvcc() -> Finding:
+def _nvcc() -> DoctorFinding:
     version = nvcc.version()
     if version is not None:
-        return Finding("nvcc", True, f"{version}, {toolkit.find_nvcc()}")
+        return DoctorFinding("nvcc", True, f"{version}, {toolkit.find_nvcc()}")
     detail = "not found: only sources that include the host's C++ headers need it"
-    return Finding("nvcc", False, detail, TOOLKIT)
+    return DoctorFinding("nvcc", False, detail, TOOLKIT)

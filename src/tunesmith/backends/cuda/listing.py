@@ -47,7 +47,7 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Block:
+class BasicBlock:
     """Instructions that run one after the other, `first` up to and without `end`."""
 
     first: int
@@ -77,14 +77,16 @@ class Listing:
         return frozenset(n for first, last in self.loops for n in range(first, last + 1))
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[BasicBlock, ...]:
         leaders = {0, len(self.instructions)}
         for each in self.instructions:
             if each.targets or each.name in ENDS or each.name in INDIRECT:
                 leaders |= {each.number + 1, *each.targets}
         order = sorted(n for n in leaders if n <= len(self.instructions))
         numbers = {first: at for at, first in enumerate(order[:-1])}
-        return tuple(Block(first, end, self._successors(end - 1, numbers)) for first, end in pairwise(order))
+        return tuple(
+            BasicBlock(first, end, self._successors(end - 1, numbers)) for first, end in pairwise(order)
+        )
 
     def _successors(self, last: int, numbers: dict[int, int]) -> tuple[int, ...]:
         instruction = self.instructions[last]

@@ -16,9 +16,9 @@ from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
-    Call,
     Executable,
     Inspector,
+    LaunchCall,
     LaunchFailed,
     Memory,
     OutOfMemory,
@@ -32,13 +32,13 @@ from tunesmith.problem.problem import element_type
 SPARE = 256 << 20  # of the device's memory, left to the driver
 
 
-class _Memory:
+class CudaMemory:
     def __init__(self, address: int, nbytes: int) -> None:
         self.address = address
         self.nbytes = nbytes
 
 
-class _Executable:
+class CudaExecutable:
     def __init__(self, module: Any, functions: dict[str, Any]) -> None:
         self.module = module
         self.functions = functions
@@ -58,7 +58,7 @@ class _Executable:
 class _Graph:
     """A chain recorded once and replayed: what the host does between two launches is not in the time."""
 
-    def __init__(self, session: CudaSession, calls: Sequence[Call], slots: Sequence[int]) -> None:
+    def __init__(self, session: CudaSession, calls: Sequence[LaunchCall], slots: Sequence[int]) -> None:
         cu = driver()
         self._session = session
         self._kept: _Captured | None = None
@@ -82,7 +82,7 @@ class _Graph:
 class _Queued:
     """A chain launched anew each time, one launch after the other, from behind the gate."""
 
-    def __init__(self, session: CudaSession, calls: Sequence[Call], slots: Sequence[int]) -> None:
+    def __init__(self, session: CudaSession, calls: Sequence[LaunchCall], slots: Sequence[int]) -> None:
         self._session, self._calls, self._slots = session, calls, slots
 
     def start(self) -> Callable[[], float]:
@@ -166,7 +166,7 @@ class CudaSession:
         functions = {
             entry: checked(cu.cuModuleGetFunction(module, symbols[entry].encode())) for entry in unit.entries
         }
-        return _Executable(module, functions)
+        return CudaExecutable(module, functions)
 
     def allocate(self, nbytes: int) -> Memory:
         cu = driver()
@@ -175,15 +175,15 @@ class CudaSession:
             raise OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
         address = int(checked(cu.cuMemAlloc(nbytes)))
         self._allocated += nbytes
-        return _Memory(address, nbytes)
+        return CudaMemory(address, nbytes)
 
     def release(self, memory: Memory) -> None:
-        assert isinstance(memory, _Memory)
+        assert isinstance(memory, CudaMemory)
         checked(driver().cuMemFree(memory.address))
         self._allocated -= memory.nbytes
 
     def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
-        assert isinstance(memory, _Memory)
+        assert isinstance(memory, CudaMemory)
         if len(data):
             source = np.frombuffer(data, dtype=np.uint8)
             to = memory.address + offset
@@ -191,7 +191,7 @@ class CudaSession:
             self._finish()
 
     def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
-        assert isinstance(memory, _Memory)
+        assert isinstance(memory, CudaMemory)
         target = np.empty(nbytes, dtype=np.uint8)
         if nbytes:
             source = memory.address + offset
@@ -203,15 +203,15 @@ class CudaSession:
         if to.nbytes:
             checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
 
-    def run(self, calls: Sequence[Call]) -> None:
+    def run(self, calls: Sequence[LaunchCall]) -> None:
         kept = self.launch_all(calls, (0,))
         self._finish()
         del kept
 
-    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         return _Graph(self, calls, slots)
 
-    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         return _Queued(self, calls, slots)
 
     @contextmanager
@@ -228,7 +228,7 @@ class CudaSession:
     def throttled(self) -> bool | None:
         return self._throttling.now()
 
-    def capture(self, calls: Sequence[Call], slots: Sequence[int]) -> _Captured:
+    def capture(self, calls: Sequence[LaunchCall], slots: Sequence[int]) -> _Captured:
         cu = driver()
         for call in calls:  # setting attributes is not allowed while a stream is being captured
             _executable(call).allow_shared(call.entry, call.shared)
@@ -241,7 +241,7 @@ class CudaSession:
             raise
         return _Captured(checked(cu.cuStreamEndCapture(self.stream)), values)
 
-    def launch_all(self, calls: Sequence[Call], slots: Sequence[int]) -> list[Any]:
+    def launch_all(self, calls: Sequence[LaunchCall], slots: Sequence[int]) -> list[Any]:
         """Queue the calls for every slot. The answer holds the argument values, which must outlive that."""
         launchers = [self._launcher(call) for call in calls]
         tables = [_argument_table(call, slots) for call in calls]
@@ -252,7 +252,7 @@ class CudaSession:
                     checked((status,))
         return tables
 
-    def _launcher(self, call: Call) -> Callable[[int], tuple[Any, ...]]:
+    def _launcher(self, call: LaunchCall) -> Callable[[int], tuple[Any, ...]]:
         """Queues that call, given where the addresses of its arguments lie."""
         cu, stream = driver(), self.stream
         executable = _executable(call)
@@ -270,7 +270,7 @@ class CudaSession:
 
 
 def address(pointer: Pointer) -> int:
-    assert isinstance(pointer.memory, _Memory)
+    assert isinstance(pointer.memory, CudaMemory)
     return pointer.memory.address + pointer.offset
 
 
@@ -284,7 +284,7 @@ def _parameter_sizes(function: Any) -> list[int]:
         sizes.append(int(found[1]))
 
 
-def _check_arguments(call: Call, sizes: list[int]) -> None:
+def _check_arguments(call: LaunchCall, sizes: list[int]) -> None:
     """The driver takes the kernel's word for how many bytes there are, and reads on."""
     if len(sizes) != len(call.args):
         raise LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
@@ -295,12 +295,12 @@ def _check_arguments(call: Call, sizes: list[int]) -> None:
             raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
 
 
-def _executable(call: Call) -> _Executable:
-    assert isinstance(call.executable, _Executable)
+def _executable(call: LaunchCall) -> CudaExecutable:
+    assert isinstance(call.executable, CudaExecutable)
     return call.executable
 
 
-class _Table:
+class CudaTable:
     """A call's arguments for every slot, as the driver reads them: words, and the addresses of the words."""
 
     def __init__(self, values: NDArray[np.uint64]) -> None:
@@ -311,10 +311,10 @@ class _Table:
         self.row = 8 * values.shape[1]
 
 
-def _argument_table(call: Call, slots: Sequence[int]) -> _Table:
+def _argument_table(call: LaunchCall, slots: Sequence[int]) -> CudaTable:
     base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
     steps = np.array([a.stride if isinstance(a, Pointer) else 0 for a in call.args], dtype=np.uint64)
-    return _Table(base + np.asarray(slots, dtype=np.uint64)[:, np.newaxis] * steps)
+    return CudaTable(base + np.asarray(slots, dtype=np.uint64)[:, np.newaxis] * steps)
 
 
 def _bits(arg: object) -> int:
@@ -326,7 +326,7 @@ def _bits(arg: object) -> int:
     raise LaunchFailed("CUDA has no local-memory arguments: use the launch's `shared`")
 
 
-def _config(call: Call, stream: Any) -> Any:
+def _config(call: LaunchCall, stream: Any) -> Any:
     cu = driver()
     config = cu.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = call.grid

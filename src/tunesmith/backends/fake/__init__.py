@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tunesmith.backends.backend_kind import BackendKind, Finding, ListDevices
+from tunesmith.backends.backend_kind import BackendKind, DoctorFinding, ListDevices
 from tunesmith.problem.languages import FAKE
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def author() -> OwnAuthor:
     return FakeAuthor()
 
 
-def _check(_devices: ListDevices) -> list[Finding]:
-    return [Finding("simulated device (fake, replay)", True, "always there")]
+def _check(_devices: ListDevices) -> list[DoctorFinding]:
+    return [DoctorFinding("simulated device (fake, replay)", True, "always there")]
 
 
 KIND = BackendKind(

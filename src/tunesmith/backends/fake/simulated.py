@@ -24,11 +24,11 @@ import numpy as np
 
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
-    Binary,
     BuildFailed,
-    Call,
     Executable,
     Inspector,
+    KernelBinary,
+    LaunchCall,
     LaunchFailed,
     Memory,
     OutOfMemory,
@@ -124,13 +124,13 @@ class FakeBackend:
         )
         return (Device("fake", "0", "simulated device", "fake", "1", "simulated", limits),)
 
-    def build(self, unit: Unit, device: Device) -> Binary:
+    def build(self, unit: Unit, device: Device) -> KernelBinary:
         kernel = FakeKernel.read(unit)
         code = repr(
             (kernel.args, kernel.op, kernel.time.text, kernel.fault.text, sorted(kernel.macros.items()))
         )
         resources = Resources(registers=32, shared=kernel.shared, spills=0, max_threads=1024)
-        return Binary(unit.source.encode(), digest_of(code), resources)
+        return KernelBinary(unit.source.encode(), digest_of(code), resources)
 
     def open(self, device: Device) -> Session:
         return FakeSession(device)
@@ -154,7 +154,7 @@ class FakeExecutable:
 @dataclass(frozen=True)
 class FakeRecording:
     session: FakeSession
-    calls: tuple[Call, ...]
+    calls: tuple[LaunchCall, ...]
 
     def start(self) -> Callable[[], float]:
         seconds = self.session.seconds_of(self.calls)
@@ -194,17 +194,17 @@ class FakeSession:
     def copy(self, to: Pointer, source: Pointer) -> None:
         self.write(to.memory, to.offset, self.read(source.memory, source.offset, source.nbytes))
 
-    def run(self, calls: Sequence[Call]) -> None:
+    def run(self, calls: Sequence[LaunchCall]) -> None:
         for call in calls:
             execute(call)
 
-    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         return FakeRecording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
 
-    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         return self.record(calls, slots)
 
-    def seconds_of(self, calls: Sequence[Call]) -> float:
+    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
         # Time is computed, not spent, so that tests of a long run take no longer than its arithmetic.
         for call in calls[:1]:
             execute(call)
@@ -217,7 +217,7 @@ class FakeSession:
             total += costs[key]
         return total
 
-    def call_seconds(self, call: Call) -> float:
+    def call_seconds(self, call: LaunchCall) -> float:
         assert isinstance(call.executable, FakeExecutable)
         return call.executable.kernel.seconds(scalars(call))
 
@@ -225,13 +225,13 @@ class FakeSession:
         return None
 
 
-def scalars(call: Call) -> dict[str, int]:
+def scalars(call: LaunchCall) -> dict[str, int]:
     assert isinstance(call.executable, FakeExecutable)
     named = zip(call.executable.kernel.args, call.args, strict=False)
     return {name: int(arg.value) for name, arg in named if isinstance(arg, Scalar)}
 
 
-def execute(call: Call) -> None:
+def execute(call: LaunchCall) -> None:
     assert isinstance(call.executable, FakeExecutable)
     kernel = call.executable.kernel
     if len(kernel.args) != len(call.args):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tunesmith.backends.backend_kind import (
     BackendKind,
     CeilingKernels,
-    Finding,
+    DoctorFinding,
     ListDevices,
     module_finding,
     system_package,
@@ -50,11 +50,11 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _check(devices: ListDevices) -> list[Finding]:
+def _check(devices: ListDevices) -> list[DoctorFinding]:
     has_pyopencl = module_finding("pyopencl", "the OpenCL backend", KIND.install)
     linker = shutil.which("ld")
     missing = linker is None and sys.platform == "linux"
-    needs = Finding(
+    needs = DoctorFinding(
         "linker (ld)",
         not missing,
         linker or "PoCL needs it to finish kernels",
@@ -63,20 +63,22 @@ def _check(devices: ListDevices) -> list[Finding]:
     return [has_pyopencl, needs, *([_check_device(devices)] if has_pyopencl.usable else [])]
 
 
-def _check_device(devices: ListDevices) -> Finding:
+def _check_device(devices: ListDevices) -> DoctorFinding:
     try:
         found = devices()
     except TunesmithError as error:
-        return Finding("OpenCL device", False, str(error), KIND.install)
+        return DoctorFinding("OpenCL device", False, str(error), KIND.install)
     if found:
         names = "; ".join(f"{d.name} ({d.platform})" for d in found)
         unpacked = opencl_pocl.environment(Path(sys.prefix), os.environ)
         where = f"; PoCL is the one unpacked in {Path(sys.prefix, 'pocl')}" if unpacked else ""
-        return Finding("OpenCL device", True, names + where)
+        return DoctorFinding("OpenCL device", True, names + where)
     if sys.platform == "linux" and platform.machine() == "x86_64":
-        return Finding("OpenCL device", False, "no platform found", "pip install pocl-binary-distribution")
+        return DoctorFinding(
+            "OpenCL device", False, "no platform found", "pip install pocl-binary-distribution"
+        )
     detail = f"no platform found, and PoCL has no wheel for {sys.platform} {platform.machine()}"
-    return Finding("OpenCL device", False, detail, system_package("pocl", apt="pocl-opencl-icd"))
+    return DoctorFinding("OpenCL device", False, detail, system_package("pocl", apt="pocl-opencl-icd"))
 
 
 KIND = BackendKind(

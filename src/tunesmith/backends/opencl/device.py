@@ -11,11 +11,11 @@ from typing import Any
 
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
-    Binary,
     BuildFailed,
-    Call,
     Executable,
     Inspector,
+    KernelBinary,
+    LaunchCall,
     LaunchFailed,
     Memory,
     OutOfMemory,
@@ -54,7 +54,7 @@ class OpenCLBackend:
     def devices(self) -> tuple[Device, ...]:
         return tuple(_describe(p, i, d, j) for i, p in enumerate(_platforms()) for j, d in _devices(p))
 
-    def build(self, unit: Unit, device: Device) -> Binary:
+    def build(self, unit: Unit, device: Device) -> KernelBinary:
         cl = _cl()
         context, handle = _context(device.id)
         # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
@@ -68,19 +68,21 @@ class OpenCLBackend:
         kernels = _kernels(program, unit)
         data = bytes(program.get_info(cl.program_info.BINARIES)[0])
         digest = _code_digest(data, device, unit, kernels, handle)
-        return Binary(data, digest, _resources(kernels, handle), _TEMPORARY.sub(lambda _: unit.path, log))
+        return KernelBinary(
+            data, digest, _resources(kernels, handle), _TEMPORARY.sub(lambda _: unit.path, log)
+        )
 
     def open(self, device: Device) -> Session:
-        return _Session(device)
+        return OpenCLSession(device)
 
 
-class _Executable:
+class OpenCLExecutable:
     def __init__(self, program: Any, entries: tuple[str, ...]) -> None:
         self.entries = entries
         self.kernels = {entry: _cl().Kernel(program, entry) for entry in entries}
 
 
-class _Memory:
+class OpenCLMemory:
     """A buffer and the sub-buffers handed to kernels; OpenCL has no pointer arithmetic on the host."""
 
     def __init__(self, buffer: Any, nbytes: int) -> None:
@@ -102,18 +104,18 @@ class _Memory:
 
 
 @dataclass(frozen=True)
-class _Recording:
+class OpenCLRecording:
     """OpenCL 1.2 has no graphs: the calls are queued anew every time."""
 
-    session: _Session
-    calls: tuple[Call, ...]
+    session: OpenCLSession
+    calls: tuple[LaunchCall, ...]
 
     def start(self) -> Callable[[], float]:
         seconds = self.session.chain(self.calls)
         return lambda: seconds
 
 
-class _Session:
+class OpenCLSession:
     inspector: Inspector | None = None
 
     def __init__(self, device: Device) -> None:
@@ -127,7 +129,7 @@ class _Session:
         try:
             program = cl._cl._Program(self._context, [self._handle], [binary])
             program._build(b"", [self._handle])
-            return _Executable(program, unit.entries)
+            return OpenCLExecutable(program, unit.entries)
         except cl.Error as error:
             raise LaunchFailed(f"the driver refuses the binary: {error}") from error
 
@@ -145,46 +147,46 @@ class _Session:
         except cl.Error as error:
             raise OutOfMemory(str(error)) from error
         self._allocated += nbytes
-        return _Memory(buffer, nbytes)
+        return OpenCLMemory(buffer, nbytes)
 
     def release(self, memory: Memory) -> None:
-        assert isinstance(memory, _Memory)
+        assert isinstance(memory, OpenCLMemory)
         memory.release()
         self._allocated -= memory.nbytes
 
     def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
-        assert isinstance(memory, _Memory)
+        assert isinstance(memory, OpenCLMemory)
         if len(data):
             with_offset = {"dst_offset": offset, "is_blocking": True}
             self._guarded(lambda: _cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
 
     def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
-        assert isinstance(memory, _Memory)
+        assert isinstance(memory, OpenCLMemory)
         target = bytearray(nbytes)
         if nbytes:
             with_offset = {"src_offset": offset, "is_blocking": True}
             self._guarded(lambda: _cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
         return bytes(target)
 
-    def run(self, calls: Sequence[Call]) -> None:
+    def run(self, calls: Sequence[LaunchCall]) -> None:
         for call in calls:
             self._guarded(partial(self._enqueue, call, None))
         self._guarded(self._queue.finish)
 
     def copy(self, to: Pointer, source: Pointer) -> None:
-        assert isinstance(to.memory, _Memory) and isinstance(source.memory, _Memory)
+        assert isinstance(to.memory, OpenCLMemory) and isinstance(source.memory, OpenCLMemory)
         if to.nbytes:
             buffers = (to.memory.buffer, source.memory.buffer)
             places = {"src_offset": source.offset, "dst_offset": to.offset, "byte_count": to.nbytes}
             self._guarded(lambda: _cl().enqueue_copy(self._queue, *buffers, **places))
 
-    def record(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
-        return _Recording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+        return OpenCLRecording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
 
-    def queue(self, calls: Sequence[Call], slots: Sequence[int] = (0,)) -> Recording:
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         return self.record(calls, slots)
 
-    def chain(self, calls: Sequence[Call]) -> float:
+    def chain(self, calls: Sequence[LaunchCall]) -> float:
         """Seconds from the start of the first call to the end of the last, the calls queued beforehand."""
         cl = _cl()
         # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
@@ -202,8 +204,8 @@ class _Session:
     def throttled(self) -> bool | None:
         return None
 
-    def _enqueue(self, call: Call, wait_for: list[Any] | None) -> None:
-        assert isinstance(call.executable, _Executable)
+    def _enqueue(self, call: LaunchCall, wait_for: list[Any] | None) -> None:
+        assert isinstance(call.executable, OpenCLExecutable)
         if call.shared:
             raise Unsupported("OpenCL has no launch-time shared memory: use an argument of role 'local'")
         kernel = call.executable.kernels[call.entry]
@@ -227,7 +229,7 @@ class _Session:
 
 def _argument(arg: object) -> Any:
     if isinstance(arg, Pointer):
-        assert isinstance(arg.memory, _Memory)
+        assert isinstance(arg.memory, OpenCLMemory)
         return arg.memory.region(arg.offset, arg.nbytes)
     if isinstance(arg, Scalar):
         return element_type(arg.type).numpy.type(arg.value)

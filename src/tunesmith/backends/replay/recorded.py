@@ -16,7 +16,7 @@ import msgspec
 
 from tunesmith.backends.fake.simulated import FakeBackend, FakeExecutable, FakeKernel, FakeSession, scalars
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import Binary, BuildFailed, Call, Session
+from tunesmith.backends.port import BuildFailed, KernelBinary, LaunchCall, Session
 from tunesmith.errors import BadInput
 from tunesmith.problem.device import Device
 from tunesmith.text import digest_of
@@ -31,13 +31,13 @@ class _File(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedTimes:
     params: tuple[str, ...]
     times: dict[tuple[int, ...], tuple[float | None, ...]]  # per workload, in the order of `workloads`
     workloads: tuple[frozenset[tuple[str, int]], ...]  # empty: one time serves every size
 
     @staticmethod
-    def parse(data: bytes, path: str) -> Recording:
+    def parse(data: bytes, path: str) -> RecordedTimes:
         try:
             file = msgspec.json.decode(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, type=_File)
             table = file.time_ms if isinstance(file.time_ms, dict) else {"": file.time_ms}
@@ -54,7 +54,7 @@ class Recording:
                 where=path,
                 hint="a recording is JSON, gzipped or not, with params, configs and time_ms",
             ) from error
-        return Recording(tuple(file.params), times, () if set(table) == {""} else workloads)
+        return RecordedTimes(tuple(file.params), times, () if set(table) == {""} else workloads)
 
 
 def _check(times: dict[tuple[int, ...], tuple[float | None, ...]]) -> None:
@@ -76,7 +76,7 @@ class ReplayBackend:
                 "the replay backend needs a recording", hint="name it: --backend replay:recording.json.gz"
             )
         try:
-            self._recording = Recording.parse(Path(path).read_bytes(), path)
+            self._recording = RecordedTimes.parse(Path(path).read_bytes(), path)
         except OSError as error:
             raise BadInput(
                 f"cannot read the recording: {error.strerror}",
@@ -90,7 +90,7 @@ class ReplayBackend:
         digest = digest_of(repr(sorted(self._recording.times.items())))
         return (replace(device, backend="replay", name=f"recording {self._name}", driver=digest[:16]),)
 
-    def build(self, unit: Unit, device: Device) -> Binary:
+    def build(self, unit: Unit, device: Device) -> KernelBinary:
         row = self._row(FakeKernel.read(unit))
         if row is not None and all(t is None for t in row):
             raise BuildFailed("this configuration failed when it was recorded")
@@ -99,7 +99,7 @@ class ReplayBackend:
     def open(self, device: Device) -> Session:
         return _ReplaySession(device, self)
 
-    def seconds(self, call: Call, kernel: FakeKernel) -> float:
+    def seconds(self, call: LaunchCall, kernel: FakeKernel) -> float:
         row = self._row(kernel)
         if row is None:
             return kernel.seconds(scalars(call))  # the original: no configuration, its own stated time
@@ -125,6 +125,6 @@ class _ReplaySession(FakeSession):
         super().__init__(device)
         self._backend = backend
 
-    def call_seconds(self, call: Call) -> float:
+    def call_seconds(self, call: LaunchCall) -> float:
         assert isinstance(call.executable, FakeExecutable)
         return self._backend.seconds(call, call.executable.kernel)

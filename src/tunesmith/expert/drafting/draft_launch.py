@@ -227,12 +227,12 @@ def translate(text: str, sizes: Mapping[str, str], constants: Mapping[str, str])
     `sizes` maps host expressions to size names, `constants` host names to the C expressions they stand for.
     """
     try:
-        return unparse(_Host(sizes, constants).node(text, 0))
+        return unparse(_HostExpressions(sizes, constants).node(text, 0))
     except NoTranslation:
         return None
 
 
-class _Host:
+class _HostExpressions:
     def __init__(self, sizes: Mapping[str, str], constants: Mapping[str, str]) -> None:
         self._sizes = {host: name for text, name in sizes.items() if (host := _expression(text)) is not None}
         self._constants = constants
@@ -245,12 +245,12 @@ class _Host:
 
     def _meaning(self, expr: Expr, depth: int) -> size.Node | None:
         if expr in self._sizes:
-            return size.Name(self._sizes[expr])
+            return size.Variable(self._sizes[expr])
         match expr:
             case Name(name=name) if name in self._constants:
                 return self.node(self._constants[name], depth + 1)
             case Member(field="multiProcessorCount"):
-                return size.Name("device.sms")
+                return size.Variable("device.sms")
             case SizeOf(type=type_) if not type_.is_pointer:
                 return _bytes(type_.base)
             case Opaque(text=text) if text.startswith("sizeof"):
@@ -264,9 +264,9 @@ class _Host:
     def _call(self, name: str, left: Expr, right: Expr, depth: int) -> size.Node:
         args = (size_node(left, self._meaning, depth), size_node(right, self._meaning, depth))
         if name == "min" or name == "max":
-            return size.Call("min" if name == "min" else "max", args)
+            return size.FunctionCall("min" if name == "min" else "max", args)
         if name.replace("_", "") in _CEILDIV:
-            return size.Call("ceildiv", args)
+            return size.FunctionCall("ceildiv", args)
         raise NoTranslation
 
 

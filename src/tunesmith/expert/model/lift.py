@@ -169,7 +169,9 @@ def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
     """What the contract promises: parameters that are multiples of something."""
     rules = {rule.name: rule.multiple_of for rule in problem.contract.sizes}
     return {
-        name: rules.get(node.id, 1) for name, node in launch.parameters.items() if isinstance(node, size.Name)
+        name: rules.get(node.id, 1)
+        for name, node in launch.parameters.items()
+        if isinstance(node, size.Variable)
     }
 
 

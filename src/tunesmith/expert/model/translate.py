@@ -87,9 +87,9 @@ def size_node(expr: Expr, meaning: NodeLookup, depth: int = 0) -> size.Node:
         case Binary(op=op, left=left, right=right):
             return _binary(op, inner(left), inner(right))
         case Ternary(condition=condition, yes=yes, no=no):
-            return size.If(inner(condition), inner(yes), inner(no))
+            return size.Conditional(inner(condition), inner(yes), inner(no))
         case Call(function="min" | "max" as function, args=(left, right)):
-            return size.Call("min" if function == "min" else "max", (inner(left), inner(right)))
+            return size.FunctionCall("min" if function == "min" else "max", (inner(left), inner(right)))
     raise NoTranslation
 
 
@@ -132,7 +132,7 @@ def _divided(left: size.Node, right: size.Node) -> size.Node:
     total = others[0][1]
     for sign, node in others[1:]:
         total = size.Arithmetic("+" if sign > 0 else "-", total, node)
-    return size.Call("ceildiv", (total, right))
+    return size.FunctionCall("ceildiv", (total, right))
 
 
 def _summands(node: size.Node, sign: int) -> list[tuple[int, size.Node]]:
@@ -180,24 +180,24 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
             for part in parts[1:]:
                 joined = Binary("&&" if op == "and" else "||", joined, part)
             return joined
-        case size.If(test, then, other):
+        case size.Conditional(test, then, other):
             return Ternary(
                 _from_node(test, names, d), _from_node(then, names, d), _from_node(other, names, d)
             )
-        case size.Call("min" | "max" as function, args):
+        case size.FunctionCall("min" | "max" as function, args):
             found = [_from_node(arg, names, d) for arg in args]
             best = found[0]
             for part in found[1:]:
                 best = Ternary(Binary("<" if function == "min" else ">", best, part), best, part)
             return best
-        case size.Call("ceildiv", (left, right)):
+        case size.FunctionCall("ceildiv", (left, right)):
             a, b = _from_node(left, names, d), _from_node(right, names, d)
             if isinstance(b, Number) and isinstance(b.value, int):
                 return Binary("/", Binary("+", a, number(b.value - 1)), b)
             return Binary("/", Binary("-", Binary("+", a, b), number(1)), b)
-        case size.Call("round_up", (left, right)):
+        case size.FunctionCall("round_up", (left, right)):
             b = _from_node(right, names, d)
-            up = _from_node(size.Call("ceildiv", (left, right)), names, d)
+            up = _from_node(size.FunctionCall("ceildiv", (left, right)), names, d)
             return Binary("*", up, b)
     raise NoTranslation
 

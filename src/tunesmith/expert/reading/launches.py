@@ -24,7 +24,7 @@ class _Declaration:
 
 
 @dataclass(frozen=True)
-class _Function:
+class _HostFunction:
     declarations: tuple[_Declaration, ...]
     changed: frozenset[str]
 
@@ -35,7 +35,7 @@ class _Function:
 
 
 @dataclass(frozen=True)
-class _Scope:
+class _LaunchScope:
     settled: Mapping[str, Node]
     local: frozenset[str]
     changed: frozenset[str]
@@ -44,7 +44,7 @@ class _Scope:
 def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
     """`code` is the text that `root` was parsed from."""
     text = encoded(code)
-    known: dict[int, _Function] = {}
+    known: dict[int, _HostFunction] = {}
     for node in syntax_nodes(root):
         if node.type != "call_expression":
             continue
@@ -84,7 +84,7 @@ def read_constants(root: Node) -> Iterator[tuple[str, str]]:
                 yield text_of(name), text_of(value)
 
 
-def _site(kernel: Node, shape: list[Node], passed: list[Node], scope: _Scope, line: int) -> LaunchSite:
+def _site(kernel: Node, shape: list[Node], passed: list[Node], scope: _LaunchScope, line: int) -> LaunchSite:
     name, template_args = _kernel_name(kernel)
     return LaunchSite(
         kernel=name,
@@ -110,7 +110,7 @@ def _kernel_name(node: Node) -> tuple[str, str | None]:
     return (names[-1] if names else text_of(node)), None
 
 
-def _dimensions(node: Node, scope: _Scope, depth: int = 8) -> tuple[str, ...]:
+def _dimensions(node: Node, scope: _LaunchScope, depth: int = 8) -> tuple[str, ...]:
     value = scope.settled.get(text_of(node))
     if value is not None and depth > 0:
         return _dimensions(value, scope, depth - 1)
@@ -134,13 +134,13 @@ def _enclosing(node: Node) -> Node:
     return found if found is not None else node
 
 
-def _scope(function: _Function, place: int) -> _Scope:
+def _scope(function: _HostFunction, place: int) -> _LaunchScope:
     visible = function.visible(place)
     settled = {n: v for n, v in visible.items() if v is not None and n not in function.changed}
-    return _Scope(settled, frozenset(visible), function.changed)
+    return _LaunchScope(settled, frozenset(visible), function.changed)
 
 
-def _read_function(function: Node) -> _Function:
+def _read_function(function: Node) -> _HostFunction:
     """Its declarations, and the names that are assigned, stepped, or could be under another name."""
     declarations: list[_Declaration] = []
     changed: set[str] = set()
@@ -160,7 +160,7 @@ def _read_function(function: Node) -> _Function:
                 changed.add(_leftmost(node.child_by_field_name("argument")))
             case "pointer_expression" if text_of(node.child_by_field_name("operator")) == "&":
                 changed.add(_leftmost(node.child_by_field_name("argument")))
-    return _Function(tuple(declarations), frozenset(changed - {""}))
+    return _HostFunction(tuple(declarations), frozenset(changed - {""}))
 
 
 def _declaration(declarator: Node) -> _Declaration:

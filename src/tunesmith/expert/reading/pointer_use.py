@@ -33,7 +33,7 @@ _NO_MEMORY = frozenset({
 
 
 @dataclass(frozen=True)
-class _Name:
+class _PointerName:
     """A name for the memory in question: a pointer to it, or (`reference`) the memory itself."""
 
     name: str
@@ -64,8 +64,8 @@ class PointerUse:
     def of(self, body: Places, name: str, *, reference: bool = False) -> PointerAccess:
         hidden = self._behind_macros(body)
         access = NONE
-        pending = [_Name(name, reference)]
-        seen: set[_Name] = set()
+        pending = [_PointerName(name, reference)]
+        seen: set[_PointerName] = set()
         while pending:
             current = pending.pop()
             if current in seen:
@@ -75,7 +75,7 @@ class PointerUse:
                 access |= HIDDEN
             for node in body.get(current.name, ()):
                 use = self._classify(node, current.reference)
-                if isinstance(use, _Name):
+                if isinstance(use, _PointerName):
                     pending.append(use)
                 else:
                     access |= use
@@ -91,7 +91,7 @@ class PointerUse:
             pending += [name for name in fresh if name in self._macro_words]
         return reached
 
-    def _classify(self, node: Node, memory: bool) -> PointerAccess | _Name:
+    def _classify(self, node: Node, memory: bool) -> PointerAccess | _PointerName:
         """Climb from an occurrence; `memory` says whether `node` is the memory or a pointer to it."""
         if node.type == "type_identifier":  # `Tensor t(out, n);` reads as a function declaration
             return HIDDEN
@@ -214,7 +214,7 @@ def places_in(body: Node) -> Places:
     return places
 
 
-def _assigned(assignment: Node, node: Node, memory: bool) -> PointerAccess | _Name:
+def _assigned(assignment: Node, node: Node, memory: bool) -> PointerAccess | _PointerName:
     left = assignment.child_by_field_name("left")
     plain = text_of(assignment.child_by_field_name("operator")) == "="
     if left == node:
@@ -224,11 +224,11 @@ def _assigned(assignment: Node, node: Node, memory: bool) -> PointerAccess | _Na
     if memory:
         return READ
     if left is not None and left.type == "identifier":
-        return _Name(text_of(left), reference=False)
+        return _PointerName(text_of(left), reference=False)
     return HIDDEN
 
 
-def _declared(declaration: Node, node: Node, memory: bool) -> PointerAccess | _Name:
+def _declared(declaration: Node, node: Node, memory: bool) -> PointerAccess | _PointerName:
     if not is_field(declaration, "value", node):
         return NONE
     declarator = declaration.child_by_field_name("declarator")
@@ -238,12 +238,12 @@ def _declared(declaration: Node, node: Node, memory: bool) -> PointerAccess | _N
     if memory:
         if declarator.type != "reference_declarator":
             return READ
-        return _Name(text_of(name), reference=True)
+        return _PointerName(text_of(name), reference=True)
     holder = declaration if declaration.type == "declaration" else declaration.parent
     holder_type = holder.child_by_field_name("type") if holder is not None else None
     if declarator.type == "identifier" and holder_type is not None and holder_type.type == "primitive_type":
         return NONE  # a difference of pointers
-    return _Name(text_of(name), reference=False)
+    return _PointerName(text_of(name), reference=False)
 
 
 @dataclass(frozen=True)

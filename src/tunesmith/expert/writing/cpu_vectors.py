@@ -54,7 +54,7 @@ class Lift:
         self, stmts: Sequence[c.Stmt], index: str, places: Mapping[c.Expr, c.Expr], vectors: frozenset[str]
     ) -> tuple[c.Stmt, ...]:
         """`places`: accesses -> vector variables, or scalars of the first lane; `vectors`: the totals."""
-        return _Body(self, index, places, set(vectors)).block(stmts)
+        return _VectorBody(self, index, places, set(vectors)).block(stmts)
 
     def helper(self, name: str) -> str:
         """The vector form of a function of floats, made where it is first asked for."""
@@ -67,7 +67,7 @@ class Lift:
         self.helpers[name] = fresh = self.names.fresh(f"{name}_of_vector")
         vector = c.Type(self.vec)
         parameters = tuple(c.Parameter(vector, p.name) for p in function.parameters)
-        inner = _Body(self, "", {}, {p.name for p in parameters})
+        inner = _VectorBody(self, "", {}, {p.name for p in parameters})
         stmts, _ = self.fast.statements(function.body, {p.name: p.type for p in function.parameters})
         body = inner.block(stmts)
         if sum(isinstance(stmt, c.Return) for stmt in body) != 1 or not isinstance(body[-1], c.Return):
@@ -76,7 +76,7 @@ class Lift:
         return fresh
 
 
-class _Body:
+class _VectorBody:
     def __init__(self, lift: Lift, index: str, places: Mapping[c.Expr, c.Expr], vectors: set[str]) -> None:
         self._lift, self._index, self._places = lift, index, places
         self._vectors = vectors

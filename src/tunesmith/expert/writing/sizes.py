@@ -13,8 +13,8 @@ from tunesmith.expert.model.kernel import KernelModel, Let, Once, Repeat, Step, 
 from tunesmith.expert.model.translate import parameter_values, to_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, parse, unparse
-from tunesmith.space.expr.nodes import Arithmetic, Name, Neg, Num
-from tunesmith.space.expr.nodes import Call as SizeCall
+from tunesmith.space.expr.nodes import Arithmetic, Neg, Num, Variable
+from tunesmith.space.expr.nodes import FunctionCall as SizeCall
 
 INT_MAX = 2**31 - 1
 _MOST_ROUNDS = 20
@@ -88,7 +88,7 @@ class Sizes:
         match node:
             case Num(value):
                 return abs(value)
-            case Name(id):
+            case Variable(id):
                 return self.steps.get(id, 1)
             case Neg(operand):
                 return self._divisor(operand)
@@ -107,7 +107,7 @@ class Sizes:
         match node:
             case Num(value):
                 return value, value
-            case Name(id):
+            case Variable(id):
                 return self.ranges.get(id)
             case Neg(operand):
                 inner = self._bounds(operand)
@@ -131,7 +131,7 @@ class Sizes:
 
 def _is_plain(node: Node) -> bool:
     match node:
-        case Num() | Name():
+        case Num() | Variable():
             return True
         case Arithmetic("+" | "-" | "*" | "//", left, right):
             return _is_plain(left) and _is_plain(right)

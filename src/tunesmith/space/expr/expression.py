@@ -73,7 +73,7 @@ def _evaluate(node: Node, values: Mapping[str, int]) -> int:
     match node:
         case n.Num(value):
             return value
-        case n.Name(id):
+        case n.Variable(id):
             if id not in values:
                 raise Undefined(f"'{id}' has no value")
             return _bounded(operator.index(values[id]))
@@ -90,15 +90,15 @@ def _evaluate(node: Node, values: Mapping[str, int]) -> int:
             return int(all(_evaluate(operand, values) for operand in operands))
         case n.Logic(_, operands):
             return int(any(_evaluate(operand, values) for operand in operands))
-        case n.If(test, then, other):
+        case n.Conditional(test, then, other):
             return _evaluate(then if _evaluate(test, values) else other, values)
-        case n.Call(function, args):
+        case n.FunctionCall(function, args):
             return _bounded(_FUNCTIONS[function](*(_evaluate(arg, values) for arg in args)))
         case n.Not(operand):
             return int(not _evaluate(operand, values))
         case n.Neg(operand):
             return -_evaluate(operand, values)
-        case n.Member(item, options, negated):
+        case n.OneOf(item, options, negated):
             return int((_evaluate(item, values) in options) != negated)
     assert_never(node)
 
@@ -143,29 +143,29 @@ def _bind(node: Node, values: Mapping[str, int]) -> Node:
     match node:
         case n.Num():
             return node
-        case n.Name(id):
+        case n.Variable(id):
             # A value out of range stays a name: without a value it is undefined, which is what it was.
             value = operator.index(values[id]) if id in values else LIMIT + 1
             return n.Num(value) if -LIMIT <= value <= LIMIT else node
         case n.Logic(op, operands):
             return _bind_logic(op == "and", operands, values)
-        case n.If(test, then, other):
+        case n.Conditional(test, then, other):
             test = _bind(test, values)
             if isinstance(test, n.Num):
                 return _bind(then if test.value else other, values)
-            return n.If(test, _bind(then, values), _bind(other, values))
+            return n.Conditional(test, _bind(then, values), _bind(other, values))
         case n.Compare(left, links):
             return _bind_chain(_bind(left, values), links, values)
         case n.Arithmetic(op, left, right):
             return _fold(n.Arithmetic(op, _bind(left, values), _bind(right, values)))
-        case n.Call(function, args):
-            return _fold(n.Call(function, tuple(_bind(arg, values) for arg in args)))
+        case n.FunctionCall(function, args):
+            return _fold(n.FunctionCall(function, tuple(_bind(arg, values) for arg in args)))
         case n.Not(operand):
             return _fold(n.Not(_bind(operand, values)))
         case n.Neg(operand):
             return _fold(n.Neg(_bind(operand, values)))
-        case n.Member(item, options, negated):
-            return _fold(n.Member(_bind(item, values), options, negated))
+        case n.OneOf(item, options, negated):
+            return _fold(n.OneOf(_bind(item, values), options, negated))
     assert_never(node)
 
 
@@ -207,6 +207,6 @@ def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[s
     if len(remaining) > 1:
         return n.Logic("and" if conjunction else "or", tuple(remaining))
     alone = remaining[0]
-    if isinstance(alone, n.Compare | n.Member | n.Not | n.Logic) or alone in (n.Num(0), n.Num(1)):
+    if isinstance(alone, n.Compare | n.OneOf | n.Not | n.Logic) or alone in (n.Num(0), n.Num(1)):
         return alone
     return n.Compare(alone, (("!=", n.Num(0)),))  # `1 and x` is 0 or 1, not x

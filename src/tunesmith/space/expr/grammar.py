@@ -153,7 +153,7 @@ class _ExprReader:
             case ast.Compare():
                 return self.comparison(tree, depth)
             case ast.IfExp(test, then, other):
-                return n.If(self.node(test, depth), self.node(then, depth), self.node(other, depth))
+                return n.Conditional(self.node(test, depth), self.node(then, depth), self.node(other, depth))
             case ast.Call(ast.Name(function), args, []):
                 return self.call(function, args, depth)
             case _:
@@ -169,31 +169,31 @@ class _ExprReader:
             raise self.refused("an integer in it is larger than 2**62", hint=_SMALLER)
         return value
 
-    def name(self, name: str) -> n.Name:
+    def name(self, name: str) -> n.Variable:
         if name in FUNCTIONS:
             raise self.refused(f"'{name}' is a function", hint=f"call it: {name}(...)")
         if name in NAMESPACES:
             raise self.refused(f"'{name}' alone has no value", hint=f"name one of its fields: {name}.<field>")
         return self.known(name)
 
-    def dotted(self, space: str, field: str) -> n.Name:
+    def dotted(self, space: str, field: str) -> n.Variable:
         if space not in NAMESPACES or not _FIELD.fullmatch(field):
             allowed = " and ".join(f"{namespace}.<field>" for namespace in NAMESPACES)
             raise self.refused(f"'{space}.{field}' is not allowed", hint=f"names with a dot are {allowed}")
         return self.known(f"{space}.{field}")
 
-    def known(self, name: str) -> n.Name:
+    def known(self, name: str) -> n.Variable:
         if self.names is not None and name not in self.names:
             listed = ", ".join(sorted(self.names)) or "none"
             message = f"unknown name '{name}' in \"{shorten(self.text)}\": known names are {listed}"
             boolean = "write 1 for true and 0 for false" if name in ("true", "false") else None
             raise ExprError(message, hint=boolean or suggestion(name, self.names))
-        return n.Name(name)
+        return n.Variable(name)
 
     def comparison(self, tree: ast.Compare, depth: int) -> Node:
         left, op, right = tree.left, tree.ops[0], tree.comparators[0]
         if len(tree.ops) == 1 and isinstance(op, ast.In | ast.NotIn):
-            return n.Member(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
+            return n.OneOf(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
         links: list[tuple[CompareOp, Node]] = []
         for op, right in zip(tree.ops, tree.comparators, strict=True):
             if isinstance(op, ast.In | ast.NotIn):
@@ -218,7 +218,7 @@ class _ExprReader:
                     raise self.refused(f"the list after 'in' holds '{self.source(element)}'", hint=rule)
         return tuple(values)
 
-    def call(self, function: str, args: list[ast.expr], depth: int) -> n.Call:
+    def call(self, function: str, args: list[ast.expr], depth: int) -> n.FunctionCall:
         if function not in FUNCTIONS:
             hint = suggestion(function, FUNCTIONS) or f"functions: {', '.join(FUNCTIONS)}"
             raise self.refused(f"there is no function '{function}'", hint=hint)
@@ -228,4 +228,4 @@ class _ExprReader:
             raise self.refused(
                 f"{function} takes {wants} arguments, got {len(args)}", hint=f"give it {wants}"
             )
-        return n.Call(cast("Function", function), tuple(self.node(arg, depth) for arg in args))
+        return n.FunctionCall(cast("Function", function), tuple(self.node(arg, depth) for arg in args))

@@ -21,7 +21,7 @@ class Num:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Variable:
     id: str  # "d", or dotted: "device.sms"
 
 
@@ -53,7 +53,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class OneOf:
     item: Node
     options: tuple[int, ...]
     negated: bool
@@ -66,24 +66,24 @@ class Logic:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class Conditional:
     test: Node
     then: Node
     other: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     function: Function
     args: tuple[Node, ...]
 
 
-Node = Num | Name | Neg | Not | Arithmetic | Compare | Member | Logic | If | Call
+Node = Num | Variable | Neg | Not | Arithmetic | Compare | OneOf | Logic | Conditional | FunctionCall
 
 
 def children(node: Node) -> tuple[Node, ...]:
     match node:
-        case Num() | Name():
+        case Num() | Variable():
             return ()
         case Neg(operand) | Not(operand):
             return (operand,)
@@ -91,20 +91,20 @@ def children(node: Node) -> tuple[Node, ...]:
             return (left, right)
         case Compare(left, links):
             return (left, *(right for _, right in links))
-        case Member(item):
+        case OneOf(item):
             return (item,)
         case Logic(_, operands):
             return operands
-        case If(test, then, other):
+        case Conditional(test, then, other):
             return (test, then, other)
-        case Call(_, args):
+        case FunctionCall(_, args):
             return args
     assert_never(node)
 
 
 def names(node: Node) -> Iterator[str]:
     """Every name in the tree, in reading order, repeats included."""
-    if isinstance(node, Name):
+    if isinstance(node, Variable):
         yield node.id
     for child in children(node):
         yield from names(child)
@@ -128,7 +128,7 @@ def _text(node: Node) -> tuple[str, int]:
     match node:
         case Num(value):
             return str(value), _ATOM if value >= 0 else _UNARY
-        case Name(id):
+        case Variable(id):
             return id, _ATOM
         case Neg(operand):
             return f"-{_render(operand, _UNARY)}", _UNARY
@@ -140,14 +140,14 @@ def _text(node: Node) -> tuple[str, int]:
         case Compare(left, links):
             tail = "".join(f" {op} {_render(right, _SUM)}" for op, right in links)
             return f"{_render(left, _SUM)}{tail}", _COMPARE
-        case Member(item, options, negated):
+        case OneOf(item, options, negated):
             listed = ", ".join(map(str, options)) + ("," if len(options) == 1 else "")
             return f"{_render(item, _SUM)} {'not in' if negated else 'in'} ({listed})", _COMPARE
         case Logic(op, operands):
             strength = _OR if op == "or" else _AND
             return f" {op} ".join(_render(operand, strength + 1) for operand in operands), strength
-        case If(test, then, other):
+        case Conditional(test, then, other):
             return f"{_render(then, _OR)} if {_render(test, _OR)} else {_render(other, _IF)}", _IF
-        case Call(function, args):
+        case FunctionCall(function, args):
             return f"{function}({', '.join(_render(arg, _IF) for arg in args)})", _ATOM
     assert_never(node)

@@ -62,7 +62,7 @@ class _Evaluation:
         match node:
             case n.Num(number):
                 return _Column(np.asarray(number, dtype=np.int64), number, number)
-            case n.Name(id):
+            case n.Variable(id):
                 if id not in self.seen:
                     self.seen[id] = _column(self.columns.get(id))
                 return self.seen[id]
@@ -72,9 +72,9 @@ class _Evaluation:
                 return self.chain(left, links)
             case n.Logic(op, operands):
                 return self.logic(op == "and", operands)
-            case n.If(test, then, other):
+            case n.Conditional(test, then, other):
                 return _choose(self.of(test), self.of(then), self.of(other))
-            case n.Call(function, args):
+            case n.FunctionCall(function, args):
                 values = [self.of(arg) for arg in args]
                 return _UNARY[function](values[0]) if len(values) == 1 else reduce(_BINARY[function], values)
             case n.Not(operand):
@@ -83,7 +83,7 @@ class _Evaluation:
             case n.Neg(operand):
                 value = self.of(operand)
                 return _Column(-value.numbers, -value.high, -value.low, value.undefined)
-            case n.Member(item, options, negated):
+            case n.OneOf(item, options, negated):
                 value = self.of(item)
                 inside = np.isin(value.numbers, np.array(options, dtype=np.int64))
                 return _truth(inside != negated, value.undefined)
