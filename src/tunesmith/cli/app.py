@@ -31,7 +31,7 @@ from tunesmith.cli.library import library_app
 from tunesmith.cli.options import Backend, DeviceName, OneTemplate, ProblemFile, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
 from tunesmith.errors import DeviceMissing
-from tunesmith.session.delivering import end_when_asked
+from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, plain
 
 app = typer.Typer(

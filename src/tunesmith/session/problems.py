@@ -11,7 +11,6 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.source import missing_entry, signature_faults
 from tunesmith.problem import languages
 from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
 from tunesmith.problem.problem import Launch, Problem
@@ -252,6 +251,7 @@ def load_template(path: Path, problem: Problem, files: Files) -> Template:
 
 def _check_signature(problem: Problem, where: str) -> None:
     """Of a kernel whose text can be read as code."""
+    from tunesmith.expert.reading.source import missing_entry, signature_faults
 
     if no_entry := missing_entry(problem):
         raise BadInput(no_entry, where=where, hint="name one of them as entry")
