@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -32,9 +33,22 @@ def without_cuda() -> str:
         return f"no CUDA device here: {error}"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow ones first, so that none of them is left to one process at the end."""
+    """The slow ones first, so that none of them is left to one process at the end. Of tests with parameters
+    that are marked `few`, all but that many, evenly spread, are long."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    groups: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few"):
+            groups[item.nodeid.partition("[")[0]].append(item)
+    for group in groups.values():
+        marker = group[0].get_closest_marker("few")
+        assert marker is not None
+        chosen = {int(place * len(group) / marker.args[0]) for place in range(marker.args[0])}
+        for place, item in enumerate(group):
+            if place not in chosen:
+                item.add_marker(pytest.mark.long)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

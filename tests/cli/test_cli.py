@@ -71,6 +71,7 @@ class TestHelp:
         assert re.findall(r"(?m)^  (\w+)  ", ended.out.split("Commands:")[1]) == list(COMMANDS)
 
     @pytest.mark.parametrize("command", COMMANDS)
+    @pytest.mark.few(5)
     def test_of_each_command(self, tmp_path: Path, command: str) -> None:
         ended = tunesmith(tmp_path, command, "--help")
         assert ended.code == 0
@@ -122,6 +123,7 @@ def test_completion(tmp_path: Path, line: str, known: list[str]) -> None:
         (["report", "a", "b"], "b"),
     ],
 )
+@pytest.mark.few(4)
 def test_usage_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
     ended = tunesmith(tmp_path, *arguments)
     assert ended.code == 2

@@ -150,6 +150,7 @@ class InspectorSuite(ABC):
     @pytest.mark.parametrize("codes", [False, True])
     @pytest.mark.parametrize("type", NUMBERS)
     @pytest.mark.parametrize("count", [1, 1000, 70_001])
+    @pytest.mark.few(12)
     def test_adds_up_errors_over_finite_numbers(
         self, session: Session, inspector: Inspector, type: str, codes: bool, count: int
     ) -> None:

@@ -164,10 +164,12 @@ class TestKernel:
         ended = self.check(tmp_path, opencl, "out[i] =", "volatile int go = 1; while (go) {} out[i] =")
         refused(ended, 3, "kernel.cl: the kernel does not finish at n=8", "no answer within 20.0 s")
 
+    @pytest.mark.long
     def test_writes_out_of_bounds(self, tmp_path: Path, opencl: Path) -> None:
         ended = self.check(tmp_path, opencl, "out[i] =", "if (i == 0) out[n] = 1.0f; out[i] =")
         refused(ended, 3, "is wrong already at n=8", "it writes outside out: 4 bytes past its end")
 
+    @pytest.mark.long
     def test_is_not_deterministic(self, tmp_path: Path, opencl: Path) -> None:
         """It depends on what its output held before, by less than the tolerance."""
         leak = "out[i] = (as_uint(out[i]) % 97) * 1e-7f +"
@@ -347,6 +349,7 @@ class TestFlags:
 
 
 class TestDevice:
+    @pytest.mark.long
     def test_another_one_than_the_run_began_on(self, finished: Path, tmp_path: Path) -> None:
         run = shutil.copytree(finished, tmp_path / "run")
         first = json.loads((run / "journal.jsonl").read_text().splitlines()[0])

@@ -90,6 +90,7 @@ class TestCheck:
 
 @pytest.mark.slow
 @needs_opencl
+@pytest.mark.long
 def test_a_launch_with_far_more_than_the_kernel_uses_is_told_everywhere(tmp_path: Path) -> None:
     problem = tiny.opencl(tmp_path / "problem")
     tiny.spoil(problem / "problem.toml", 'grid = ["ceildiv(n, 64)"]', 'grid = ["n"]')
@@ -154,6 +155,7 @@ class TestTune:
         assert not [e for e in journal(tmp_path / "run") if e["type"] == "Measured"]
 
     @pytest.mark.parametrize(("flag", "pruned"), [("--prune", 1), ("--no-prune", 0)])
+    @pytest.mark.few(1)
     def test_what_its_build_condemns_is_measured_only_where_it_is_asked_for(
         self, tmp_path: Path, flag: str, pruned: int
     ) -> None:

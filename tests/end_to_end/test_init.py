@@ -158,6 +158,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         ("loop.cl", b"", "loop.cl: cannot be read: Too many levels of symbolic links", "correct the name"),
     ],
 )
+@pytest.mark.few(3)
 def test_sources_that_are_none(
     tmp_path: Path, name: str, content: bytes | None, message: str, hint: str
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_run_is_recorded_with_one_command_and_played_without_a_model(tmp_path:
     assert played.replace('"recorded"', '"mailbox"') == mailbox
 
 
+@pytest.mark.long
 def test_several_runs_each_go_as_far_as_they_can(tmp_path: Path) -> None:
     problem(tmp_path)
     one = tunesmith(tmp_path, *COMMAND, "--model", "mailbox")
@@ -151,6 +152,7 @@ def test_the_model_and_the_device_may_live_on_machines_that_never_meet(tmp_path:
     assert "template so far  run/template.fake" in shown.out
 
 
+@pytest.mark.long
 def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> None:
     """As on a machine with the model, to which the folder of a run was copied: it goes on to the next thing
     that needs the device."""

@@ -84,6 +84,7 @@ class TestWrongAlready:
             ("5", r"the kernel does not finish at rows=1, d=8: no answer within 1\.0 s"),
         ],
     )
+    @pytest.mark.few(1)
     def test_also_when_it_takes_its_process_along(
         self, fault: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -112,7 +112,7 @@ def test_requests_that_make_no_sense_end_it(worker: Speaker) -> None:
 
 def test_ends_itself_when_nobody_stops_a_kernel(tmp_path: Path) -> None:
     """Started through a remote shell it cannot die with its parent, so an alarm ends it past the deadline."""
-    code = "from tunesmith import worker; worker.GRACE = 0.2; worker.main()"
+    code = "from tunesmith.lab import worker; worker.GRACE = 0.2; worker.main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "fake"],
         stdin=subprocess.PIPE,
@@ -131,7 +131,7 @@ import os, sys
 from pathlib import Path
 from tests.lab.test_worker import COMMAND, plan
 from tests.lab.labs import device_of, fake_kernel
-from tunesmith.config import worker_environment
+from tunesmith.run.config import worker_environment
 from tunesmith.backends.messages import Draw, Load, RunCase, Unit
 from tunesmith.lab.process import WorkerProcess
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.drafts import a_draft
 from tests.run.test_loop import PROBLEM, FakeLab, Run, both, kinds_of
 from tests.run.test_rounds import a_run, cost, survey
@@ -58,6 +60,7 @@ def test_each_search_begins_with_a_focus_of_its_own() -> None:
 
 
 @both
+@pytest.mark.few(1)
 def test_killed_after_any_event_it_goes_on_as_if_it_had_not_been(ahead: int) -> None:
     whole = go(ahead)
     whole.go()

@@ -66,6 +66,7 @@ def test_a_run_shows_its_original_and_its_winners(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_configuration_of_a_run_stands_beside_its_original_and_its_winner(tmp_path: Path) -> None:
     tiny.fake(tmp_path / "problem")
     assert tune(tmp_path, "--out", "run").code == 0

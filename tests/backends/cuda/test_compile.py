@@ -218,6 +218,7 @@ def test_flags_that_no_file_mentions_do_not_reach_nvcc(monkeypatch: pytest.Monke
     "header",
     ["cuda_bf16.h", "cuda_fp8.h", "mma.h", "cooperative_groups.h", "cuda/barrier", "cuda_pipeline.h"],
 )
+@pytest.mark.few(2)
 def test_cudas_own_headers_are_found(header: str) -> None:
     built(f'#include <{header}>\nextern "C" __global__ void k(float* x) {{ *x = 1; }}', "k")
 

@@ -118,6 +118,7 @@ def test_a_choice_does_not_convert() -> None:
         {"BESIDE": 1, "LANES": 96, "VEC": 2, "ITEMS": 4, "SPLIT": 1, "TASKS": 4},
     ],
 )
+@pytest.mark.few(2)
 def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
     sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 24, "rot_dim": 16, "max_pos": 16}
     compare(rotary, SCHEDULE, sizes, emulated, **values)
@@ -146,6 +147,7 @@ def test_loops_that_differ_without_packs(emulated: Path) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("model", [rotary, split_parts])
+@pytest.mark.few(1)
 def test_configurations_compile(model: models.Model) -> None:
     kernel, problem = model()
     template = read(write(TemplateDraft(kernel, SCHEDULE), problem), problem)

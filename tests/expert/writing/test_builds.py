@@ -29,6 +29,7 @@ CASES = {
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.few(1)
 def test_configurations_compile(name: str) -> None:
     model, schedule = CASES[name]
     kernel, problem = model()

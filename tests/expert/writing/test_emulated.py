@@ -164,6 +164,7 @@ def _of_the_zoo(name: str) -> Model:
 
 @needs_emulator
 @pytest.mark.parametrize("values", [{"LANES": 32, "TASKS": 2}, {"LANES": 64, "VEC": 4, "KEEP": 2}])
+@pytest.mark.few(1)
 def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -> None:
     schedule = replace(SMALL_ROWS, persistent=None)
     sizes = {"rows": 4, "channels": 2, "samples": 3, "cols": 40}

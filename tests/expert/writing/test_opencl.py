@@ -81,6 +81,7 @@ def _run(made: Variant, plan: Plan, inputs: dict[str, Any]) -> dict[str, Any]:
 
 @needs_opencl
 @pytest.mark.parametrize(("model", "schedule", "sizes", "values"), CASES)
+@pytest.mark.few(3)
 def test_the_original_and_the_template_agree(
     model: Model, schedule: Schedule, sizes: dict[str, int], values: dict[str, int]
 ) -> None:
