@@ -120,7 +120,7 @@ def instructions_reader(spec: str) -> ReadInstructions:
     """What tells the instructions of a build, or why nobody can."""
     own = kind(spec)
     if own.instructions is not None:
-        return own.instructions()
+        return own.instructions
     return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {own.name} builds")
 
 

@@ -13,19 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunesmith.problem.template import Remedy
-from tunesmith.profiles.facts import (
-    Bound,
-    Counters,
-    Experiments,
-    Finding,
-    Instructions,
-    Kind,
-    LaunchFacts,
-    MemoryAccess,
-    Mix,
-    Profile,
-    Source,
-)
+from tunesmith.profiles import facts as f
 from tunesmith.profiles.roofline import Roofline, best_bandwidth
 
 WARP = 32
@@ -54,10 +42,10 @@ _ENOUGH = 64  # bytes in flight a thread that unrolling can reach
 class PassCosts:
     """What there is to know the costs from, the launch as well."""
 
-    mix: Mix
-    accesses: tuple[MemoryAccess, ...]
-    instructions: Instructions
-    launch: LaunchFacts | None
+    mix: f.Mix
+    accesses: tuple[f.MemoryAccess, ...]
+    instructions: f.Instructions
+    launch: f.LaunchFacts | None
     dram_bytes_per_cycle: float
     fp64_per_cycle: int
     stack: int  # bytes a thread
@@ -175,7 +163,7 @@ class PassCosts:
         return min(float(_WIDE), max(1.0, sum(w * n for w, n in widths) / count)) if count else float(_WIDE)
 
 
-def costs_of(profile: Profile) -> PassCosts | None:
+def costs_of(profile: f.Profile) -> PassCosts | None:
     """None where the code is not known. Its scope is the hot code, or all where that touches no memory."""
     code = profile.static.instructions
     if code is None:
@@ -198,16 +186,16 @@ def costs_of(profile: Profile) -> PassCosts | None:
     )
 
 
-def is_global(access: MemoryAccess) -> bool:
+def is_global(access: f.MemoryAccess) -> bool:
     return access.space == "global" and access.direction != "atomic"
 
 
-def ideal(access: MemoryAccess) -> int:
+def ideal(access: f.MemoryAccess) -> int:
     """Sectors of a request whose threads lie side by side."""
     return max(1, access.width * WARP // SECTOR)
 
 
-def sectors(access: MemoryAccess) -> int:
+def sectors(access: f.MemoryAccess) -> int:
     """Sectors that the threads of one warp touch; the fewest possible where the pattern is not known."""
     if access.pattern == "uniform":
         return max(1, access.width // SECTOR)
@@ -219,7 +207,7 @@ def sectors(access: MemoryAccess) -> int:
     return len({(step * lane + byte) // SECTOR for lane in range(WARP) for byte in (0, last)})
 
 
-def bank_ways(access: MemoryAccess) -> int:
+def bank_ways(access: f.MemoryAccess) -> int:
     """How often shared memory must be asked for one request; 1 where the pattern is not known.
 
     Eight bytes a thread are served half a warp at a time, sixteen a quarter.
@@ -246,12 +234,12 @@ class _KindFacts:
     """What a kind of finding means: what bounds the kernel, what helps, the likeliest first, and of a symptom
     what it follows from: where one of these is found, it is not told beside it."""
 
-    bound: Bound
+    bound: f.Bound
     remedies: tuple[Remedy, ...]
-    causes: tuple[Kind, ...] = ()
+    causes: tuple[f.Kind, ...] = ()
 
 
-K, B, R = Kind, Bound, Remedy  # short, for this table alone
+K, B, R = f.Kind, f.Bound, Remedy  # short, for this table alone
 ABOUT = {
     K.TOO_FEW_BLOCKS: _KindFacts(B.OCCUPANCY, (R.SPLIT_ROWS, R.MORE_BLOCKS, R.BLOCK_SIZE, R.ITEMS_IN_FLIGHT)),
     K.TAIL: _KindFacts(B.TAIL, (R.PERSISTENT_GRID, R.SPLIT_ROWS, R.BLOCK_SIZE, R.LESS_SHARED)),
@@ -296,24 +284,24 @@ ABOUT = {
 
 @dataclass(frozen=True)
 class RuleInput:
-    profile: Profile
+    profile: f.Profile
     costs: PassCosts | None
     roofline: Roofline
 
     @property
-    def launch(self) -> LaunchFacts | None:
+    def launch(self) -> f.LaunchFacts | None:
         return self.profile.launch
 
     @property
-    def code(self) -> Instructions | None:
+    def code(self) -> f.Instructions | None:
         return self.profile.static.instructions
 
     @property
-    def counters(self) -> Counters:
-        return self.profile.counters or Counters()
+    def counters(self) -> f.Counters:
+        return self.profile.counters or f.Counters()
 
     @property
-    def experiments(self) -> Experiments:
+    def experiments(self) -> f.Experiments:
         return self.profile.experiments
 
     @property
@@ -362,24 +350,24 @@ class RuleInput:
 
 
 def finding(
-    kind: Kind,
+    kind: f.Kind,
     gain: float,
     confidence: float,
-    source: Source,
+    source: f.Source,
     evidence: Sequence[str],
     remedies: Iterable[Remedy] = (),
-) -> Finding:
+) -> f.Finding:
     """`remedies` where they are not the usual ones of the kind."""
     about = ABOUT[kind]
     chosen = tuple(remedies) or about.remedies
-    return Finding(kind, _share(gain), _share(confidence), tuple(evidence), chosen, source, about.bound)
+    return f.Finding(kind, _share(gain), _share(confidence), tuple(evidence), chosen, source, about.bound)
 
 
 def _share(value: float) -> float:
     return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
 
 
-def source_of(counter: float | None) -> Source:
+def source_of(counter: float | None) -> f.Source:
     """Where a finding comes from that this counter confirms, if it is known."""
     return "static" if counter is None else "counters"
 
