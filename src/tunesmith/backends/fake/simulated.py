@@ -30,16 +30,7 @@ from tunesmith.space.expr import Expr, Undefined, parse
 from tunesmith.text import digest_of
 
 FAULTS = (
-    "none",
-    "build",
-    "wrong",
-    "abort",
-    "segfault",
-    "hang",
-    "unstable",
-    "past_end",
-    "print",
-    "garbage",
+    *("none", "build", "wrong", "abort", "segfault", "hang", "unstable", "past_end", "print", "garbage"),
     "idle",
 )
 _BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
@@ -146,13 +137,9 @@ class FakeSession(port.PlainSession):
         return FakeExecutable(unit.entries, FakeKernel.read(unit))
 
     def allocate(self, nbytes: int) -> port.Memory:
-        if (
-            nbytes > self._device.limits.max_allocation
-            or self._allocated + nbytes > self._device.limits.memory
-        ):
-            raise port.OutOfMemory(
-                f"{nbytes} bytes wanted, {self._device.limits.memory - self._allocated} free"
-            )
+        free = self._device.limits.memory - self._allocated
+        if nbytes > min(self._device.limits.max_allocation, free):
+            raise port.OutOfMemory(f"{nbytes} bytes wanted, {free} free")
         self._allocated += nbytes
         return FakeMemory(bytearray(nbytes))
 
@@ -229,12 +216,7 @@ def execute(call: port.LaunchCall) -> None:
 
 def _floats(pointer: port.Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     assert isinstance(pointer.memory, FakeMemory)
-    count = pointer.nbytes // 4
-    return (
-        np.frombuffer(bytes(pointer.memory.data), dtype=np.uint8)[pointer.offset :][: count * 4]
-        .view(np.float32)
-        .copy()
-    )
+    return np.frombuffer(bytes(pointer.memory.data), np.float32, pointer.nbytes // 4, pointer.offset).copy()
 
 
 def _misbehave(fault: str) -> None:
