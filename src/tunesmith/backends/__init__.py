@@ -47,9 +47,8 @@ def kind(spec: str) -> BackendKind:
     found = _load(BACKENDS[name])
     if argument and not found.from_file and not (found.plays_absent and argument == ABSENT):
         takers = " and ".join(k.name for k in kinds() if k.from_file)
-        raise BadInput(
-            f"only the {takers} backend takes a file, got {spec!r}", hint=f"write --backend {name}"
-        )
+        words = f"only the {takers} backend takes a file, got {spec!r}"
+        raise BadInput(words, hint=f"write --backend {name}")
     return found
 
 

@@ -98,10 +98,9 @@ def has_module(name: str) -> bool:
 
 
 def module_finding(name: str, purpose: str, fix: str) -> DoctorFinding:
-    found = has_module(name)
-    return DoctorFinding(
-        name, found, purpose if found else f"not installed: {purpose} needs it", "" if found else fix
-    )
+    if has_module(name):
+        return DoctorFinding(name, True, purpose)
+    return DoctorFinding(name, False, f"not installed: {purpose} needs it", fix)
 
 
 def system_package(package: str, apt: str = "") -> str:

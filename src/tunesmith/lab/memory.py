@@ -125,9 +125,7 @@ def bind_calls(
 
 def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
     """What an array that is no input holds before a run: poison, or what the caller promises to put there.
-
-    Gaps between strided rows keep one pattern in both runs, so that only real elements may differ.
-    """
+    Gaps between strided rows keep one pattern in both runs, so that only real elements may differ."""
     element = element_type(item.type)
     if item.init is None and item.extent == item.count:
         return fill(pattern, item.nbytes)

@@ -83,16 +83,14 @@ class References:
         )
         functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
         path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"
+        where = show_sizes(dict(case.sizes))
         try:
             reply, blobs = self._worker.request(request, deadline=REFERENCE_SECONDS)
         except WorkerTimedOut as error:
-            raise BadInput(
-                f"{path} took more than {REFERENCE_SECONDS:.0f} s at {show_sizes(dict(case.sizes))}"
-            ) from error
+            raise BadInput(f"{path} took more than {REFERENCE_SECONDS:.0f} s at {where}") from error
         except WorkerDied as error:
-            raise BadInput(
-                f"{path} ended its process at {show_sizes(dict(case.sizes))}: {error}", hint=USER_CODE_HINT
-            ) from error
+            words = f"{path} ended its process at {where}: {error}"
+            raise BadInput(words, hint=USER_CODE_HINT) from error
         if isinstance(reply, Failed):
             raise BadInput(reply.message, hint=USER_CODE_HINT)
         assert isinstance(reply, Expected)

@@ -42,13 +42,10 @@ def letter(request: Request, reply_name: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    longest = max((len(run) for run in _runs(text)), default=0)
+    runs = (len(line) - len(line.lstrip("~")) for line in map(str.strip, text.splitlines()))
+    longest = max(runs, default=0)
     fence = "~" * max(5, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
-
-
-def _runs(text: str) -> list[str]:
-    return [line[: len(line) - len(line.lstrip("~"))] for line in map(str.strip, text.splitlines())]
 
 
 @dataclass

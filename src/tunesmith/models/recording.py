@@ -59,9 +59,8 @@ def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
             replies[name] = ReplyFacts(reply.usage, reply.seconds, reply.is_cut)
         elif exchange.failed:
             unanswered[name] = exchange.failed
-    about = About(
-        started.problem, started.backend, started.device.name, started.settings, replies, unanswered
-    )
+    own = (started.problem, started.backend, started.device.name, started.settings)
+    about = About(*own, replies, unanswered)
     _write(folder / ABOUT, encode(about).decode())
 
 
@@ -143,9 +142,8 @@ def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
             facts = about.replies.get(name, ReplyFacts())
             with file.open("rb") as source:
                 text = source.read(_MOST_BYTES).decode("utf-8", "replace")
-            reply = Reply(
-                text[: LONGEST + 1], facts.usage, facts.seconds, facts.is_cut or len(text) > LONGEST
-            )
+            is_cut = facts.is_cut or len(text) > LONGEST
+            reply = Reply(text[: LONGEST + 1], facts.usage, facts.seconds, is_cut)
             numbered.append((int(match["number"]), match["role"], name, reply))
     for name, why in about.unanswered.items():
         number, _, role = name.partition("-")

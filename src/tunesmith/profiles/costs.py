@@ -8,6 +8,7 @@ the share by which a pass would cost less without it. Rates are those of NVIDIA'
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -117,15 +118,13 @@ class PassCosts:
         moved = 0.0
         for access in self.accesses:
             if is_global(access):
-                moved += (
-                    access.count * SECTOR * (ideal(access) if without == "uncoalesced" else sectors(access))
-                )
+                touched = ideal(access) if without == "uncoalesced" else sectors(access)
+                moved += access.count * SECTOR * touched
         return (moved + self._local_beyond(_L1, without)) / _L2
 
     def _dram(self, without: FaultName | None) -> float:
-        moved = sum(
-            a.count * a.width * WARP for a in self.accesses if is_global(a) and a.pattern != "uniform"
-        )
+        own = [a for a in self.accesses if is_global(a) and a.pattern != "uniform"]
+        moved = sum(a.count * a.width * WARP for a in own)
         per_sm = self.llc // self.launch.sms if self.launch is not None and self.launch.sms > 0 else 0
         beyond = self._local_beyond(max(_L1, per_sm), without) if per_sm else 0.0
         return (moved + beyond) / self.dram_bytes_per_cycle
@@ -208,19 +207,14 @@ def sectors(access: f.MemoryAccess) -> int:
 
 
 def bank_ways(access: f.MemoryAccess) -> int:
-    """How often shared memory must be asked for one request; 1 where the pattern is not known.
-
-    Eight bytes a thread are served half a warp at a time, sixteen a quarter.
-    """
+    """How often shared memory must be asked for one request; 1 where the pattern is not known. Eight bytes a
+    thread are served half a warp at a time, sixteen a quarter."""
     if access.pattern != "strided" or access.stride is None:
         return 1
     lanes = WARP // max(1, min(4, access.width // 4))
     wide, step = range(max(1, min(8, access.width // 4))), abs(access.stride)
     words = {(step * lane + 4 * k) // 4 for lane in range(lanes) for k in wide}
-    banks: dict[int, int] = {}
-    for word in words:
-        banks[word % BANKS] = banks.get(word % BANKS, 0) + 1
-    return max(banks.values(), default=1)
+    return max(Counter(word % BANKS for word in words).values(), default=1)
 
 
 # How sure a finding is, by where it comes from: what hardware counted was seen; code was read, and what was
@@ -356,8 +350,12 @@ def finding(
     source: f.Source,
     evidence: Sequence[str],
     remedies: Iterable[Remedy] = (),
-) -> f.Finding:
-    """`remedies` where they are not the usual ones of the kind."""
+    *,
+    least: float = -math.inf,
+) -> f.Finding | None:
+    """None where the gain is less than `least`. `remedies` where they are not the usual ones of the kind."""
+    if gain < least:
+        return None
     about = ABOUT[kind]
     chosen = tuple(remedies) or about.remedies
     return f.Finding(kind, _share(gain), _share(confidence), tuple(evidence), chosen, source, about.bound)

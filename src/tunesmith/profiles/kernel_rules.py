@@ -25,9 +25,7 @@ def fp64(given: RuleInput) -> Finding | None:
     if pipe is not None:
         evidence.append(f"the fp64 pipe is at {percent(pipe)} of its peak")
         gain, confidence = max(gain, pipe), c.SEEN if doubles is False else c.READ
-    if gain < STAKE / 2:
-        return None
-    return finding(Kind.FP64, gain, confidence, c.source_of(pipe), evidence)
+    return finding(Kind.FP64, gain, confidence, c.source_of(pipe), evidence, least=STAKE / 2)
 
 
 def integer_division(given: RuleInput) -> Finding | None:
@@ -43,9 +41,7 @@ def integer_division(given: RuleInput) -> Finding | None:
     if issue is not None:
         evidence.append(f"instructions are issued in {percent(issue)} of the cycles")
         gain, confidence = max(gain, share) * min(1.0, issue / BUSY), c.KNOWN
-    if gain < STAKE:
-        return None
-    return finding(Kind.INTEGER_DIVISION, gain, confidence, c.source_of(issue), evidence)
+    return finding(Kind.INTEGER_DIVISION, gain, confidence, c.source_of(issue), evidence, least=STAKE)
 
 
 def special_functions(given: RuleInput) -> Finding | None:
@@ -58,9 +54,9 @@ def special_functions(given: RuleInput) -> Finding | None:
         evidence = [f"their pipe is at {percent(pipe)} of its peak", *filter(None, [words])]
         gain = 1 - BUSY / pipe * 0.5
         return finding(Kind.SPECIAL_FUNCTIONS, gain, c.READ, "counters", evidence)
-    if costs is None or not count or (gain := costs.stake("special")) < STAKE:
+    if costs is None or not count:
         return None
-    return finding(Kind.SPECIAL_FUNCTIONS, gain, 0.5, "static", [words])
+    return finding(Kind.SPECIAL_FUNCTIONS, costs.stake("special"), 0.5, "static", [words], least=STAKE)
 
 
 def divergence(given: RuleInput) -> Finding | None:
@@ -98,9 +94,8 @@ def serial_thread(given: RuleInput) -> Finding | None:
     waiting, threads = counters.stalled("barrier"), counters.threads_per_instruction
     confidence = c.READ + 0.1
     if waiting is not None and threads is not None:
-        evidence.append(
-            f"{percent(waiting)} of waiting is at barriers, {threads:.1f} of 32 threads take part"
-        )
+        at_barriers = f"{percent(waiting)} of waiting is at barriers"
+        evidence.append(f"{at_barriers}, {threads:.1f} of 32 threads take part")
         idle = 1 - max(0.0, threads) / 32
         if max(waiting, idle) < BARRIERS:
             return None
@@ -166,10 +161,7 @@ def uncoalesced(given: RuleInput) -> Finding | None:
         return finding(Kind.UNCOALESCED, gain, c.SEEN, "counters", evidence + read)
     if costs is None or not read or counters.load_sectors is not None:
         return None
-    gain = costs.stake("uncoalesced")
-    if gain < STAKE:
-        return None
-    return finding(Kind.UNCOALESCED, gain, c.KNOWN, "static", read)
+    return finding(Kind.UNCOALESCED, costs.stake("uncoalesced"), c.KNOWN, "static", read, least=STAKE)
 
 
 def _far_words(access: MemoryAccess) -> str:
@@ -195,9 +187,7 @@ def narrow_access(given: RuleInput) -> Finding | None:
             return None
         evidence.append(f"device memory is at {percent(counters.dram)} of its peak")
         gain, confidence = max(gain, 0.8 - counters.dram), c.KNOWN
-    if gain < STAKE:
-        return None
-    return finding(Kind.NARROW_ACCESS, gain, confidence, c.source_of(counters.dram), evidence)
+    return finding(Kind.NARROW_ACCESS, gain, confidence, c.source_of(counters.dram), evidence, least=STAKE)
 
 
 def bank_conflicts(given: RuleInput) -> Finding | None:
@@ -246,9 +236,9 @@ def spills(given: RuleInput) -> Finding | None:
         gain, confidence = max(share, stake), c.SEEN
     else:
         gain, confidence = stake, c.KNOWN if local else c.GUESSED
-    if gain < STAKE or (share is not None and share < LOCAL):
+    if share is not None and share < LOCAL:
         return None
-    return finding(kind, gain, confidence, c.source_of(share), evidence)
+    return finding(kind, gain, confidence, c.source_of(share), evidence, least=STAKE)
 
 
 def extra_traffic(given: RuleInput) -> Finding | None:
@@ -265,10 +255,8 @@ def extra_traffic(given: RuleInput) -> Finding | None:
 
 
 def atomics(given: RuleInput) -> Finding | None:
-    code = given.code
-    if code is None:
-        return None
-    same = [a for a in code.accesses if a.direction == "atomic" and a.pattern == "uniform" and a.hot]
+    accesses = given.code.accesses if given.code is not None else ()
+    same = [a for a in accesses if a.direction == "atomic" and a.pattern == "uniform" and a.hot]
     if not same:
         return None
     count = sum(a.count for a in same)
@@ -287,9 +275,8 @@ def latency(given: RuleInput) -> Finding | None:
             return None
         evidence = [f"{percent(waiting)} of waiting is for memory, and no unit is above {percent(busiest)}"]
         if counters.eligible_warps is not None:
-            evidence.append(
-                f"{counters.eligible_warps:.2f} warps of a scheduler are ready in the average cycle"
-            )
+            ready = f"{counters.eligible_warps:.2f} warps of a scheduler"
+            evidence.append(f"{ready} are ready in the average cycle")
         return finding(Kind.LATENCY, 1 - busiest, c.READ, "counters", evidence + flight)
     if costs is None or (gain := costs.stake("flight")) < STAKE:
         return None

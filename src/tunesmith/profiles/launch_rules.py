@@ -90,7 +90,8 @@ def too_few_blocks(given: RuleInput) -> Finding | None:
         idle = 1 - launch.blocks / launch.sms
         blocks = counted(launch.blocks, "block")
         words = f"{blocks} on {counted(launch.sms, 'compute unit')}: {percent(idle)} of them have none"
-        evidence = [words, *_half_grid(given)]
+        half = given.half_share
+        evidence = [words] if half is None else [words, f"half the grid takes {percent(half)} of the time"]
         return finding(Kind.TOO_FEW_BLOCKS, idle, c.SEEN, "static", evidence)
     if launch.waves is None or launch.waves >= FILLED or given.costs is None:
         return None
@@ -101,17 +102,10 @@ def too_few_blocks(given: RuleInput) -> Finding | None:
     return finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "static", [words, held])
 
 
-def _half_grid(given: RuleInput) -> list[str]:
-    share = given.half_share
-    return [] if share is None else [f"half the grid takes {percent(share)} of the time"]
-
-
 def tail(given: RuleInput) -> Finding | None:
-    """The last blocks run while most multiprocessors have none.
-
-    A unit that is shared serves a lone block faster: then a multiprocessor's turns count, one block each.
-    What waits for its loads takes as long alone as in company: then whole waves count.
-    """
+    """The last blocks run while most multiprocessors have none. A unit that is shared serves a lone block
+    faster: then a multiprocessor's turns count, one block each. What waits for its loads takes as long alone
+    as in company: then whole waves count."""
     launch, active = given.launch, given.counters.sm_active
     if launch is None or launch.waves is None or launch.sms < 1 or not launch.sms < launch.blocks < 10**9:
         return None
@@ -124,9 +118,7 @@ def tail(given: RuleInput) -> Finding | None:
     if active is not None:
         evidence.append(f"the average compute unit is at work {percent(active)} of the time")
         lost, confidence = min(max(by_turns, by_waves), 1 - active), c.SEEN
-    if lost < LOST_TO_TAIL:
-        return None
-    return finding(Kind.TAIL, lost, confidence, c.source_of(active), evidence)
+    return finding(Kind.TAIL, lost, confidence, c.source_of(active), evidence, least=LOST_TO_TAIL)
 
 
 def _unfilled(rounds: float) -> float:
@@ -139,9 +131,8 @@ def idle_threads(given: RuleInput) -> Finding | None:
     if launch is None:
         return None
     if launch.idle_lanes >= IDLE_LANES:
-        words = (
-            f"{percent(launch.idle_lanes)} of the lanes have no thread: {launch.threads} threads in a block"
-        )
+        idle = f"{percent(launch.idle_lanes)} of the lanes have no thread"
+        words = f"{idle}: {launch.threads} threads in a block"
         return finding(Kind.IDLE_THREADS, launch.idle_lanes, c.KNOWN, "static", [words])
     if launch.surplus is not None and launch.surplus >= SURPLUS:
         words = f"{percent(launch.surplus)} of the threads have no element"
@@ -160,9 +151,8 @@ def low_occupancy(given: RuleInput) -> Finding | None:
     remedies |= {Remedy.ITEMS_IN_FLIGHT: None}
     waiting = counters.stalled("memory")
     if counters.occupancy is not None and waiting is not None:
-        evidence.append(
-            f"{percent(counters.occupancy)} achieved, {percent(waiting)} of waiting is for memory"
-        )
+        achieved = f"{percent(counters.occupancy)} achieved"
+        evidence.append(f"{achieved}, {percent(waiting)} of waiting is for memory")
         gain = waiting * (1 - min(1.0, counters.occupancy / FILLED))
         return finding(Kind.LOW_OCCUPANCY, gain, c.READ, "counters", evidence, remedies)
     gain = given.costs.stake("few_warps") if given.costs is not None else 0.1
@@ -227,8 +217,7 @@ def waiting(given: RuleInput) -> Finding | None:
     launch, ratio = given.launch, _half(given)
     if ratio is None or launch is None or _counted(given) or not AS_LONG <= ratio < SHARED_OUT:
         return None
-    room = launch.waves is not None and launch.waves <= 1 and (launch.blocks_per_sm or 0) >= 2
-    if not room:
+    if launch.waves is None or launch.waves > 1 or (launch.blocks_per_sm or 0) < 2:
         return None
     evidence = [f"half the grid takes {percent(ratio)} of the time: what a block waits for decides"]
     share = given.cached_share

@@ -102,9 +102,8 @@ def _check_text(unit: Unit) -> None:
     for name, text in ((unit.path, unit.source), *unit.headers):
         if "\0" in text:
             line = text[: text.index("\0")].count("\n") + 1
-            raise BuildFailed(
-                f"{name}({line}): a source is text, got a zero byte: compilers stop reading there"
-            )
+            words = "a source is text, got a zero byte: compilers stop reading there"
+            raise BuildFailed(f"{name}({line}): {words}")
 
 
 def _check_architecture(compiler: str, device: Device) -> None:

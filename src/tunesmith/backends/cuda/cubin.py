@@ -158,9 +158,8 @@ class Cubin:
                 yield from _read_attributes(section.data)
 
     def _read_symbols(self) -> Iterator[_Symbol]:
-        table, strings = (
-            next((s.data for s in self._sections if s.name == name), b"") for name in (".symtab", ".strtab")
-        )
+        known = {s.name: s.data for s in reversed(self._sections)}  # of several the first
+        table, strings = known.get(".symtab", b""), known.get(".strtab", b"")
         for name, info, other, section, value, _ in _SYMBOL.iter_unpack(table):
             yield _Symbol(_text(strings, name), info & 0xF, other, section, value)
 

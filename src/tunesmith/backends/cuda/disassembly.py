@@ -36,11 +36,9 @@ class Disassembly:
 
 
 def disassemble(cubin: bytes, tool: str | None = None, seconds: float = SECONDS) -> Disassembly:
-    """`tool` is the path of nvdisasm or cuobjdump; None: the one that is here.
-
-    The cubin is taken for hostile: the tool gets it in a folder of its own, without a shell, for so many
-    seconds, and no more than so much of what it prints is read.
-    """
+    """`tool` is the path of nvdisasm or cuobjdump; None: the one that is here. The cubin is taken for
+    hostile: the tool gets it in a folder of its own, without a shell, for so many seconds, and no more than
+    so much of what it prints is read."""
     program = tool or find_disassembler()
     if program is None:
         return Disassembly({}, f"there is no disassembler here: {HINT}")

@@ -61,10 +61,10 @@ def _device(devices: ListDevices) -> DoctorFinding:
     except TunesmithError as error:
         fix = A_GPU if has_module("cuda.bindings") else KIND.install
         return DoctorFinding("CUDA device", False, str(error), fix)
+    if not found:
+        return DoctorFinding("CUDA device", False, "the driver sees no device", A_GPU)
     names = "; ".join(f"{d.name} (sm_{d.limits.capability})" for d in found)
-    return DoctorFinding(
-        "CUDA device", bool(found), names or "the driver sees no device", "" if found else A_GPU
-    )
+    return DoctorFinding("CUDA device", True, names)
 
 
 def _nvrtc() -> list[DoctorFinding]:

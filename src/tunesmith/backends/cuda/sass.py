@@ -50,9 +50,8 @@ def read_sass(text: str) -> Instructions | None:
         return None
     lanes = Lanes(listing)
     # Without the endless loop behind the end of every kernel.
-    body = [
-        i for i in listing.instructions[: listing.main] if i.name not in JUMPS or i.targets != (i.number,)
-    ]
+    main = listing.instructions[: listing.main]
+    body = [i for i in main if i.name not in JUMPS or i.targets != (i.number,)]
     hot = [i for i in body if i.number in listing.looped] or body
     numbers = {i.number for i in hot}
     alone, looped = _one_thread(listing, lanes)

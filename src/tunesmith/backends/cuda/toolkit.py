@@ -20,12 +20,10 @@ _A_HEADER = "cuda_fp16.h"  # a folder without it has no headers for kernels
 
 
 def header_folders(nvrtc: str | None, version: tuple[int, int]) -> tuple[Path, ...]:
-    """CUDA's headers for an NVRTC of that version, and the C++ core libraries' where they are.
-
-    One set, never a mixture: headers speak to the compiler they were written with. The ones beside `nvrtc`,
-    the library loaded, come first; others only where they are closer to its version, or as close and with the
-    C++ core libraries that these lack.
-    """
+    """CUDA's headers for an NVRTC of that version, and the C++ core libraries' where they are. One set, never
+    a mixture: headers speak to the compiler they were written with. The ones beside `nvrtc`, the library
+    loaded, come first; others only where they are closer to its version, or as close and with the C++ core
+    libraries that these lack."""
     found = [folder for folder in _candidates(nvrtc) if (folder / _A_HEADER).is_file()]
     if not found:
         return ()

@@ -102,11 +102,9 @@ class FakeBackend:
         return (Device("fake", "0", "simulated device", "fake", "1", "simulated", limits),)
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        kernel = FakeKernel.read(unit)
-        code = repr(
-            (kernel.args, kernel.op, kernel.time.text, kernel.fault.text, sorted(kernel.macros.items()))
-        )
-        resources = Resources(registers=32, shared=kernel.shared, spills=0, max_threads=1024)
+        k = FakeKernel.read(unit)
+        code = repr((k.args, k.op, k.time.text, k.fault.text, sorted(k.macros.items())))
+        resources = Resources(registers=32, shared=k.shared, spills=0, max_threads=1024)
         return port.KernelBinary(unit.source.encode(), digest_of(code), resources)
 
     def open(self, device: Device) -> port.Session:

@@ -74,9 +74,8 @@ def _check_device(devices: ListDevices) -> DoctorFinding:
         where = f"; PoCL is the one unpacked in {Path(sys.prefix, 'pocl')}" if unpacked else ""
         return DoctorFinding("OpenCL device", True, names + where)
     if sys.platform == "linux" and platform.machine() == "x86_64":
-        return DoctorFinding(
-            "OpenCL device", False, "no platform found", "pip install pocl-binary-distribution"
-        )
+        fix = "pip install pocl-binary-distribution"
+        return DoctorFinding("OpenCL device", False, "no platform found", fix)
     detail = f"no platform found, and PoCL has no wheel for {sys.platform} {platform.machine()}"
     return DoctorFinding("OpenCL device", False, detail, system_package("pocl", apt="pocl-opencl-icd"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -39,22 +39,20 @@ class OpenCLBackend:
         return tuple(_describe(p, i, d, j) for i, p in enumerate(_platforms()) for j, d in _devices(p))
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        cl = _cl()
+        cl, which = _cl(), _cl().program_build_info.LOG
         context, handle = _context(device.id)
         # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
         program = cl._cl._Program(context, unit.source)
         try:
             program._build(" ".join(unit.flags).encode(), [handle])
         except cl.Error as error:
-            log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
+            log = program.get_build_info(handle, which).strip()
             raise port.BuildFailed(_TEMPORARY.sub(lambda _: unit.path, log) or str(error)) from error
-        log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
+        log = _TEMPORARY.sub(lambda _: unit.path, program.get_build_info(handle, which).strip())
         kernels = _kernels(program, unit)
         data = bytes(program.get_info(cl.program_info.BINARIES)[0])
         digest = _code_digest(data, device, unit, kernels, handle)
-        return port.KernelBinary(
-            data, digest, _resources(kernels, handle), _TEMPORARY.sub(lambda _: unit.path, log)
-        )
+        return port.KernelBinary(data, digest, _resources(kernels, handle), log)
 
     def open(self, device: Device) -> port.Session:
         return OpenCLSession(device)
@@ -172,9 +170,8 @@ class OpenCLSession(port.PlainSession):
             raise port.Unsupported("OpenCL has no launch-time shared memory: use an argument of role 'local'")
         kernel = call.executable.kernels[call.entry]
         if kernel.num_args != len(call.args):
-            raise port.LaunchFailed(
-                f"{call.entry} takes {kernel.num_args} arguments, {len(call.args)} are given"
-            )
+            takes = f"{call.entry} takes {kernel.num_args} arguments"
+            raise port.LaunchFailed(f"{takes}, {len(call.args)} are given")
         for index, arg in enumerate(call.args):
             kernel.set_arg(index, _argument(arg))
         dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
@@ -201,18 +198,17 @@ def _argument(arg: object) -> Any:
 
 
 def _platforms() -> list[Any]:
-    cl = _cl()
-    try:
-        return list(cl.get_platforms())
-    except cl.Error:
-        return []  # the loader reports "no platform" as an error
+    return _listed(_cl().get_platforms)  # the loader reports "no platform" as an error
 
 
 def _devices(platform: Any) -> list[tuple[int, Any]]:
-    cl = _cl()
+    return list(enumerate(_listed(platform.get_devices)))
+
+
+def _listed(query: Callable[[], Iterable[Any]]) -> list[Any]:
     try:
-        return list(enumerate(platform.get_devices()))
-    except cl.Error:
+        return list(query())
+    except _cl().Error:
         return []
 
 

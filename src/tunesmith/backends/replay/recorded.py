@@ -72,9 +72,8 @@ class ReplayBackend:
 
     def __init__(self, path: str) -> None:
         if not path:
-            raise BadInput(
-                "the replay backend needs a recording", hint="name it: --backend replay:recording.json.gz"
-            )
+            hint = "name it: --backend replay:recording.json.gz"
+            raise BadInput("the replay backend needs a recording", hint=hint)
         try:
             self._recording = RecordedTimes.parse(Path(path).read_bytes(), path)
         except OSError as error:
