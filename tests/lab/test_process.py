@@ -290,7 +290,8 @@ class TestNonsense:
 
     def test_a_hundred_megabytes_on_descriptor_1(self, make: Callable[..., WorkerProcess]) -> None:
         """They neither block the worker, nor land in the protocol, nor in our memory."""
-        loud = "import tunesmith.worker as w, tunesmith.backends.fake as f; f.PRINTED = 50 << 20; w.main()"
+        modules = "import tunesmith.lab.worker as w, tunesmith.backends.fake.simulated as f"
+        loud = f"{modules}; f.PRINTED = 50 << 20; w.main()"
         worker = make(sys.executable, "-c", loud, "fake")
         load(worker, fault="8")  # a case runs its kernel twice
         tracemalloc.start()

@@ -68,18 +68,14 @@ def backend_for(language: str, wanted: str | None) -> str:
     if wanted is None:
         own = kind_for(language)
         if own is None:
-            runs = dict.fromkeys(name for k in kinds() for name in _names(k))
-            raise BadInput(
-                f"this version runs {', '.join(runs)} kernels, this one is {language}",
-                hint="see what is usable here with: tunesmith doctor",
-            )
+            runs = ", ".join(dict.fromkeys(name for k in kinds() for name in _names(k)))
+            words = f"this version runs {runs} kernels, this one is {language}"
+            raise BadInput(words, hint="see what is usable here with: tunesmith doctor")
         return own.name
     found = kind(wanted)
     if language not in _names(found):
-        raise BadInput(
-            f"backend {found.name} runs {', '.join(_names(found))} kernels, this one is {language}",
-            hint=OWN_BACKEND,
-        )
+        words = f"backend {found.name} runs {', '.join(_names(found))} kernels, this one is {language}"
+        raise BadInput(words, hint=OWN_BACKEND)
     return wanted
 
 

@@ -71,10 +71,8 @@ class WorkerProcess:
         except Malformed as error:
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
         if isinstance(reply, Failed) and reply.what == "internal":
-            raise TunesmithError(
-                f"a worker failed inside Tunesmith: {reply.message}",
-                hint="please report it; the run can be resumed",
-            )
+            words = f"a worker failed inside Tunesmith: {reply.message}"
+            raise TunesmithError(words, hint="please report it; the run can be resumed")
         return reply, frame.blobs
 
     @property

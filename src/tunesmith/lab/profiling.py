@@ -346,17 +346,8 @@ class Onlooker:
             return self._profiler
         found, notes = kept_or_measured(self.saved, self.device, builders, lambda: runner, self.progress)
         self._notes = tuple(notes)
-        self._profiler = Profiler(
-            self.problem,
-            self.device,
-            builders,
-            runner,
-            self.counting,
-            self.instructions,
-            ceilings=found,
-            seed=self.seed,
-            progress=self.progress,
-        )
+        own = (self.problem, self.device, builders, runner, self.counting, self.instructions)
+        self._profiler = Profiler(*own, ceilings=found, seed=self.seed, progress=self.progress)
         return self._profiler
 
 

@@ -72,15 +72,9 @@ class References:
         if rows is not None and case in self._contested:
             rows = np.union1d(rows, np.asarray(sorted(self._contested[case]), dtype=np.intp))
         sampled = frozenset(self._row_arrays()) if rows is not None else frozenset()
-        request = Refer(
-            accuracy.reference,
-            plan,
-            draw_of(self._problem, case),
-            tuple(rows.tolist()) if rows is not None else (),
-            accuracy.independent,
-            tuple(sorted(sampled)),
-            digests,
-        )
+        asked = tuple(rows.tolist()) if rows is not None else ()
+        own = (accuracy.reference, plan, draw_of(self._problem, case), asked)
+        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), digests)
         functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
         path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"
         where = show_sizes(dict(case.sizes))

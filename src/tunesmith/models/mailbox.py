@@ -76,10 +76,9 @@ class Mailbox:
                     self.tell(f"still waiting for {target}: {seen}")
                 time.sleep(POLL)
         except OSError as error:  # a folder that is gone is no answer: nobody decides without one
-            raise BadInput(
-                f"the mailbox {self.folder} cannot be used: {error.strerror or error}",
-                hint="make it a folder that can be written, with replies that can be read",
-            ) from error
+            hint = "make it a folder that can be written, with replies that can be read"
+            words = f"the mailbox {self.folder} cannot be used: {error.strerror or error}"
+            raise BadInput(words, hint=hint) from error
 
     def _write(self, request: Request, reply_name: str) -> None:
         """Once: a request that is there was asked by this run before it was interrupted, or by another run,

@@ -100,10 +100,8 @@ class Player:
             if self._known is None:
                 self._known = _read(self.folder)
             if not self._known:
-                raise BadInput(
-                    f"the recording {self.folder} holds no reply",
-                    hint="name a folder with files such as 0001-planner.reply.md",
-                )
+                hint = "name a folder with files such as 0001-planner.reply.md"
+                raise BadInput(f"the recording {self.folder} holds no reply", hint=hint)
             own, place = self._known.get(request.role, []), self._given[request.role]
             if place >= len(own):
                 known = counted(len(own), "reply", "replies")

@@ -295,10 +295,6 @@ class RuleInput:
         return self.profile.counters or f.Counters()
 
     @property
-    def experiments(self) -> f.Experiments:
-        return self.profile.experiments
-
-    @property
     def strides_hold(self) -> bool:
         """Whether neighbours in a warp are neighbours in x, which is what code was read for."""
         if self.launch is None:
@@ -315,7 +311,7 @@ class RuleInput:
     @property
     def cached_share(self) -> float | None:
         """The share of the time that goes when the data is in the cache; None where it cannot be there."""
-        warm, cold = self.experiments.warm, self.experiments.cold
+        warm, cold = self.profile.experiments.warm, self.profile.experiments.cold
         if warm is None or not cold or cold <= 0 or not math.isfinite(warm / cold) or not self.fits_cache:
             return None
         return max(0.0, 1 - warm / cold)
@@ -323,7 +319,7 @@ class RuleInput:
     @property
     def half_share(self) -> float | None:
         """What half the grid takes of the whole's time."""
-        half, whole = self.experiments.half_grid, self.experiments.whole_grid
+        half, whole = self.profile.experiments.half_grid, self.profile.experiments.whole_grid
         if half is None or not whole or whole <= 0 or half <= 0 or not math.isfinite(half / whole):
             return None
         return half / whole

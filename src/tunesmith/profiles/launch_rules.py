@@ -160,11 +160,12 @@ def low_occupancy(given: RuleInput) -> Finding | None:
 
 
 def block_size(given: RuleInput) -> Finding | None:
-    launch, swept = given.launch, [b for b in given.experiments.blocks if b.seconds > 0]
+    launch, experiments = given.launch, given.profile.experiments
+    swept = [b for b in experiments.blocks if b.seconds > 0]
     if launch is None or not swept:
         return None
     own = next((b for b in swept if b.threads == launch.threads), None)
-    now = own.seconds if own is not None else given.experiments.cold or given.profile.seconds
+    now = own.seconds if own is not None else experiments.cold or given.profile.seconds
     best = min(swept, key=lambda b: b.seconds)
     if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
         return None

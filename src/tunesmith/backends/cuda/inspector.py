@@ -76,13 +76,9 @@ class CudaInspector:
         found = np.empty(blocks, dtype=FOUND)
         checked(driver().cuMemcpyDtoHAsync(found.ctypes.data, self._results, found.nbytes, self._stream))
         checked(driver().cuStreamSynchronize(self._stream))
-        return Comparison(
-            int(found["wrong"].sum()),
-            float(found["max_error"].max()),
-            float(found["squared_error"].sum()),
-            float(found["squared_ulp"].sum()),
-            int(found["count"].sum()),
-        )
+        error, ulp = float(found["squared_error"].sum()), float(found["squared_ulp"].sum())
+        wrong, count = int(found["wrong"].sum()), int(found["count"].sum())
+        return Comparison(wrong, float(found["max_error"].max()), error, ulp, count)
 
     def _differences(self, a: Pointer, other: int, pattern: int) -> Difference:
         if not a.nbytes:

@@ -148,16 +148,9 @@ def _instruction(
     elif name in INDIRECT:
         listed = _TARGETS.search(line)
         targets = [labels[n.strip()] for n in listed[1].split(",") if n.strip() in labels] if listed else []
-    return Instruction(
-        number=number,
-        guard=found[3] or "",
-        negated=bool(found[2]),
-        name=name,
-        modifiers=tuple(modifiers),
-        operands=_operands(words),
-        targets=tuple(targets),
-        calls=calls,
-    )
+    guard, is_negated = found[3] or "", bool(found[2])
+    own = (name, tuple(modifiers), _operands(words), tuple(targets), calls)
+    return Instruction(number, guard, is_negated, *own)
 
 
 def _operands(words: str) -> tuple[str, ...]:
