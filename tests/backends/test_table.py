@@ -17,7 +17,7 @@ from tunesmith.problem import languages
 FOLDER = """
 from dataclasses import replace
 
-from tunesmith.backends.backend_kind import BackendKind, Finding
+from tunesmith.backends.backend_kind import BackendKind, DoctorFinding
 from tunesmith.problem.languages import SourceLanguage
 
 
@@ -37,7 +37,7 @@ KIND = BackendKind(
     name="toy",
     languages=(SourceLanguage("toy", "Toy", (".toy",), self_contained=True, is_c_family=False),),
     make=make,
-    check=lambda devices: [Finding("toy", True, devices()[0].name)],
+    check=lambda devices: [DoctorFinding("toy", True, devices()[0].name)],
     environment=lambda scratch, inherited: {"TOY_CACHE": str(scratch)},
     no_profiles="a toy has nothing to profile",
 )

@@ -10,7 +10,7 @@ from tests.lab.test_profiling import BLOCKS, CEILINGS, Recorder
 from tunesmith.backends.counting import Counting, NoCounting
 from tunesmith.backends.messages import TimeRuns
 from tunesmith.lab.builders import Builders
-from tunesmith.lab.profiling import Onlooker
+from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.runner import Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.template_file import parse_template
@@ -54,7 +54,8 @@ class Watching:
 
     def look(self, config: Config | None, seconds: float = 1e-4) -> Profiled:
         name = PROBLEM.workloads[0].name
-        return self.onlooker.look(self.builders, self.runner, TEMPLATE, config, name, seconds)
+        subject = ProfileSubject(TEMPLATE if config is not None else None, config)
+        return self.onlooker.look(self.builders, self.runner, subject, name, seconds)
 
 
 @pytest.mark.parametrize("config", [None, TEMPLATE.default], ids=["original", "configuration"])

@@ -47,9 +47,8 @@ def kind(spec: str) -> BackendKind:
     found = _load(BACKENDS[name])
     if argument and not found.from_file and not (found.plays_absent and argument == ABSENT):
         takers = " and ".join(k.name for k in kinds() if k.from_file)
-        raise BadInput(
-            f"only the {takers} backend takes a file, got {spec!r}", hint=f"write --backend {name}"
-        )
+        words = f"only the {takers} backend takes a file, got {spec!r}"
+        raise BadInput(words, hint=f"write --backend {name}")
     return found
 
 
@@ -69,18 +68,14 @@ def backend_for(language: str, wanted: str | None) -> str:
     if wanted is None:
         own = kind_for(language)
         if own is None:
-            runs = dict.fromkeys(name for k in kinds() for name in _names(k))
-            raise BadInput(
-                f"this version runs {', '.join(runs)} kernels, this one is {language}",
-                hint="see what is usable here with: tunesmith doctor",
-            )
+            runs = ", ".join(dict.fromkeys(name for k in kinds() for name in _names(k)))
+            words = f"this version runs {runs} kernels, this one is {language}"
+            raise BadInput(words, hint="see what is usable here with: tunesmith doctor")
         return own.name
     found = kind(wanted)
     if language not in _names(found):
-        raise BadInput(
-            f"backend {found.name} runs {', '.join(_names(found))} kernels, this one is {language}",
-            hint=OWN_BACKEND,
-        )
+        words = f"backend {found.name} runs {', '.join(_names(found))} kernels, this one is {language}"
+        raise BadInput(words, hint=OWN_BACKEND)
     return wanted
 
 
@@ -120,7 +115,7 @@ def instructions_reader(spec: str) -> ReadInstructions:
     """What tells the instructions of a build, or why nobody can."""
     own = kind(spec)
     if own.instructions is not None:
-        return own.instructions()
+        return own.instructions
     return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {own.name} builds")
 
 

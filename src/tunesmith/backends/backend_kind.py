@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tunesmith.backends.counting import Counting
@@ -36,14 +36,11 @@ class DoctorFinding:
 
 @dataclass(frozen=True)
 class CeilingKernels:
-    """Kernels that measure what a device can do at best, as files beside the kind's own module.
-
-    `lanes` are the numbers a thread works on at once, by kind.
-    """
+    """Kernels that measure what a device can do at best, as files beside the kind's own module."""
 
     file: str
     half: str  # the file with half precision
-    lanes: Mapping[str, int]
+    lanes: Mapping[str, int]  # numbers that a thread works on at once, by kind
     items: tuple[int, ...]  # vectors that a thread of its copies and reads takes
 
 
@@ -58,22 +55,6 @@ class Toolchain:
     advice: Callable[[Collection[str]], str]  # then; given the names of those here
 
 
-def nothing_to_check(_devices: ListDevices) -> list[DoctorFinding]:
-    return []
-
-
-def no_environment(_scratch: Path, _inherited: Mapping[str, str]) -> dict[str, str]:
-    return {}
-
-
-def never_absent(_wanted: str | None) -> Device | None:
-    return None
-
-
-def no_architecture(_device: Device) -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class BackendKind:
     name: str
@@ -83,24 +64,30 @@ class BackendKind:
     from_file: bool = False  # the argument is a file that holds its device: a recording
     plays_absent: bool = False  # `name:absent` is its device as if it were elsewhere
     # What doctor says of it; devices are listed in a process of their own.
-    check: Callable[[ListDevices], list[DoctorFinding]] = nothing_to_check
+    check: Callable[[ListDevices], list[DoctorFinding]] = lambda _devices: []
     # Variables of its workers, given those inherited. Files that they name may be written into the scratch
     # folder, where everything lands that a worker writes by itself.
-    environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = no_environment
-    absent_device: Callable[[str | None], Device | None] = never_absent  # to build for where none is here
-    architecture: Callable[[Device], str] = no_architecture  # of a device, as users name it
+    environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = lambda _scratch, _inherited: {}
+    # The device to build for where none is here.
+    absent_device: Callable[[str | None], Device | None] = lambda _wanted: None
+    architecture: Callable[[Device], str] = lambda _device: ""  # of a device, as users name it
     is_architecture: Callable[[Device, str], bool] = lambda _device, _wanted: False
     toolchain: Callable[[], Toolchain] | None = None  # None: there is no choice
     no_profiles: str = ""  # why a search has no profile to be steered by
     no_counters: str = "this backend reads no hardware counters"
     counting: Callable[[Sequence[str], Mapping[str, str], Path], Counting] | None = None
-    instructions: Callable[[], ReadInstructions] | None = None  # reads the machine code of a build
+    instructions: ReadInstructions | None = None  # reads the machine code of a build
     ceilings: CeilingKernels | None = None
     author: Callable[[], OwnAuthor] | None = None  # None: the expert reads its kernels
 
     @property
     def install(self) -> str:
         return f"pip install 'tunesmith[{self.extra}]'" if self.extra else ""
+
+
+def late(module: str, name: str) -> Callable[..., Any]:
+    """What the module has by that name, imported when it is called."""
+    return lambda *arguments: getattr(importlib.import_module(module), name)(*arguments)
 
 
 def has_module(name: str) -> bool:
@@ -111,10 +98,9 @@ def has_module(name: str) -> bool:
 
 
 def module_finding(name: str, purpose: str, fix: str) -> DoctorFinding:
-    found = has_module(name)
-    return DoctorFinding(
-        name, found, purpose if found else f"not installed: {purpose} needs it", "" if found else fix
-    )
+    if has_module(name):
+        return DoctorFinding(name, True, purpose)
+    return DoctorFinding(name, False, f"not installed: {purpose} needs it", fix)
 
 
 def system_package(package: str, apt: str = "") -> str:

@@ -173,6 +173,37 @@ class Session(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class QueuedCalls:
+    """A recording of a device without graphs: the calls are queued anew every time."""
+
+    calls: tuple[LaunchCall, ...]
+    seconds_of: Callable[[Sequence[LaunchCall]], float]
+
+    def start(self) -> Callable[[], float]:
+        seconds = self.seconds_of(self.calls)
+        return lambda: seconds
+
+
+class PlainSession:
+    """What sessions have in common that know neither graphs nor clocks, and leave judging to the host."""
+
+    inspector: Inspector | None = None
+
+    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
+        """From the start of the first call to the end of the last."""
+        raise NotImplementedError
+
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+        return QueuedCalls(tuple(at_slot(c, slot) for slot in slots for c in calls), self.seconds_of)
+
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+        return self.record(calls, slots)
+
+    def throttled(self) -> bool | None:
+        return None
+
+
 class Backend(Protocol):
     """A way to build and run kernels. `build` needs the device's description, not the device."""
 

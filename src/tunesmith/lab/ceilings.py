@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -53,9 +53,8 @@ def measure(
 ) -> MeasuredCeilings:
     source = backends.kind(device.backend).ceilings
     if source is None:
-        return MeasuredCeilings(
-            Ceilings(), (f"there are no kernels for {device.backend} to measure ceilings with",)
-        )
+        why = f"there are no kernels for {device.backend} to measure ceilings with"
+        return MeasuredCeilings(Ceilings(), (why,))
     return _Measuring(device, builders, runner, source, progress).all()
 
 
@@ -97,31 +96,22 @@ def kept_or_measured(
     return ceilings, (*known[1], *([said] if said else []))
 
 
+@dataclass
 class _Measuring:
-    def __init__(
-        self,
-        device: Device,
-        builders: Builders,
-        runner: Runner,
-        source: CeilingKernels,
-        progress: Callable[[str], None],
-    ) -> None:
-        self._device = device
-        self._builders = builders
-        self._runner = runner
-        self._source = source
-        self._progress = progress
-        self._policy = RECORDED if device.inspects else QUEUED
-        self._notes: list[str] = []
+    _device: Device
+    _builders: Builders
+    _runner: Runner
+    _source: CeilingKernels
+    _progress: Callable[[str], None]
+    _notes: list[str] = field(default_factory=list)
 
     def all(self) -> MeasuredCeilings:
         moving = [f"{what}{items}" for what in ("copy", "read") for items in self._source.items]
         code = self._build(self._source.file, (*moving, "empty", "fp32"))
         half = self._build(self._source.half, ("fp16",))
         if isinstance(code, Verdict):
-            return MeasuredCeilings(
-                Ceilings(), (f"the kernels for ceilings do not build: {code.first_line}",)
-            )
+            why = f"the kernels for ceilings do not build: {code.first_line}"
+            return MeasuredCeilings(Ceilings(), (why,))
         # The largest first: what is laid out for them serves the others too.
         sizes = sizes_for(self._device)[::-1]
         read = [p for nbytes in sizes if (p := self._moving(code, "read", nbytes))]
@@ -175,11 +165,8 @@ class _Measuring:
         rounds = ROUNDS_ON_HOST if self._device.is_host else ROUNDS
         blocks = BLOCKS_PER_UNIT * self._device.limits.sms
         block = min(BLOCK, self._device.limits.max_threads)
-        scalars = (
-            ScalarPlan("a", "float32", 0.5),
-            ScalarPlan("b", "float32", 0.5),
-            ScalarPlan("rounds", "int32", rounds),
-        )
+        factors = (ScalarPlan(name, "float32", 0.5) for name in ("a", "b"))
+        scalars = (*factors, ScalarPlan("rounds", "int32", rounds))
         names = ("out", "a", "b", "rounds")
         geometry = Geometry(kind, (blocks, 1, 1), (block, 1, 1), 0, names)
         plan = Plan((), (_array("out", "output", ITEM_BYTES),), scalars, (), (), (geometry,))
@@ -190,7 +177,8 @@ class _Measuring:
     def _fastest(
         self, code: BuiltCode, plans: Sequence[Plan], what: str, *, warm: bool = False, plain: bool = False
     ) -> float | None:
-        race = Race(tuple((code, plan) for plan in plans), DRAW, self._policy, warm, plain)
+        policy = RECORDED if self._device.inspects else QUEUED
+        race = Race(tuple((code, plan) for plan in plans), DRAW, policy, warm, plain)
         deadline = policies.baseline_deadline(self._device, max(plan.nbytes for plan in plans))
         timed = self._runner.time(race, deadline)
         if isinstance(timed, Verdict):

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.port import Difference, Executable, Inspector, Memory, Pointer, Session
+from tunesmith.backends.port import Comparison, Difference, Executable, Inspector, Memory, Pointer, Session
 from tunesmith.lab import memory as guards
-from tunesmith.lab import memory as verdicts
 from tunesmith.lab import references as reference
 from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS
@@ -143,9 +142,8 @@ class StoredCases:
                 if reason:
                     verdict = Verdict(Status.WRONG, reason)
                     break
-        return m.Judged(
-            verdict.status, verdict.detail, seconds, self._busy, damage=damage, contested=contested
-        )
+        status, detail, busy = verdict.status, verdict.detail, self._busy
+        return m.Judged(status, detail, seconds, busy, damage=damage, contested=contested)
 
     def give_back(self) -> bool:
         """Release all memory, and whether there was any; the lab will hear that its cases are forgotten."""
@@ -255,12 +253,9 @@ class StoredCases:
         def differing(b: BufferPlan) -> Difference:
             return self._inspector.differing(self._memory.work(b), self._memory.first(b))
 
-        def input_changed(b: BufferPlan) -> bool:
-            return bool(self._inspector.differing(self._memory.work(b), stored.pristine[b.name]).count)
-
         evidence = RunEvidence(
             self._damage,
-            input_changed,
+            lambda b: self._inspector.differing(self._memory.work(b), stored.pristine[b.name]).count > 0,
             lambda b: b.extent != b.count and self._gaps_hit(stored, b),
             lambda b: bool(differing(b).count),
             lambda b: self._poisoned(b, self._memory.first(b), differing(b)),
@@ -303,23 +298,25 @@ class StoredCases:
         return None, ()
 
     def _against_reference(self, stored: _Stored, b: BufferPlan, original: ErrorStats | None) -> str | None:
-        spec, place = stored.expected[b.name]
-        rule = verdicts.reference_rule(b, original)
-        if rule is not None and verdicts.is_comparable(b, spec.dtype):
-            got = self._rows(stored, b)
-            found = self._inspector.compare(got, b.type, place, spec.dtype, rule)
-            if not found.wrong and verdicts.rms_holds(found, original):
-                return None
+        found = self._found_right(stored, b, original)
+        if found is not None and guards.rms_holds(found, original):
+            return None
         return compare.judge(b, *self._on_host(stored, b), original)
 
     def _errors(self, stored: _Stored, b: BufferPlan) -> ErrorStats:
-        spec, place = stored.expected[b.name]
-        rule = verdicts.reference_rule(b, None)
-        if rule is not None and verdicts.is_comparable(b, spec.dtype):
-            found = self._inspector.compare(self._rows(stored, b), b.type, place, spec.dtype, rule)
-            if not found.wrong:
-                return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
+        found = self._found_right(stored, b, None)
+        if found is not None:
+            return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
         return compare.error_stats(*self._on_host(stored, b), b)
+
+    def _found_right(self, stored: _Stored, b: BufferPlan, original: ErrorStats | None) -> Comparison | None:
+        """What the device finds where every element is right by it; None where the host must tell."""
+        spec, place = stored.expected[b.name]
+        rule = guards.reference_rule(b, original)
+        if rule is None or not guards.is_comparable(b, spec.dtype):
+            return None
+        found = self._inspector.compare(self._rows(stored, b), b.type, place, spec.dtype, rule)
+        return None if found.wrong else found
 
     def _against_original(self, stored: _Stored, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
         first, place = self._memory.first(b), stored.original[b.name]
@@ -333,10 +330,7 @@ class StoredCases:
                 self._session.copy(first.part(row * size, size), place.part(row * size, size))
             if self._is_like(b, first, place):
                 return None, ()
-        got, other = (
-            guards.as_array(b, self._memory.read(first)),
-            guards.as_array(b, self._memory.read(place)),
-        )
+        got, other = (guards.as_array(b, self._memory.read(where)) for where in (first, place))
         return compare.judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
 
     def _is_like(self, b: BufferPlan, first: Pointer, place: Pointer) -> bool:
@@ -351,10 +345,10 @@ class StoredCases:
             # Neighbours, seen from either: across a power of two the step below is the smaller one.
             few = different <= max(1, b.count // 100)
             pairs = ((first, place), (place, first)) if few else ()
-            found = [self._inspector.compare(g, b.type, e, b.type, verdicts.NEIGHBOURS) for g, e in pairs]
+            found = [self._inspector.compare(g, b.type, e, b.type, guards.NEIGHBOURS) for g, e in pairs]
             return few and not any(comparison.wrong for comparison in found)
         if b.compare == "close" and element.kind == "float":
-            return not self._inspector.compare(first, b.type, place, b.type, verdicts.original_rule(b)).wrong
+            return not self._inspector.compare(first, b.type, place, b.type, guards.original_rule(b)).wrong
         return False
 
     def _rows(self, stored: _Stored, b: BufferPlan) -> Pointer:

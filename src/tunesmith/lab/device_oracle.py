@@ -114,17 +114,11 @@ class DeviceOracle:
         code, plan = self._original(case)
         referred = self._refer(case, plan)
         accuracy = self._problem.accuracy
-        request = StoreCase(
-            _name(case),
-            code.code_digest,
-            plan,
-            draw_of(self._problem, case),
-            referred.answer.arrays,
-            tuple(referred.rows.tolist()) if referred.rows is not None else (),
-            tuple(sorted(referred.sampled)),
-            accuracy.deterministic,
-            accuracy.baseline_may_fail,
-        )
+        rows = tuple(referred.rows.tolist()) if referred.rows is not None else ()
+        launch = (code.code_digest, plan, draw_of(self._problem, case))
+        expected = (referred.answer.arrays, rows, tuple(sorted(referred.sampled)))
+        rules = (accuracy.deterministic, accuracy.baseline_may_fail)
+        request = StoreCase(_name(case), *launch, *expected, *rules)
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = policies.ORIGINAL_SECONDS + plan.nbytes / policies.DATA_RATE
         deadline += policies.INPUT_SECONDS if self._problem.inputs is not None else 0.0

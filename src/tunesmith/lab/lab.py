@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import policies
@@ -17,7 +17,7 @@ from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Examined, Verdict
 from tunesmith.lab.oracle import HostOracle
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.profiling import Onlooker
+from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import Runner
 from tunesmith.problem.cases import Case, ExtraCase, Level, extra_cases, full_cases, smoke_cases, verify_cases
@@ -31,10 +31,8 @@ from tunesmith.run.ports import ResultCache
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
-if TYPE_CHECKING:
-    from tunesmith.lab.profiling import Onlooker
-
 SWITCH_SECONDS = 2e-4
+NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this configuration's domain")
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,8 @@ class LocalLab:
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device)
         self._policies = policies.policies_of(device)
-        self._builders = Builders(
-            lambda: spawn("build"), device, settings.builders, compiler=settings.compiler
-        )
+        how_many, compiler = settings.builders, settings.compiler
+        self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
         self._reference = spawn("reference")
         self._original = Original(problem, device, self._builders, self._runner)
         self._timer = TrialTimer(problem, device, self._runner, self._original, settings.seed, cache)
@@ -222,9 +219,7 @@ class LocalLab:
         self._builders.start(original(self._problem, prepared[0].workloads[0].as_dict()))
         for item in prepared:
             code = self._builders.start(item.variant).result()
-            used = {
-                c.sizes for c in (*self._cases("smoke", item.variant), *self._cases("full", item.variant))
-            }
+            used = {c.sizes for level in ("smoke", "full") for c in self._cases(level, item.variant)}
             seed = seed_of(self._settings.seed, "verify")
             fresh = verify_cases(self._problem, item.variant, self._device, seed, used)
             cases = tuple(dict.fromkeys((*fresh, *self._added_afresh(item.variant, seed))))
@@ -253,7 +248,8 @@ class LocalLab:
         assert self._onlooker is not None, self.no_profiles
         own = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
         template = own[-1] if own else None
-        return self._onlooker.look(self._builders, self._runner, template, config, workload, seconds)
+        subject = ProfileSubject(template if config is not None else None, config)
+        return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
 
     def close(self) -> None:
         self._runner.close()
@@ -308,10 +304,7 @@ class LocalLab:
         key = (code.code_digest, variant.digest, level)
         if key not in self._judged:
             cases = self._cases(level, variant)
-            nothing = Verdict(
-                Status.INFEASIBLE, "no size of the contract lies in this configuration's domain"
-            )
-            self._judged[key] = self._judge(code, variant, cases) if cases else nothing
+            self._judged[key] = self._judge(code, variant, cases) if cases else NO_CASES
         return self._judged[key]
 
     def _judge(self, code: BuiltCode, variant: Variant, cases: Sequence[Case]) -> Verdict:
@@ -350,9 +343,6 @@ class LocalLab:
     def _extra_cases(
         self, variant: Variant, seed: int, extra: Sequence[ExtraCase], level: Level = "full"
     ) -> tuple[Case, ...]:
-        if not extra:
-            return ()
-
         return extra_cases(self._problem, variant, self._device, seed, extra, level)
 
     def _added_afresh(self, variant: Variant, seed: int) -> tuple[Case, ...]:

@@ -49,10 +49,9 @@ class Original:
     def plan(self, case: Case) -> tuple[BuiltCode, Plan]:
         code, plan = self.planned(dict(case.sizes))
         if isinstance(plan, CannotRun):
-            raise BadInput(
-                f"the kernel cannot be launched at {show_sizes(dict(case.sizes))}: {plan.reason}",
-                hint="narrow the contract in problem.toml to what the kernel can do on this device",
-            )
+            words = f"the kernel cannot be launched at {show_sizes(dict(case.sizes))}: {plan.reason}"
+            hint = "narrow the contract in problem.toml to what the kernel can do on this device"
+            raise BadInput(words, hint=hint)
         return code, plan
 
     def run(self, case: Case, plan: Plan) -> CaseRun | Verdict:

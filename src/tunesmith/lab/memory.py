@@ -11,15 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.backends.port import (
-    Comparison,
-    Executable,
-    LaunchCall,
-    LocalBytes,
-    NumberRule,
-    Pointer,
-    Scalar,
-)
+from tunesmith.backends import port
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import ErrorStats, rms, rms_limit
 from tunesmith.problem.draws import logical, packed
@@ -115,13 +107,15 @@ def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
     return gaps_digest(buffer, data) != (before or gaps_digest(buffer, poisoned))
 
 
-def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer]) -> list[LaunchCall]:
-    bound: dict[str, Pointer | Scalar | LocalBytes] = {**pointers}
-    bound.update({s.name: Scalar(s.type, s.value) for s in plan.scalars})
-    bound.update({x.name: LocalBytes(x.nbytes) for x in plan.locals})
+def bind_calls(
+    plan: Plan, executable: port.Executable, pointers: dict[str, port.Pointer]
+) -> list[port.LaunchCall]:
+    bound: dict[str, port.Pointer | port.Scalar | port.LocalBytes] = {**pointers}
+    bound.update({s.name: port.Scalar(s.type, s.value) for s in plan.scalars})
+    bound.update({x.name: port.LocalBytes(x.nbytes) for x in plan.locals})
     bound.update({name: pointers[target] for name, target in plan.aliases})
     return [
-        LaunchCall(
+        port.LaunchCall(
             executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args), x.cluster,
             x.cooperative, x.pdl,
         )
@@ -131,9 +125,7 @@ def bind_calls(plan: Plan, executable: Executable, pointers: dict[str, Pointer])
 
 def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
     """What an array that is no input holds before a run: poison, or what the caller promises to put there.
-
-    Gaps between strided rows keep one pattern in both runs, so that only real elements may differ.
-    """
+    Gaps between strided rows keep one pattern in both runs, so that only real elements may differ."""
     element = element_type(item.type)
     if item.init is None and item.extent == item.count:
         return fill(pattern, item.nbytes)
@@ -164,7 +156,7 @@ class Verdict:
 
 
 RIGHT = Verdict(Status.OK)
-NEIGHBOURS = NumberRule(0.0, 0.0, 1.0)  # at most one step apart
+NEIGHBOURS = port.NumberRule(0.0, 0.0, 1.0)  # at most one step apart
 DOUBT = 1e-9  # of a sum, relatively: what the order of its terms may change, and more
 
 
@@ -216,21 +208,21 @@ def integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdi
 # -- the rules of comparison as numbers that a device can apply: what it finds right by them is right --
 
 
-def reference_rule(b: BufferPlan, original: ErrorStats | None) -> NumberRule | None:
+def reference_rule(b: BufferPlan, original: ErrorStats | None) -> port.NumberRule | None:
     """The host's rule for one element as numbers; None where only the host can tell."""
     if b.compare == "codes":
-        return NumberRule(b.rtol, b.atol, 0.5, add_ulps=True)
+        return port.NumberRule(b.rtol, b.atol, 0.5, add_ulps=True)
     if b.compare == "close":
-        return NumberRule(b.rtol, b.atol, 0.5, None if original is None else 2 * original.max_error)
-    return NumberRule(0.0, 0.0, 0.0) if element_type(b.type).kind != "float" else None
+        return port.NumberRule(b.rtol, b.atol, 0.5, None if original is None else 2 * original.max_error)
+    return port.NumberRule(0.0, 0.0, 0.0) if element_type(b.type).kind != "float" else None
 
 
-def original_rule(b: BufferPlan) -> NumberRule:
+def original_rule(b: BufferPlan) -> port.NumberRule:
     """The same for floats that are close to the original's."""
-    return NumberRule(b.rtol, b.atol, 2.0)
+    return port.NumberRule(b.rtol, b.atol, 2.0)
 
 
-def rms_holds(found: Comparison, original: ErrorStats | None) -> bool:
+def rms_holds(found: port.Comparison, original: ErrorStats | None) -> bool:
     """Whether the error on the whole is surely no worse than the host allows."""
     if original is None:
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,8 +75,10 @@ class HostOracle:
             if isinstance(established, Verdict) and established.status is not Status.WRONG:
                 return established  # a crash or a hang may have been another kernel's doing: ask again
             self._known[case] = established
-            while len(self._known) > 1 and _bytes(self._known.values()) > CACHED_BYTES:
+            sizes = [e.nbytes if isinstance(e, Expectation) else 0 for e in self._known.values()]
+            while len(sizes) > 1 and sum(sizes) > CACHED_BYTES:
                 self._known.popitem(last=False)
+                del sizes[0]
         self._known.move_to_end(case)
         return self._known[case]
 
@@ -183,10 +185,5 @@ class HostOracle:
         return judge_other_rows(buffer, got, other, rows, CONTESTED_ROWS)
 
     def _sampled(self, buffer: BufferPlan, array: Array, expected: Expectation) -> Array:
-        return (
-            array[expected.rows] if buffer.name in expected.sampled and expected.rows is not None else array
-        )
-
-
-def _bytes(known: Iterable[Expectation | Verdict]) -> int:
-    return sum(each.nbytes for each in known if isinstance(each, Expectation))
+        rows = expected.rows if buffer.name in expected.sampled else None
+        return array if rows is None else array[rows]

@@ -66,10 +66,8 @@ def case_deadline(original_seconds: float, device: Device, build_seconds: float,
 
 
 def launch_deadline(original_seconds: float, device: Device, build_seconds: float) -> float:
-    """What a candidate may take for one launch: 100 × the original, a second at least.
-
-    Drivers that finish compiling at the first launch get time for that as well, in proportion to the build.
-    """
+    """What a candidate may take for one launch: 100 × the original, a second at least. Drivers that finish
+    compiling at the first launch get time for that as well, in proportion to the build."""
     allowance = 2.0 + 5.0 * build_seconds if device.finishes_compiling_at_launch else 0.0
     return max(1.0, 100.0 * original_seconds) + allowance
 
@@ -101,5 +99,4 @@ def together(deadlines: Sequence[float], device: Device) -> float:
 
 def all_deadlines(deadlines: Iterable[float]) -> float:
     """For several cases in one request: each has a second at the least, all together need it but once."""
-    times = list(deadlines)
-    return 1.0 + sum(deadline - 1.0 for deadline in times)
+    return 1.0 + sum(deadline - 1.0 for deadline in deadlines)

@@ -50,10 +50,8 @@ class WorkerProcess:
     def request(
         self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
     ) -> tuple[Reply, tuple[bytes, ...]]:
-        """Send one request and wait for its reply, `deadline` seconds at most.
-
-        With a `generation`, only to that worker: what a later one was never told it cannot answer.
-        """
+        """Send one request and wait for its reply, `deadline` seconds at most. With a `generation`, only to
+        that worker: what a later one was never told it cannot answer."""
         self.ensure_started()  # one that died since the last reply died of nothing in this request
         if generation is not None and generation != self.generation:
             raise WorkerReplaced
@@ -73,10 +71,8 @@ class WorkerProcess:
         except Malformed as error:
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
         if isinstance(reply, Failed) and reply.what == "internal":
-            raise TunesmithError(
-                f"a worker failed inside Tunesmith: {reply.message}",
-                hint="please report it; the run can be resumed",
-            )
+            words = f"a worker failed inside Tunesmith: {reply.message}"
+            raise TunesmithError(words, hint="please report it; the run can be resumed")
         return reply, frame.blobs
 
     @property

@@ -113,7 +113,7 @@ class Profiler:
             return found
         if self._runner is None:
             return Looked(replace(found.profile, no_counters="the device is not here"))
-        return self._measure(found.profile, subject, workload, found.code, found.plan)
+        return self._measure(found, subject, workload)
 
     def _built(self, subject: ProfileSubject, workload: Workload) -> _Prepared | Looked:
         """What its build and its launch tell; `Looked` where it cannot run."""
@@ -141,9 +141,8 @@ class Profiler:
         found = replace(found, static=main.static, launch=main.launch, parts=several)
         return _Prepared(found, code, plan)
 
-    def _measure(
-        self, found: Profile, subject: ProfileSubject, workload: Workload, code: BuiltCode, plan: Plan
-    ) -> Looked:
+    def _measure(self, prepared: _Prepared, subject: ProfileSubject, workload: Workload) -> Looked:
+        found, code, plan = prepared.profile, prepared.code, prepared.plan
         where, warm = f"{subject.name} at {workload.name}", workload.cache == "warm"
         self.progress(f"timing {where}")
         timed = self._time(code, (plan,), warm)
@@ -161,14 +160,8 @@ class Profiler:
         if counted.left_out:
             few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
             notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
-        found = replace(
-            found,
-            seconds=seconds,
-            experiments=experiments,
-            counters=counted.counters,
-            no_counters=counted.why_not,
-        )
-        return Looked(found, notes)
+        found = replace(found, seconds=seconds, experiments=experiments)
+        return Looked(replace(found, counters=counted.counters, no_counters=counted.why_not), notes)
 
     def refusal(self, subject: ProfileSubject, workload: Workload) -> str:
         """Why it cannot run there, by its build; empty where it can."""
@@ -176,13 +169,9 @@ class Profiler:
         return found.profile.cannot_run if isinstance(found, Looked) else ""
 
     def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> counting.Counted:
-        warm = workload.cache == "warm"
         main = found.parts.index(found.main) if found.main is not None else 0
-        return self._counting.count(
-            counting.ToCount(
-                code.unit, code.binary, code.code_digest, self._device, plan, self._draw(), warm, main
-            )
-        )
+        own = (code.unit, code.binary, code.code_digest, self._device, plan, self._draw())
+        return self._counting.count(counting.ToCount(*own, workload.cache == "warm", main))
 
     # -- what a build tells -----------------------------------------------------------------------------
 
@@ -239,7 +228,8 @@ class Profiler:
         timed = self._time(code, (*prefixes(plan), plan), warm)
         if isinstance(timed, Verdict):
             return found, (f"its launches were not timed one by one: {timed.first_line}",)
-        parts = with_shares(found.parts, shares(timed[:-1], timed[-1]))
+        pairs = zip(found.parts, shares(timed[:-1], timed[-1]), strict=True)
+        parts = tuple(replace(part, share=share) for part, share in pairs)
         main = max(parts, key=lambda part: part.share or 0.0)
         return replace(found, parts=parts, static=main.static, launch=main.launch), ()
 
@@ -260,12 +250,8 @@ class Profiler:
 
     def _time(self, code: BuiltCode, plans: Sequence[Plan], warm: bool) -> list[float] | Verdict:
         assert self._runner is not None
-        race = Race(
-            tuple((code, plan) for plan in plans),
-            self._draw(),
-            policies.policies_of(self._device).baseline,
-            warm,
-        )
+        policy = policies.policies_of(self._device).baseline
+        race = Race(tuple((code, plan) for plan in plans), self._draw(), policy, warm)
         deadline = policies.baseline_deadline(self._device, plans[0].nbytes)
         if self._problem.inputs is not None:
             deadline += policies.INPUT_SECONDS
@@ -315,10 +301,6 @@ def shares(first_ones: Sequence[float], whole: float) -> tuple[float, ...]:
     return tuple(seconds / total if total > 0 else 1 / len(each) for seconds in each)
 
 
-def with_shares(parts: Sequence[LaunchPart], found: Sequence[float]) -> tuple[LaunchPart, ...]:
-    return tuple(replace(part, share=share) for part, share in zip(parts, found, strict=True))
-
-
 def main_place(launches: Sequence[Geometry]) -> int:
     """Which has the most threads: as long as nobody knows, the one that costs most."""
     threads = [math.prod(g.grid) * math.prod(g.block) for g in launches]
@@ -348,17 +330,11 @@ class Onlooker:
             self.progress(f"ceilings were not measured: {_words(error)}")
 
     def look(
-        self,
-        builders: Builders,
-        runner: Runner,
-        template: Template | None,
-        config: Config | None,
-        workload: str,
-        seconds: float,
+        self, builders: Builders, runner: Runner, subject: ProfileSubject, workload: str, seconds: float
     ) -> Profiled:
         """Whatever goes wrong here is a note: a run needs no profile to go on."""
+        config = subject.config
         try:
-            subject = ProfileSubject(template if config is not None else None, config)
             profiler = self._ready(builders, runner)
             looked = profiler.known(subject, self.problem.workload(workload), seconds)
         except Exception as error:  # also what nobody thought of: profilers and disassemblers are not ours
@@ -370,17 +346,8 @@ class Onlooker:
             return self._profiler
         found, notes = kept_or_measured(self.saved, self.device, builders, lambda: runner, self.progress)
         self._notes = tuple(notes)
-        self._profiler = Profiler(
-            self.problem,
-            self.device,
-            builders,
-            runner,
-            self.counting,
-            self.instructions,
-            ceilings=found,
-            seed=self.seed,
-            progress=self.progress,
-        )
+        own = (self.problem, self.device, builders, runner, self.counting, self.instructions)
+        self._profiler = Profiler(*own, ceilings=found, seed=self.seed, progress=self.progress)
         return self._profiler
 
 

@@ -72,27 +72,19 @@ class References:
         if rows is not None and case in self._contested:
             rows = np.union1d(rows, np.asarray(sorted(self._contested[case]), dtype=np.intp))
         sampled = frozenset(self._row_arrays()) if rows is not None else frozenset()
-        request = Refer(
-            accuracy.reference,
-            plan,
-            draw_of(self._problem, case),
-            tuple(rows.tolist()) if rows is not None else (),
-            accuracy.independent,
-            tuple(sorted(sampled)),
-            digests,
-        )
+        asked = tuple(rows.tolist()) if rows is not None else ()
+        own = (accuracy.reference, plan, draw_of(self._problem, case), asked)
+        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), digests)
         functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
         path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"
+        where = show_sizes(dict(case.sizes))
         try:
             reply, blobs = self._worker.request(request, deadline=REFERENCE_SECONDS)
         except WorkerTimedOut as error:
-            raise BadInput(
-                f"{path} took more than {REFERENCE_SECONDS:.0f} s at {show_sizes(dict(case.sizes))}"
-            ) from error
+            raise BadInput(f"{path} took more than {REFERENCE_SECONDS:.0f} s at {where}") from error
         except WorkerDied as error:
-            raise BadInput(
-                f"{path} ended its process at {show_sizes(dict(case.sizes))}: {error}", hint=USER_CODE_HINT
-            ) from error
+            words = f"{path} ended its process at {where}: {error}"
+            raise BadInput(words, hint=USER_CODE_HINT) from error
         if isinstance(reply, Failed):
             raise BadInput(reply.message, hint=USER_CODE_HINT)
         assert isinstance(reply, Expected)

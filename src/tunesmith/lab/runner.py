@@ -188,9 +188,8 @@ class Runner:
         self, kind: type[R], request: m.Load | m.OfDevice, deadline: float, blobs: tuple[bytes, ...]
     ) -> tuple[R, tuple[bytes, ...]] | Verdict:
         try:
-            reply, answer = self._worker.request(
-                request, blobs, deadline=deadline, generation=self._generation
-            )
+            only = self._generation
+            reply, answer = self._worker.request(request, blobs, deadline=deadline, generation=only)
         except WorkerTimedOut:
             return Verdict(Status.TIMED_OUT, f"no answer within {deadline:.1f} s")
         except WorkerDied as error:

@@ -285,9 +285,8 @@ class Stopwatch:
         policy = request.policy
         names = {b.name for b in contender.plan.buffers}
         own = [b for b in buffers if b.name in names]
-        pointers = {
-            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), self._arenas.stride(b)) for b in own
-        }
+        stride = self._arenas.stride
+        pointers = {b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b)) for b in own}
         restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
         calls = bind_calls(contender.plan, executable, pointers)
         contestant = _Contestant(calls, slots, restored, plain=request.plain)

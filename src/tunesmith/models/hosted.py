@@ -60,14 +60,12 @@ class Hosted:
             self.prepare()
         from pydantic_ai.direct import model_request_sync
         from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelRequestRejectedError, UserError
+        from pydantic_ai.settings import ModelSettings
 
         started = time.monotonic()
         try:
-            answer = model_request_sync(
-                self._client,
-                _messages(request.messages),
-                model_settings={"max_tokens": request.most_tokens, "timeout": self.seconds},
-            )
+            limits = ModelSettings(max_tokens=request.most_tokens, timeout=self.seconds)
+            answer = model_request_sync(self._client, _messages(request.messages), model_settings=limits)
         except ModelAPIError as error:
             lasts = isinstance(error, ModelRequestRejectedError) or _status(error) in (400, 401, 403, 404)
             return NoReply(self._said(error), lasts, error.retry_after)
@@ -78,18 +76,12 @@ class Hosted:
         text, ran_out = answer.text or "", answer.finish_reason == "length"
         if not text.strip() and not ran_out:  # one that thought until the end has been paid for, and is told
             return NoReply(f"{self.name} sent an empty reply")
-        return Reply(
-            text[: LONGEST + 1],
-            _usage(answer),
-            time.monotonic() - started,
-            is_cut=ran_out or len(text) > LONGEST,
-        )
+        is_cut, seconds = ran_out or len(text) > LONGEST, time.monotonic() - started
+        return Reply(text[: LONGEST + 1], _usage(answer), seconds, is_cut=is_cut)
 
     def _made(self) -> Any:
-        settings: dict[str, Any] = {
-            "api_key": self._key or "none", "base_url": self.url or None, "max_retries": 0,
-            "timeout": self.seconds,
-        }  # fmt: skip
+        settings: dict[str, Any] = {"api_key": self._key or "none", "base_url": self.url or None}
+        settings |= {"max_retries": 0, "timeout": self.seconds}
         if self.provider == "anthropic":
             from anthropic import AsyncAnthropic
             from pydantic_ai.models.anthropic import AnthropicModel

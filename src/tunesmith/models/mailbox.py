@@ -42,13 +42,10 @@ def letter(request: Request, reply_name: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    longest = max((len(run) for run in _runs(text)), default=0)
+    runs = (len(line) - len(line.lstrip("~")) for line in map(str.strip, text.splitlines()))
+    longest = max(runs, default=0)
     fence = "~" * max(5, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
-
-
-def _runs(text: str) -> list[str]:
-    return [line[: len(line) - len(line.lstrip("~"))] for line in map(str.strip, text.splitlines())]
 
 
 @dataclass
@@ -79,10 +76,9 @@ class Mailbox:
                     self.tell(f"still waiting for {target}: {seen}")
                 time.sleep(POLL)
         except OSError as error:  # a folder that is gone is no answer: nobody decides without one
-            raise BadInput(
-                f"the mailbox {self.folder} cannot be used: {error.strerror or error}",
-                hint="make it a folder that can be written, with replies that can be read",
-            ) from error
+            hint = "make it a folder that can be written, with replies that can be read"
+            words = f"the mailbox {self.folder} cannot be used: {error.strerror or error}"
+            raise BadInput(words, hint=hint) from error
 
     def _write(self, request: Request, reply_name: str) -> None:
         """Once: a request that is there was asked by this run before it was interrupted, or by another run,

@@ -40,10 +40,8 @@ def parse_spec(text: str) -> Spec:
     if not name:
         raise BadInput(f"{text!r} names no model", hint=f"write {kind}:NAME")
     if "@" in url:
-        raise BadInput(
-            "an address with a password in it would end up in the journal",
-            hint=f"leave it out, and put the key into the environment: {kind}:{name}@http://host:port/v1",
-        )
+        hint = f"leave it out, and put the key into the environment: {kind}:{name}@http://host:port/v1"
+        raise BadInput("an address with a password in it would end up in the journal", hint=hint)
     if url and not url.startswith(("http://", "https://")):
         raise BadInput(f"{url!r} is no address", hint=f"write {kind}:{name}@http://host:port/v1")
     return Spec(kind, name, url)
@@ -58,10 +56,8 @@ def parse_models(text: str) -> Mapping[Role, Spec]:
         name, _, spec = part.partition("=")
         role = next((role for role in ROLES if role == name.strip()), None)
         if role is None:
-            raise BadInput(
-                f"unknown role {name.strip()!r}; the roles are {', '.join(ROLES)}",
-                hint="e.g. --model planner=expert,author=openai:gpt-5",
-            )
+            words = f"unknown role {name.strip()!r}; the roles are {', '.join(ROLES)}"
+            raise BadInput(words, hint="e.g. --model planner=expert,author=openai:gpt-5")
         if role in found:
             raise BadInput(f"the role {role} is named twice in {text!r}", hint="name one model for each role")
         found[role] = parse_spec(spec)

@@ -59,9 +59,8 @@ def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
             replies[name] = ReplyFacts(reply.usage, reply.seconds, reply.is_cut)
         elif exchange.failed:
             unanswered[name] = exchange.failed
-    about = About(
-        started.problem, started.backend, started.device.name, started.settings, replies, unanswered
-    )
+    own = (started.problem, started.backend, started.device.name, started.settings)
+    about = About(*own, replies, unanswered)
     _write(folder / ABOUT, encode(about).decode())
 
 
@@ -101,10 +100,8 @@ class Player:
             if self._known is None:
                 self._known = _read(self.folder)
             if not self._known:
-                raise BadInput(
-                    f"the recording {self.folder} holds no reply",
-                    hint="name a folder with files such as 0001-planner.reply.md",
-                )
+                hint = "name a folder with files such as 0001-planner.reply.md"
+                raise BadInput(f"the recording {self.folder} holds no reply", hint=hint)
             own, place = self._known.get(request.role, []), self._given[request.role]
             if place >= len(own):
                 known = counted(len(own), "reply", "replies")
@@ -143,9 +140,8 @@ def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
             facts = about.replies.get(name, ReplyFacts())
             with file.open("rb") as source:
                 text = source.read(_MOST_BYTES).decode("utf-8", "replace")
-            reply = Reply(
-                text[: LONGEST + 1], facts.usage, facts.seconds, facts.is_cut or len(text) > LONGEST
-            )
+            is_cut = facts.is_cut or len(text) > LONGEST
+            reply = Reply(text[: LONGEST + 1], facts.usage, facts.seconds, is_cut)
             numbered.append((int(match["number"]), match["role"], name, reply))
     for name, why in about.unanswered.items():
         number, _, role = name.partition("-")

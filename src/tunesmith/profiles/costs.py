@@ -8,24 +8,13 @@ the share by which a pass would cost less without it. Rates are those of NVIDIA'
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tunesmith.problem.template import Remedy
-from tunesmith.profiles.facts import (
-    Bound,
-    Counters,
-    Experiments,
-    Finding,
-    Instructions,
-    Kind,
-    LaunchFacts,
-    MemoryAccess,
-    Mix,
-    Profile,
-    Source,
-)
+from tunesmith.profiles import facts as f
 from tunesmith.profiles.roofline import Roofline, best_bandwidth
 
 WARP = 32
@@ -54,10 +43,10 @@ _ENOUGH = 64  # bytes in flight a thread that unrolling can reach
 class PassCosts:
     """What there is to know the costs from, the launch as well."""
 
-    mix: Mix
-    accesses: tuple[MemoryAccess, ...]
-    instructions: Instructions
-    launch: LaunchFacts | None
+    mix: f.Mix
+    accesses: tuple[f.MemoryAccess, ...]
+    instructions: f.Instructions
+    launch: f.LaunchFacts | None
     dram_bytes_per_cycle: float
     fp64_per_cycle: int
     stack: int  # bytes a thread
@@ -129,15 +118,13 @@ class PassCosts:
         moved = 0.0
         for access in self.accesses:
             if is_global(access):
-                moved += (
-                    access.count * SECTOR * (ideal(access) if without == "uncoalesced" else sectors(access))
-                )
+                touched = ideal(access) if without == "uncoalesced" else sectors(access)
+                moved += access.count * SECTOR * touched
         return (moved + self._local_beyond(_L1, without)) / _L2
 
     def _dram(self, without: FaultName | None) -> float:
-        moved = sum(
-            a.count * a.width * WARP for a in self.accesses if is_global(a) and a.pattern != "uniform"
-        )
+        own = [a for a in self.accesses if is_global(a) and a.pattern != "uniform"]
+        moved = sum(a.count * a.width * WARP for a in own)
         per_sm = self.llc // self.launch.sms if self.launch is not None and self.launch.sms > 0 else 0
         beyond = self._local_beyond(max(_L1, per_sm), without) if per_sm else 0.0
         return (moved + beyond) / self.dram_bytes_per_cycle
@@ -175,7 +162,7 @@ class PassCosts:
         return min(float(_WIDE), max(1.0, sum(w * n for w, n in widths) / count)) if count else float(_WIDE)
 
 
-def costs_of(profile: Profile) -> PassCosts | None:
+def costs_of(profile: f.Profile) -> PassCosts | None:
     """None where the code is not known. Its scope is the hot code, or all where that touches no memory."""
     code = profile.static.instructions
     if code is None:
@@ -198,16 +185,16 @@ def costs_of(profile: Profile) -> PassCosts | None:
     )
 
 
-def is_global(access: MemoryAccess) -> bool:
+def is_global(access: f.MemoryAccess) -> bool:
     return access.space == "global" and access.direction != "atomic"
 
 
-def ideal(access: MemoryAccess) -> int:
+def ideal(access: f.MemoryAccess) -> int:
     """Sectors of a request whose threads lie side by side."""
     return max(1, access.width * WARP // SECTOR)
 
 
-def sectors(access: MemoryAccess) -> int:
+def sectors(access: f.MemoryAccess) -> int:
     """Sectors that the threads of one warp touch; the fewest possible where the pattern is not known."""
     if access.pattern == "uniform":
         return max(1, access.width // SECTOR)
@@ -219,20 +206,15 @@ def sectors(access: MemoryAccess) -> int:
     return len({(step * lane + byte) // SECTOR for lane in range(WARP) for byte in (0, last)})
 
 
-def bank_ways(access: MemoryAccess) -> int:
-    """How often shared memory must be asked for one request; 1 where the pattern is not known.
-
-    Eight bytes a thread are served half a warp at a time, sixteen a quarter.
-    """
+def bank_ways(access: f.MemoryAccess) -> int:
+    """How often shared memory must be asked for one request; 1 where the pattern is not known. Eight bytes a
+    thread are served half a warp at a time, sixteen a quarter."""
     if access.pattern != "strided" or access.stride is None:
         return 1
     lanes = WARP // max(1, min(4, access.width // 4))
     wide, step = range(max(1, min(8, access.width // 4))), abs(access.stride)
     words = {(step * lane + 4 * k) // 4 for lane in range(lanes) for k in wide}
-    banks: dict[int, int] = {}
-    for word in words:
-        banks[word % BANKS] = banks.get(word % BANKS, 0) + 1
-    return max(banks.values(), default=1)
+    return max(Counter(word % BANKS for word in words).values(), default=1)
 
 
 # How sure a finding is, by where it comes from: what hardware counted was seen; code was read, and what was
@@ -246,12 +228,12 @@ class _KindFacts:
     """What a kind of finding means: what bounds the kernel, what helps, the likeliest first, and of a symptom
     what it follows from: where one of these is found, it is not told beside it."""
 
-    bound: Bound
+    bound: f.Bound
     remedies: tuple[Remedy, ...]
-    causes: tuple[Kind, ...] = ()
+    causes: tuple[f.Kind, ...] = ()
 
 
-K, B, R = Kind, Bound, Remedy  # short, for this table alone
+K, B, R = f.Kind, f.Bound, Remedy  # short, for this table alone
 ABOUT = {
     K.TOO_FEW_BLOCKS: _KindFacts(B.OCCUPANCY, (R.SPLIT_ROWS, R.MORE_BLOCKS, R.BLOCK_SIZE, R.ITEMS_IN_FLIGHT)),
     K.TAIL: _KindFacts(B.TAIL, (R.PERSISTENT_GRID, R.SPLIT_ROWS, R.BLOCK_SIZE, R.LESS_SHARED)),
@@ -296,25 +278,21 @@ ABOUT = {
 
 @dataclass(frozen=True)
 class RuleInput:
-    profile: Profile
+    profile: f.Profile
     costs: PassCosts | None
     roofline: Roofline
 
     @property
-    def launch(self) -> LaunchFacts | None:
+    def launch(self) -> f.LaunchFacts | None:
         return self.profile.launch
 
     @property
-    def code(self) -> Instructions | None:
+    def code(self) -> f.Instructions | None:
         return self.profile.static.instructions
 
     @property
-    def counters(self) -> Counters:
-        return self.profile.counters or Counters()
-
-    @property
-    def experiments(self) -> Experiments:
-        return self.profile.experiments
+    def counters(self) -> f.Counters:
+        return self.profile.counters or f.Counters()
 
     @property
     def strides_hold(self) -> bool:
@@ -333,7 +311,7 @@ class RuleInput:
     @property
     def cached_share(self) -> float | None:
         """The share of the time that goes when the data is in the cache; None where it cannot be there."""
-        warm, cold = self.experiments.warm, self.experiments.cold
+        warm, cold = self.profile.experiments.warm, self.profile.experiments.cold
         if warm is None or not cold or cold <= 0 or not math.isfinite(warm / cold) or not self.fits_cache:
             return None
         return max(0.0, 1 - warm / cold)
@@ -341,7 +319,7 @@ class RuleInput:
     @property
     def half_share(self) -> float | None:
         """What half the grid takes of the whole's time."""
-        half, whole = self.experiments.half_grid, self.experiments.whole_grid
+        half, whole = self.profile.experiments.half_grid, self.profile.experiments.whole_grid
         if half is None or not whole or whole <= 0 or half <= 0 or not math.isfinite(half / whole):
             return None
         return half / whole
@@ -362,24 +340,28 @@ class RuleInput:
 
 
 def finding(
-    kind: Kind,
+    kind: f.Kind,
     gain: float,
     confidence: float,
-    source: Source,
+    source: f.Source,
     evidence: Sequence[str],
     remedies: Iterable[Remedy] = (),
-) -> Finding:
-    """`remedies` where they are not the usual ones of the kind."""
+    *,
+    least: float = -math.inf,
+) -> f.Finding | None:
+    """None where the gain is less than `least`. `remedies` where they are not the usual ones of the kind."""
+    if gain < least:
+        return None
     about = ABOUT[kind]
     chosen = tuple(remedies) or about.remedies
-    return Finding(kind, _share(gain), _share(confidence), tuple(evidence), chosen, source, about.bound)
+    return f.Finding(kind, _share(gain), _share(confidence), tuple(evidence), chosen, source, about.bound)
 
 
 def _share(value: float) -> float:
     return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
 
 
-def source_of(counter: float | None) -> Source:
+def source_of(counter: float | None) -> f.Source:
     """Where a finding comes from that this counter confirms, if it is known."""
     return "static" if counter is None else "counters"
 

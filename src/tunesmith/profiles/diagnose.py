@@ -10,10 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.profiles import kernel_rules as compute_rules
-from tunesmith.profiles import kernel_rules as memory_rules
-from tunesmith.profiles import launch_rules
-from tunesmith.profiles import launch_rules as experiment_rules
+from tunesmith.profiles import kernel_rules, launch_rules
 from tunesmith.profiles.costs import ABOUT, RuleInput, costs_of, percent
 from tunesmith.profiles.facts import Bound, Ceilings, Diagnosis, Finding, Kind, Profile
 from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, Floor, roofline, unmeasured_operations
@@ -37,9 +34,9 @@ TOO_MUCH_STATED = (
 
 RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
     *launch_rules.LAUNCH_RULES,
-    *memory_rules.MEMORY_RULES,
-    *compute_rules.COMPUTE_RULES,
-    *experiment_rules.EXPERIMENT_RULES,
+    *kernel_rules.MEMORY_RULES,
+    *kernel_rules.COMPUTE_RULES,
+    *launch_rules.EXPERIMENT_RULES,
 )
 
 EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is to it
@@ -49,7 +46,9 @@ _OF_CEILINGS = {Ceiling.LAUNCH: Bound.LAUNCH, Ceiling.MEMORY: Bound.BANDWIDTH, C
 def diagnose(profile: Profile) -> Diagnosis:
     """Of any profile, however little it knows."""
     roof = roofline(profile)
-    floor, distance = roof.floor, _usable(roof.distance)
+    floor, distance = roof.floor, roof.distance
+    if distance is not None and not 0 < distance < math.inf:
+        distance = None
     main = profile.main
     found = Diagnosis(
         bound=Bound.UNKNOWN,
@@ -106,7 +105,7 @@ def _near(profile: Profile, floor: Floor, distance: float) -> bool:
     if counters.dram_read is None or counters.dram_written is None or profile.parts:
         return False
     moved = counters.dram_read + counters.dram_written
-    return counters.dram >= SATURATED_MEMORY and moved <= memory_rules.EXTRA * work.bytes
+    return counters.dram >= SATURATED_MEMORY and moved <= kernel_rules.EXTRA * work.bytes
 
 
 def _ranked(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
@@ -136,10 +135,6 @@ def _explains(cause: Finding, symptom: Finding) -> bool:
     return enough and cause.kind in ABOUT[symptom.kind].causes
 
 
-def _usable(distance: float | None) -> float | None:
-    return distance if distance is not None and math.isfinite(distance) and distance > 0 else None
-
-
 def _named(floor: Floor | None) -> str:
     if floor is None:
         return ""
@@ -161,9 +156,8 @@ def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
         notes.append(f"{kinds} operations are stated and their rate was not measured: no floor has them")
     given = RuleInput(profile, None, roofline(profile))
     if given.cached_share is not None:
-        notes.append(
-            f"{percent(given.cached_share)} of the time goes when the data is in the cache (experiment)"
-        )
+        share = percent(given.cached_share)
+        notes.append(f"{share} of the time goes when the data is in the cache (experiment)")
     elif profile.experiments.warm and profile.experiments.cold and profile.work and not given.fits_cache:
         notes.append("warm against cold tells nothing: the cache does not hold what must move")
     return tuple(notes)

@@ -53,10 +53,8 @@ class Mix:
 
 @dataclass(frozen=True)
 class Instructions:
-    """What the machine code of one kernel consists of.
-
-    Hot is what lies in a loop; where there is none, everything. Sizes of regions count instructions.
-    """
+    """What the machine code of one kernel consists of. Hot is what lies in a loop; where there is none,
+    everything. Sizes of regions count instructions."""
 
     all: Mix
     hot: Mix
@@ -80,9 +78,7 @@ class LaunchFacts:
     blocks: int
     sms: int
     blocks_per_sm: int | None = None  # that fit at once
-    occupancy: int | None = (
-        None  # per cent of the threads a multiprocessor has room for, were the grid endless
-    )
+    occupancy: int | None = None  # per cent of a multiprocessor's threads, were the grid endless
     limited_by: tuple[str, ...] = ()  # registers, shared memory, threads, blocks; those that allow the least
     waves: float | None = None  # grid over what the device holds at once
     last_wave: float | None = None  # share of the last wave that is filled

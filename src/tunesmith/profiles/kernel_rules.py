@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from tunesmith.profiles.costs import (
-    GUESSED,
-    KNOWN,
-    PER_DIVISION,
-    READ,
-    SECTOR,
-    SEEN,
-    RuleInput,
-    bank_ways,
-    finding,
-    ideal,
-    is_global,
-    percent,
-    sectors,
-    source_of,
-)
+from tunesmith.profiles import costs as c
+from tunesmith.profiles.costs import RuleInput, finding, percent
 from tunesmith.profiles.facts import Finding, Kind, MemoryAccess
 
 FULL_WARP = 24  # threads of 32 an instruction: below it a quarter of the lanes and more do nothing
@@ -35,31 +21,27 @@ def fp64(given: RuleInput) -> Finding | None:
     evidence = [f"{costs.mix.fp64} of {costs.mix.total} instructions are in double precision"]
     if doubles is False:
         evidence.append("no argument is")
-    confidence, pipe = given.busy_elsewhere(KNOWN if doubles is False else READ), given.counters.fp64
+    confidence, pipe = given.busy_elsewhere(c.KNOWN if doubles is False else c.READ), given.counters.fp64
     if pipe is not None:
         evidence.append(f"the fp64 pipe is at {percent(pipe)} of its peak")
-        gain, confidence = max(gain, pipe), SEEN if doubles is False else READ
-    if gain < STAKE / 2:
-        return None
-    return finding(Kind.FP64, gain, confidence, source_of(pipe), evidence)
+        gain, confidence = max(gain, pipe), c.SEEN if doubles is False else c.READ
+    return finding(Kind.FP64, gain, confidence, c.source_of(pipe), evidence, least=STAKE / 2)
 
 
 def integer_division(given: RuleInput) -> Finding | None:
     costs = given.costs
     if costs is None or not costs.mix.division:
         return None
-    share = min(1.0, PER_DIVISION * costs.mix.division / max(1, costs.mix.total))
+    share = min(1.0, c.PER_DIVISION * costs.mix.division / max(1, costs.mix.total))
     evidence = [
         f"{costs.mix.division} integer divisions by what is not a constant, about {percent(share)} of "
         f"{costs.mix.total} instructions"
     ]
-    gain, confidence, issue = costs.stake("division"), given.busy_elsewhere(READ), given.counters.issue
+    gain, confidence, issue = costs.stake("division"), given.busy_elsewhere(c.READ), given.counters.issue
     if issue is not None:
         evidence.append(f"instructions are issued in {percent(issue)} of the cycles")
-        gain, confidence = max(gain, share) * min(1.0, issue / BUSY), KNOWN
-    if gain < STAKE:
-        return None
-    return finding(Kind.INTEGER_DIVISION, gain, confidence, source_of(issue), evidence)
+        gain, confidence = max(gain, share) * min(1.0, issue / BUSY), c.KNOWN
+    return finding(Kind.INTEGER_DIVISION, gain, confidence, c.source_of(issue), evidence, least=STAKE)
 
 
 def special_functions(given: RuleInput) -> Finding | None:
@@ -71,10 +53,10 @@ def special_functions(given: RuleInput) -> Finding | None:
             return None
         evidence = [f"their pipe is at {percent(pipe)} of its peak", *filter(None, [words])]
         gain = 1 - BUSY / pipe * 0.5
-        return finding(Kind.SPECIAL_FUNCTIONS, gain, READ, "counters", evidence)
-    if costs is None or not count or (gain := costs.stake("special")) < STAKE:
+        return finding(Kind.SPECIAL_FUNCTIONS, gain, c.READ, "counters", evidence)
+    if costs is None or not count:
         return None
-    return finding(Kind.SPECIAL_FUNCTIONS, gain, 0.5, "static", [words])
+    return finding(Kind.SPECIAL_FUNCTIONS, costs.stake("special"), 0.5, "static", [words], least=STAKE)
 
 
 def divergence(given: RuleInput) -> Finding | None:
@@ -94,10 +76,10 @@ def divergence(given: RuleInput) -> Finding | None:
         issue = given.counters.issue
         weight = 1.0 if issue is None else min(1.0, issue / BUSY)
         gain = (1 - max(0.0, threads) / 32) * weight
-        return finding(Kind.DIVERGENCE, gain, SEEN, "counters", evidence)
+        return finding(Kind.DIVERGENCE, gain, c.SEEN, "counters", evidence)
     if costs is None or not read or (gain := costs.stake("split")) < STAKE:
         return None
-    confidence = given.busy_elsewhere(READ if lane >= data else GUESSED)
+    confidence = given.busy_elsewhere(c.READ if lane >= data else c.GUESSED)
     return finding(Kind.DIVERGENCE, gain, confidence, "static", read)
 
 
@@ -110,16 +92,15 @@ def serial_thread(given: RuleInput) -> Finding | None:
     if code.one_thread_global:
         evidence.append(f"with {code.one_thread_global} accesses to global memory")
     waiting, threads = counters.stalled("barrier"), counters.threads_per_instruction
-    confidence = READ + 0.1
+    confidence = c.READ + 0.1
     if waiting is not None and threads is not None:
-        evidence.append(
-            f"{percent(waiting)} of waiting is at barriers, {threads:.1f} of 32 threads take part"
-        )
+        at_barriers = f"{percent(waiting)} of waiting is at barriers"
+        evidence.append(f"{at_barriers}, {threads:.1f} of 32 threads take part")
         idle = 1 - max(0.0, threads) / 32
         if max(waiting, idle) < BARRIERS:
             return None
-        gain, confidence = max(waiting, idle), SEEN
-    return finding(Kind.SERIAL_THREAD, gain, confidence, source_of(waiting), evidence)
+        gain, confidence = max(waiting, idle), c.SEEN
+    return finding(Kind.SERIAL_THREAD, gain, confidence, c.source_of(waiting), evidence)
 
 
 def barriers(given: RuleInput) -> Finding | None:
@@ -129,7 +110,7 @@ def barriers(given: RuleInput) -> Finding | None:
         return None
     count = given.costs.mix.barrier if given.costs is not None else 0
     evidence = [f"{percent(waiting)} of waiting is at barriers"] + ([f"{count} of them"] if count else [])
-    return finding(Kind.BARRIERS, waiting / 2, READ, "counters", evidence)
+    return finding(Kind.BARRIERS, waiting / 2, c.READ, "counters", evidence)
 
 
 def compute(given: RuleInput) -> Finding | None:
@@ -146,13 +127,13 @@ def compute(given: RuleInput) -> Finding | None:
         return None
     name = max(known, key=lambda n: known[n])
     evidence = [f"{name} is at {percent(known[name])} of its peak"]
-    return finding(Kind.COMPUTE, 0.3, READ, "counters", evidence)
+    return finding(Kind.COMPUTE, 0.3, c.READ, "counters", evidence)
 
 
 COMPUTE_RULES = (fp64, integer_division, special_functions, divergence, serial_thread, barriers, compute)
 
 
-HALF_A_SECTOR = SECTOR / 2  # bytes used of each sector
+HALF_A_SECTOR = c.SECTOR / 2  # bytes used of each sector
 NARROW = 2  # bytes: below the 4 of a register, and a warp asks for half a cache line or less
 STAKE = 0.05  # below it a fault in the code is not worth telling
 CONFLICTS = 0.2  # share of shared memory's cycles
@@ -164,7 +145,7 @@ WAITING = 0.4  # share of stalls
 
 def uncoalesced(given: RuleInput) -> Finding | None:
     costs, counters = given.costs, given.counters
-    far = [a for a in (costs.accesses if costs else ()) if is_global(a) and sectors(a) > 2 * ideal(a)]
+    far = [a for a in (costs.accesses if costs else ()) if c.is_global(a) and c.sectors(a) > 2 * c.ideal(a)]
     read = [_far_words(a) for a in far] if given.strides_hold else []
     seen = [
         (words, asked, used)
@@ -175,15 +156,12 @@ def uncoalesced(given: RuleInput) -> Finding | None:
         if asked is not None and used is not None and asked >= 8 and 0 <= used < HALF_A_SECTOR
     ]
     if seen:
-        evidence = [f"{w}: {s:.1f} sectors a request, {u:.0f} of {SECTOR} bytes used" for w, s, u in seen]
-        gain = max(1 - used / SECTOR for _, _, used in seen)
-        return finding(Kind.UNCOALESCED, gain, SEEN, "counters", evidence + read)
+        evidence = [f"{w}: {s:.1f} sectors a request, {u:.0f} of {c.SECTOR} bytes used" for w, s, u in seen]
+        gain = max(1 - used / c.SECTOR for _, _, used in seen)
+        return finding(Kind.UNCOALESCED, gain, c.SEEN, "counters", evidence + read)
     if costs is None or not read or counters.load_sectors is not None:
         return None
-    gain = costs.stake("uncoalesced")
-    if gain < STAKE:
-        return None
-    return finding(Kind.UNCOALESCED, gain, KNOWN, "static", read)
+    return finding(Kind.UNCOALESCED, costs.stake("uncoalesced"), c.KNOWN, "static", read, least=STAKE)
 
 
 def _far_words(access: MemoryAccess) -> str:
@@ -195,7 +173,7 @@ def narrow_access(given: RuleInput) -> Finding | None:
     costs, counters = given.costs, given.counters
     if costs is None:
         return None
-    own = [a for a in costs.accesses if is_global(a) and a.pattern != "uniform"]
+    own = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
     narrow = [a for a in own if a.width <= NARROW]
     count, every = sum(a.count for a in narrow), sum(a.count for a in own)
     if not narrow or 2 * count < every:
@@ -203,23 +181,21 @@ def narrow_access(given: RuleInput) -> Finding | None:
     gain = costs.stake("narrow")
     widest = "2 bytes or less" if any(a.width == NARROW for a in narrow) else "1 byte"
     evidence = [f"{count} of {every} global accesses are of {widest} a thread"]
-    confidence = READ
+    confidence = c.READ
     if counters.dram is not None:
         if counters.dram > BUSY + 0.2:
             return None
         evidence.append(f"device memory is at {percent(counters.dram)} of its peak")
-        gain, confidence = max(gain, 0.8 - counters.dram), KNOWN
-    if gain < STAKE:
-        return None
-    return finding(Kind.NARROW_ACCESS, gain, confidence, source_of(counters.dram), evidence)
+        gain, confidence = max(gain, 0.8 - counters.dram), c.KNOWN
+    return finding(Kind.NARROW_ACCESS, gain, confidence, c.source_of(counters.dram), evidence, least=STAKE)
 
 
 def bank_conflicts(given: RuleInput) -> Finding | None:
     counters, costs = given.counters, given.costs
     waves, lost = counters.shared_wavefronts, counters.shared_conflicts
-    bad = [a for a in (costs.accesses if costs else ()) if a.space == "shared" and bank_ways(a) > 1]
+    bad = [a for a in (costs.accesses if costs else ()) if a.space == "shared" and c.bank_ways(a) > 1]
     read = [
-        f"shared {a.direction}s of {a.width} bytes (×{a.count}), {a.stride} apart: {bank_ways(a)} in a bank"
+        f"shared {a.direction}s of {a.width} bytes (×{a.count}), {a.stride} apart: {c.bank_ways(a)} in a bank"
         for a in (bad if given.strides_hold else ())
     ]
     if waves is not None and lost is not None:
@@ -231,10 +207,10 @@ def bank_conflicts(given: RuleInput) -> Finding | None:
         if counters.shared_pipe is not None:
             evidence.insert(1, f"it is at {percent(counters.shared_pipe)} of its peak")
         gain = share * weight
-        return finding(Kind.BANK_CONFLICTS, gain, SEEN, "counters", evidence)
+        return finding(Kind.BANK_CONFLICTS, gain, c.SEEN, "counters", evidence)
     if costs is None or not read or (gain := costs.stake("conflicts")) < STAKE:
         return None
-    confidence = given.busy_elsewhere(KNOWN)
+    confidence = given.busy_elsewhere(c.KNOWN)
     return finding(Kind.BANK_CONFLICTS, gain, confidence, "static", read)
 
 
@@ -257,12 +233,12 @@ def spills(given: RuleInput) -> Finding | None:
     stake = costs.stake("spills") if costs is not None else 0.3 if spilled > 0 else 0.0
     if share is not None:
         evidence.append(f"{percent(share)} of the sectors L1 serves are local memory")
-        gain, confidence = max(share, stake), SEEN
+        gain, confidence = max(share, stake), c.SEEN
     else:
-        gain, confidence = stake, KNOWN if local else GUESSED
-    if gain < STAKE or (share is not None and share < LOCAL):
+        gain, confidence = stake, c.KNOWN if local else c.GUESSED
+    if share is not None and share < LOCAL:
         return None
-    return finding(kind, gain, confidence, source_of(share), evidence)
+    return finding(kind, gain, confidence, c.source_of(share), evidence, least=STAKE)
 
 
 def extra_traffic(given: RuleInput) -> Finding | None:
@@ -275,19 +251,17 @@ def extra_traffic(given: RuleInput) -> Finding | None:
     evidence = [f"{moved / 1e6:.1f} MB moved, {work.bytes / 1e6:.1f} MB must be"]
     weight = 1.0 if counters.dram is None else min(1.0, counters.dram / BUSY)
     gain = (1 - work.bytes / moved) * weight
-    return finding(Kind.EXTRA_TRAFFIC, gain, KNOWN, "counters", evidence)
+    return finding(Kind.EXTRA_TRAFFIC, gain, c.KNOWN, "counters", evidence)
 
 
 def atomics(given: RuleInput) -> Finding | None:
-    code = given.code
-    if code is None:
-        return None
-    same = [a for a in code.accesses if a.direction == "atomic" and a.pattern == "uniform" and a.hot]
+    accesses = given.code.accesses if given.code is not None else ()
+    same = [a for a in accesses if a.direction == "atomic" and a.pattern == "uniform" and a.hot]
     if not same:
         return None
     count = sum(a.count for a in same)
     evidence = [f"{count} atomics whose address is the same for all threads of a warp"]
-    return finding(Kind.ATOMICS, 0.4, GUESSED, "static", evidence)
+    return finding(Kind.ATOMICS, 0.4, c.GUESSED, "static", evidence)
 
 
 def latency(given: RuleInput) -> Finding | None:
@@ -301,10 +275,9 @@ def latency(given: RuleInput) -> Finding | None:
             return None
         evidence = [f"{percent(waiting)} of waiting is for memory, and no unit is above {percent(busiest)}"]
         if counters.eligible_warps is not None:
-            evidence.append(
-                f"{counters.eligible_warps:.2f} warps of a scheduler are ready in the average cycle"
-            )
-        return finding(Kind.LATENCY, 1 - busiest, READ, "counters", evidence + flight)
+            ready = f"{counters.eligible_warps:.2f} warps of a scheduler"
+            evidence.append(f"{ready} are ready in the average cycle")
+        return finding(Kind.LATENCY, 1 - busiest, c.READ, "counters", evidence + flight)
     if costs is None or (gain := costs.stake("flight")) < STAKE:
         return None
     return finding(Kind.LATENCY, gain, 0.5, "static", flight)

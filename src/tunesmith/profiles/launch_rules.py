@@ -9,17 +9,8 @@ from typing import Any
 from tunesmith.problem.device import Limits, Resources, occupancy
 from tunesmith.problem.plan import Geometry
 from tunesmith.problem.template import Remedy
-from tunesmith.profiles.costs import (
-    GUESSED,
-    KNOWN,
-    NO_DIFFERENCE,
-    READ,
-    SEEN,
-    RuleInput,
-    finding,
-    percent,
-    source_of,
-)
+from tunesmith.profiles import costs as c
+from tunesmith.profiles.costs import RuleInput, finding, percent
 from tunesmith.profiles.facts import Finding, Kind, LaunchFacts
 from tunesmith.text import counted
 
@@ -99,28 +90,22 @@ def too_few_blocks(given: RuleInput) -> Finding | None:
         idle = 1 - launch.blocks / launch.sms
         blocks = counted(launch.blocks, "block")
         words = f"{blocks} on {counted(launch.sms, 'compute unit')}: {percent(idle)} of them have none"
-        evidence = [words, *_half_grid(given)]
-        return finding(Kind.TOO_FEW_BLOCKS, idle, SEEN, "static", evidence)
+        half = given.half_share
+        evidence = [words] if half is None else [words, f"half the grid takes {percent(half)} of the time"]
+        return finding(Kind.TOO_FEW_BLOCKS, idle, c.SEEN, "static", evidence)
     if launch.waves is None or launch.waves >= FILLED or given.costs is None:
         return None
     gain = given.costs.stake("few_warps")
     held_by = counted(launch.sms, "compute unit holds", "compute units hold")
     words = f"{launch.blocks} blocks fill {percent(launch.waves)} of what {held_by}"
     held = f"{launch.resident_threads} threads on each, too few to hide the latency of their loads"
-    return finding(Kind.TOO_FEW_BLOCKS, gain, READ, "static", [words, held])
-
-
-def _half_grid(given: RuleInput) -> list[str]:
-    share = given.half_share
-    return [] if share is None else [f"half the grid takes {percent(share)} of the time"]
+    return finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "static", [words, held])
 
 
 def tail(given: RuleInput) -> Finding | None:
-    """The last blocks run while most multiprocessors have none.
-
-    A unit that is shared serves a lone block faster: then a multiprocessor's turns count, one block each.
-    What waits for its loads takes as long alone as in company: then whole waves count.
-    """
+    """The last blocks run while most multiprocessors have none. A unit that is shared serves a lone block
+    faster: then a multiprocessor's turns count, one block each. What waits for its loads takes as long alone
+    as in company: then whole waves count."""
     launch, active = given.launch, given.counters.sm_active
     if launch is None or launch.waves is None or launch.sms < 1 or not launch.sms < launch.blocks < 10**9:
         return None
@@ -129,13 +114,11 @@ def tail(given: RuleInput) -> Finding | None:
     waiting = given.costs.waiting if given.costs is not None else 0.5
     lost = by_turns + (by_waves - by_turns) * waiting
     evidence = [f"{launch.blocks} blocks are {launch.waves:.2f} waves, {turns:.2f} for each compute unit"]
-    confidence = READ
+    confidence = c.READ
     if active is not None:
         evidence.append(f"the average compute unit is at work {percent(active)} of the time")
-        lost, confidence = min(max(by_turns, by_waves), 1 - active), SEEN
-    if lost < LOST_TO_TAIL:
-        return None
-    return finding(Kind.TAIL, lost, confidence, source_of(active), evidence)
+        lost, confidence = min(max(by_turns, by_waves), 1 - active), c.SEEN
+    return finding(Kind.TAIL, lost, confidence, c.source_of(active), evidence, least=LOST_TO_TAIL)
 
 
 def _unfilled(rounds: float) -> float:
@@ -148,14 +131,13 @@ def idle_threads(given: RuleInput) -> Finding | None:
     if launch is None:
         return None
     if launch.idle_lanes >= IDLE_LANES:
-        words = (
-            f"{percent(launch.idle_lanes)} of the lanes have no thread: {launch.threads} threads in a block"
-        )
-        return finding(Kind.IDLE_THREADS, launch.idle_lanes, KNOWN, "static", [words])
+        idle = f"{percent(launch.idle_lanes)} of the lanes have no thread"
+        words = f"{idle}: {launch.threads} threads in a block"
+        return finding(Kind.IDLE_THREADS, launch.idle_lanes, c.KNOWN, "static", [words])
     if launch.surplus is not None and launch.surplus >= SURPLUS:
         words = f"{percent(launch.surplus)} of the threads have no element"
         gain = 0.2 * launch.surplus  # they end at once: what they cost is their start
-        return finding(Kind.IDLE_THREADS, gain, READ, "static", [words], (Remedy.BLOCK_SIZE,))
+        return finding(Kind.IDLE_THREADS, gain, c.READ, "static", [words], (Remedy.BLOCK_SIZE,))
     return None
 
 
@@ -169,27 +151,27 @@ def low_occupancy(given: RuleInput) -> Finding | None:
     remedies |= {Remedy.ITEMS_IN_FLIGHT: None}
     waiting = counters.stalled("memory")
     if counters.occupancy is not None and waiting is not None:
-        evidence.append(
-            f"{percent(counters.occupancy)} achieved, {percent(waiting)} of waiting is for memory"
-        )
+        achieved = f"{percent(counters.occupancy)} achieved"
+        evidence.append(f"{achieved}, {percent(waiting)} of waiting is for memory")
         gain = waiting * (1 - min(1.0, counters.occupancy / FILLED))
-        return finding(Kind.LOW_OCCUPANCY, gain, READ, "counters", evidence, remedies)
+        return finding(Kind.LOW_OCCUPANCY, gain, c.READ, "counters", evidence, remedies)
     gain = given.costs.stake("few_warps") if given.costs is not None else 0.1
     return finding(Kind.LOW_OCCUPANCY, gain, 0.5, "static", evidence, remedies)
 
 
 def block_size(given: RuleInput) -> Finding | None:
-    launch, swept = given.launch, [b for b in given.experiments.blocks if b.seconds > 0]
+    launch, experiments = given.launch, given.profile.experiments
+    swept = [b for b in experiments.blocks if b.seconds > 0]
     if launch is None or not swept:
         return None
     own = next((b for b in swept if b.threads == launch.threads), None)
-    now = own.seconds if own is not None else given.experiments.cold or given.profile.seconds
+    now = own.seconds if own is not None else experiments.cold or given.profile.seconds
     best = min(swept, key=lambda b: b.seconds)
     if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
         return None
     words = f"blocks of {best.threads} threads take {percent(best.seconds / now)} of the time"
     gain = 1 - best.seconds / now
-    return finding(Kind.BLOCK_SIZE, gain, SEEN, "experiment", [words])
+    return finding(Kind.BLOCK_SIZE, gain, c.SEEN, "experiment", [words])
 
 
 def launch_cost(given: RuleInput) -> Finding | None:
@@ -199,7 +181,7 @@ def launch_cost(given: RuleInput) -> Finding | None:
     launches = given.profile.launches
     whose = "an empty launch takes" if launches == 1 else f"{launches} empty launches take"
     words = f"{whose} {1e6 * share * seconds:.2f} µs of {1e6 * seconds:.2f} µs"
-    confidence = KNOWN if share <= 1 else GUESSED
+    confidence = c.KNOWN if share <= 1 else c.GUESSED
     return finding(Kind.LAUNCH, share, confidence, "timing", [words])
 
 
@@ -228,7 +210,7 @@ def more_blocks(given: RuleInput) -> Finding | None:
     ]
     remedies = (Remedy.MORE_BLOCKS, Remedy.SPLIT_ROWS, Remedy.BLOCK_SIZE)
     gain = 1 - max(0.5, launch.waves)
-    return finding(Kind.TOO_FEW_BLOCKS, gain, READ, "experiment", evidence, remedies)
+    return finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "experiment", evidence, remedies)
 
 
 def waiting(given: RuleInput) -> Finding | None:
@@ -236,8 +218,7 @@ def waiting(given: RuleInput) -> Finding | None:
     launch, ratio = given.launch, _half(given)
     if ratio is None or launch is None or _counted(given) or not AS_LONG <= ratio < SHARED_OUT:
         return None
-    room = launch.waves is not None and launch.waves <= 1 and (launch.blocks_per_sm or 0) >= 2
-    if not room:
+    if launch.waves is None or launch.waves > 1 or (launch.blocks_per_sm or 0) < 2:
         return None
     evidence = [f"half the grid takes {percent(ratio)} of the time: what a block waits for decides"]
     share = given.cached_share
@@ -277,7 +258,7 @@ def compute(given: RuleInput) -> Finding | None:
     if share is None or ratio is None or launch is None or _counted(given):
         return None
     in_proportion = IN_PROPORTION[0] <= ratio <= IN_PROPORTION[1]
-    if share >= NO_DIFFERENCE or not in_proportion or launch.blocks < TURNS * launch.sms:
+    if share >= c.NO_DIFFERENCE or not in_proportion or launch.blocks < TURNS * launch.sms:
         return None
     evidence = [
         f"{percent(share)} of the time goes when the data is in the cache, and half the grid takes "
@@ -303,7 +284,7 @@ def _counted(given: RuleInput) -> bool:
 def _sure(given: RuleInput) -> float:
     """A thread that has one element cannot have taken over the other half's: then the blocks were fewer and
     so was the work. Else they may share one work, of which half of them can do as much."""
-    return READ if given.launch is not None and given.launch.surplus is not None else GUESSED
+    return c.READ if given.launch is not None and given.launch.surplus is not None else c.GUESSED
 
 
 EXPERIMENT_RULES = (more_blocks, waiting, uneven_blocks, memory, compute)

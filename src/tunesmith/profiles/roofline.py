@@ -86,10 +86,7 @@ def roofline(profile: Profile) -> Roofline:
 
 def move_seconds(work: WorkNeeded, ceilings: Ceilings) -> float | None:
     """How long the device takes to move as much, read and written in the same proportion, and no more.
-
-    Copies are half of each; what is read more than written lies between them and reads alone,
-    which take no longer.
-    """
+    Copies are half of each; what is read more than written lies between them and reads, which are faster."""
     copy, read = seconds_for(ceilings.copy, work.bytes), seconds_for(ceilings.read, work.bytes)
     if copy is None or read is None:
         return read if copy is None else copy

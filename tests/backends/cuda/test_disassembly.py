@@ -70,7 +70,7 @@ def test_a_second_try_without_the_analysis_that_may_fail(tmp_path: Path) -> None
 def test_the_environment_says_where_else_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     tool = a_tool(tmp_path / "bin", "")
-    monkeypatch.setattr(disassembly, "_wheels", list)
+    monkeypatch.setattr(disassembly.toolkit, "in_wheels", lambda _folder: [])
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert find_disassembler() == tool

@@ -362,7 +362,7 @@ def test_it_is_found_on_the_path_with_the_toolkit_and_where_packages_put_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ncu, "OPT", tmp_path / "opt")
-    monkeypatch.setattr(ncu, "USUAL_PLACE", tmp_path / "usual")
+    monkeypatch.setattr(ncu.toolkit, "USUAL_PLACE", tmp_path / "usual")
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))

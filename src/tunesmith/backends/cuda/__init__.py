@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunesmith.backends.backend_kind import (
-    BackendKind,
-    CeilingKernels,
-    DoctorFinding,
-    ListDevices,
-    ReadInstructions,
-)
+from tunesmith.backends.backend_kind import BackendKind, CeilingKernels, late
 from tunesmith.problem.languages import CUDA
 
 if TYPE_CHECKING:
     from tunesmith.backends.backend_kind import Toolchain
-    from tunesmith.backends.counting import Counting
     from tunesmith.backends.messages import Unit
     from tunesmith.backends.port import KernelBinary, Session
     from tunesmith.problem.device import Device
@@ -42,25 +35,9 @@ class CudaBackend:
         return CudaSession(device)
 
 
-def _check(devices: ListDevices) -> list[DoctorFinding]:
-    from tunesmith.backends.cuda.doctor import findings
-
-    return findings(devices)
-
-
 def _environment(scratch: Path, _inherited: Mapping[str, str]) -> dict[str, str]:
     # NVRTC keeps what it has compiled where there is a driver, and the next time says nothing of spills.
     return {"CUDA_CACHE_PATH": str(scratch / "nv"), "CUDA_CACHE_DISABLE": "1"}
-
-
-def _absent_device(wanted: str | None) -> Device:
-    from tunesmith.backends.cuda.architectures import absent_device
-
-    return absent_device(wanted)
-
-
-def _architecture(device: Device) -> str:
-    return f"sm_{device.limits.capability}" if device.limits.capability else ""
 
 
 def _is_architecture(device: Device, wanted: str) -> bool:
@@ -75,30 +52,18 @@ def _toolchain() -> Toolchain:
     return TOOLCHAIN
 
 
-def _counting(worker: Sequence[str], environment: Mapping[str, str], scratch: Path) -> Counting:
-    from tunesmith.backends.cuda.ncu import NcuCounting
-
-    return NcuCounting(tuple(worker), environment, scratch)
-
-
-def _instructions() -> ReadInstructions:
-    from tunesmith.backends.cuda.disassembly import instructions_of
-
-    return instructions_of
-
-
 KIND = BackendKind(
     name="cuda",
     languages=(CUDA,),
     make=lambda _argument: CudaBackend(),
     extra="cuda",
-    check=_check,
+    check=late("tunesmith.backends.cuda.doctor", "findings"),
     environment=_environment,
-    absent_device=_absent_device,
-    architecture=_architecture,
+    absent_device=late("tunesmith.backends.cuda.architectures", "absent_device"),
+    architecture=lambda device: f"sm_{device.limits.capability}" if device.limits.capability else "",
     is_architecture=_is_architecture,
     toolchain=_toolchain,
-    counting=_counting,
-    instructions=_instructions,
+    counting=late("tunesmith.backends.cuda.ncu", "NcuCounting"),
+    instructions=late("tunesmith.backends.cuda.disassembly", "instructions_of"),
     ceilings=CeilingKernels("ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
 )

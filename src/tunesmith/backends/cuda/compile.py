@@ -6,16 +6,8 @@ import re
 from collections.abc import Collection
 
 from tunesmith.backends.backend_kind import Toolchain
-from tunesmith.backends.cuda import nvcc, nvrtc
+from tunesmith.backends.cuda import entries, nvcc, nvrtc
 from tunesmith.backends.cuda.cubin import Cubin, resources_of, without_chatter
-from tunesmith.backends.cuda.entries import (
-    Compiled,
-    Refused,
-    check_entries,
-    entry_fault,
-    no_such_kernel,
-    pack,
-)
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.cuda.toolkit import standard_headers
 from tunesmith.backends.messages import Unit
@@ -67,25 +59,25 @@ def build(unit: Unit, device: Device) -> KernelBinary:
     compiler = unit.compiler or _default_compiler()
     if compiler not in COMPILERS:
         raise Unsupported(f"CUDA has no compiler {compiler!r}: it is one of {', '.join(COMPILERS)}")
-    check_entries(unit)
+    entries.check_entries(unit)
     _check_text(unit)
     flags = read_flags(unit.flags, device.limits.capability)
     _check_architecture(compiler, device)
     try:
         compiled = COMPILERS[compiler](unit, flags)
-    except Refused as refused:
+    except entries.Refused as refused:
         raise BuildFailed(_words(unit, refused, compiler)) from None
     return _binary(unit, compiled, device)
 
 
-def _binary(unit: Unit, compiled: Compiled, device: Device) -> KernelBinary:
+def _binary(unit: Unit, compiled: entries.Compiled, device: Device) -> KernelBinary:
     cubin = Cubin(compiled.cubin)
     for entry, symbol in compiled.symbols.items():
         if symbol not in cubin.kernels:
-            raise BuildFailed(no_such_kernel(unit, entry, "the compiler leaves no code of it"))
+            raise BuildFailed(entries.no_such_kernel(unit, entry, "the compiler leaves no code of it"))
     symbols = [compiled.symbols[entry] for entry in unit.entries]
     return KernelBinary(
-        data=pack(compiled.symbols, compiled.cubin),
+        data=entries.pack(compiled.symbols, compiled.cubin),
         # Whoever has loaded this code looks kernels up in it by these names.
         code_digest=digest_of(cubin.code_digest(symbols), repr(unit.entries)),
         resources=resources_of(cubin, compiled.symbols, compiled.log, device.limits),
@@ -110,9 +102,8 @@ def _check_text(unit: Unit) -> None:
     for name, text in ((unit.path, unit.source), *unit.headers):
         if "\0" in text:
             line = text[: text.index("\0")].count("\n") + 1
-            raise BuildFailed(
-                f"{name}({line}): a source is text, got a zero byte: compilers stop reading there"
-            )
+            words = "a source is text, got a zero byte: compilers stop reading there"
+            raise BuildFailed(f"{name}({line}): {words}")
 
 
 def _check_architecture(compiler: str, device: Device) -> None:
@@ -126,9 +117,9 @@ def _check_architecture(compiler: str, device: Device) -> None:
         )
 
 
-def _words(unit: Unit, refused: Refused, compiler: str) -> str:
+def _words(unit: Unit, refused: entries.Refused, compiler: str) -> str:
     log = without_chatter(refused.log)
-    if (fault := entry_fault(unit, refused)) is not None:
+    if (fault := entries.entry_fault(unit, refused)) is not None:
         return fault
     lacking = _lacking(log)
     if lacking is None and "std::" in log and standard_headers(unit.source, unit.headers):

@@ -11,7 +11,6 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from tunesmith.problem.codec import Malformed
 from tunesmith.problem.device import Limits, Resources, registers_per_block
@@ -77,11 +76,8 @@ class Cubin:
             raise Malformed(f"a damaged cubin: {error}") from error
 
     def code_digest(self, symbols: Sequence[str]) -> str:
-        """Equal for equal code, launched with these kernels in this order.
-
-        Names, paths, line tables and notes are left out. A symbol that code refers to is known by what lies
-        behind it.
-        """
+        """Equal for equal code, launched with these kernels in this order. Names, paths, line tables and
+        notes are left out; a symbol that code refers to is known by what lies behind it."""
         entries = [self._kernel_digest(symbol) for symbol in symbols]
         others = sorted(self._kernel_digest(name) for name in self.kernels.keys() - set(symbols))
         of_kernels = {s.number for name in self.kernels for s in self._of_kernel(name)}
@@ -122,7 +118,9 @@ class Cubin:
     def _of_kernel(self, symbol: str) -> Iterator[_Section]:
         ending = f".{symbol}"
         for section in self._sections:
-            if section.name.endswith(ending) and _is_one_of(section.name.removesuffix(ending)):
+            prefix = section.name.removesuffix(ending)
+            is_own = prefix in (".text", ".nv.shared") or prefix.startswith(".nv.constant")
+            if section.name.endswith(ending) and is_own:
                 yield section
 
     def _read_kernels(self) -> Iterator[CubinKernel]:
@@ -136,18 +134,17 @@ class Cubin:
                 attributes.setdefault(kind, []).append(value)
             parameters = [struct.unpack("<IHHI", value) for value in attributes.get(PARAMETER, ())]
             shared = sum(s.size for s in self._sections if s.name == f".nv.shared.{symbol.name}")
+            if number not in registers:  # older compilers put it into the header of the code's section
+                registers[number] = self._sections[symbol.section].target >> 24
             yield CubinKernel(
                 symbol=symbol.name,
-                registers=registers[number] if number in registers else self._older_registers(symbol),
+                registers=registers[number],
                 shared=max(0, shared - reserved),
                 frame=frames.get(number, 0),
                 parameters=tuple(size >> 18 for _, _, _, size in sorted(parameters, key=lambda p: p[1])),
                 max_block=_block(attributes.get(MAX_THREADS)),
                 required_block=_block(attributes.get(REQUIRED_THREADS)),
             )
-
-    def _older_registers(self, symbol: _Symbol) -> int:
-        return self._sections[symbol.section].target >> 24
 
     def _by_symbol(self, kind: int) -> dict[int, int]:
         """An attribute of the whole file that holds one number for each of some functions."""
@@ -160,14 +157,11 @@ class Cubin:
             if section.name == name:
                 yield from _read_attributes(section.data)
 
-    @cached_property
-    def _strings(self) -> bytes:
-        return next((s.data for s in self._sections if s.name == ".strtab"), b"")
-
     def _read_symbols(self) -> Iterator[_Symbol]:
-        table = next((s.data for s in self._sections if s.name == ".symtab"), b"")
+        known = {s.name: s.data for s in reversed(self._sections)}  # of several the first
+        table, strings = known.get(".symtab", b""), known.get(".strtab", b"")
         for name, info, other, section, value, _ in _SYMBOL.iter_unpack(table):
-            yield _Symbol(_text(self._strings, name), info & 0xF, other, section, value)
+            yield _Symbol(_text(strings, name), info & 0xF, other, section, value)
 
 
 def _sections(data: bytes) -> tuple[_Section, ...]:
@@ -196,10 +190,6 @@ def _block(values: list[bytes] | None) -> tuple[int, ...] | None:
     return struct.unpack("<III", values[0]) if values else None
 
 
-def _is_one_of(prefix: str) -> bool:
-    return prefix in (".text", ".nv.shared") or prefix.startswith(".nv.constant")
-
-
 def _text(strings: bytes, at: int) -> str:
     return strings[at : strings.index(b"\0", at)].decode(errors="replace")
 
@@ -220,8 +210,9 @@ def resources_of(cubin: Cubin, symbols: Mapping[str, str], log: str, limits: Lim
     spilled = spills(log)
     # A function that is not inlined is some kernel's, nobody says whose.
     shared_out = sum(count for name, count in spilled.items() if name not in cubin.kernels)
+    own = {symbol: count + shared_out for symbol, count in spilled.items()}
     by_entry = tuple(
-        (entry, _of_kernel(cubin.kernels[symbol], _sum(spilled.get(symbol), shared_out), limits))
+        (entry, _of_kernel(cubin.kernels[symbol], own.get(symbol), limits))
         for entry, symbol in symbols.items()
     )
     every = [resources for _, resources in by_entry]
@@ -245,31 +236,14 @@ def without_chatter(log: str) -> str:
     return _CHATTER.sub("", log).strip()
 
 
-def _sum(own: int | None, others: int) -> int | None:
-    return None if own is None else own + others
-
-
 def _of_kernel(kernel: CubinKernel, spilled: int | None, limits: Limits) -> Resources:
-    return Resources(
-        registers=kernel.registers,
-        shared=kernel.shared,
-        spills=spilled,
-        private=kernel.frame,
-        max_threads=_max_threads(kernel, limits),
-    )
-
-
-def _max_threads(kernel: CubinKernel, limits: Limits) -> int:
     bounds = [math.prod(block) for block in (kernel.max_block, kernel.required_block) if block]
-    most = min([limits.max_threads, *bounds])
-    if not limits.registers_per_block:
-        return most
     threads = limits.max_threads
-    while threads > limits.warp and (
-        registers_per_block(limits, kernel.registers, threads) > limits.registers_per_block
-    ):
-        threads -= limits.warp
-    return min(most, threads)
+    if room := limits.registers_per_block:
+        while threads > limits.warp and registers_per_block(limits, kernel.registers, threads) > room:
+            threads -= limits.warp
+    most = min([threads, *bounds])
+    return Resources(kernel.registers, kernel.shared, spilled, kernel.frame, max_threads=most)
 
 
 def _most(values: Iterable[int | None]) -> int | None:

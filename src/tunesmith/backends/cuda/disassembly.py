@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -13,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.backends.cuda.toolkit import USUAL_PLACE
 from tunesmith.problem.codec import Malformed
 from tunesmith.profiles.facts import Instructions
 
@@ -38,11 +36,9 @@ class Disassembly:
 
 
 def disassemble(cubin: bytes, tool: str | None = None, seconds: float = SECONDS) -> Disassembly:
-    """`tool` is the path of nvdisasm or cuobjdump; None: the one that is here.
-
-    The cubin is taken for hostile: the tool gets it in a folder of its own, without a shell, for so many
-    seconds, and no more than so much of what it prints is read.
-    """
+    """`tool` is the path of nvdisasm or cuobjdump; None: the one that is here. The cubin is taken for
+    hostile: the tool gets it in a folder of its own, without a shell, for so many seconds, and no more than
+    so much of what it prints is read."""
     program = tool or find_disassembler()
     if program is None:
         return Disassembly({}, f"there is no disassembler here: {HINT}")
@@ -63,11 +59,8 @@ def split_kernels(text: str) -> dict[str, str]:
 
 def find_disassembler() -> str | None:
     """NVIDIA's wheel first, since it is as new as the compiler beside it; then PATH and the toolkits."""
-    places = [str(folder / "nvdisasm") for folder in _wheels()]
-    roots = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + [str(USUAL_PLACE)]
-    for tool in _OPTIONS:
-        places += [shutil.which(tool) or "", *(f"{root}/bin/{tool}" for root in roots if root)]
-    return next((place for place in places if place and os.access(place, os.X_OK)), None)
+    wheels = [folder / "nvdisasm" for folder in toolkit.in_wheels("bin")]
+    return toolkit.find_program("nvdisasm", first=wheels) or toolkit.find_program("cuobjdump")
 
 
 def _run(program: str, options: tuple[str, ...], cubin: bytes, seconds: float) -> Disassembly:
@@ -116,10 +109,7 @@ def _read(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bool
     return text, expired.is_set()
 
 
-def _wheels() -> list[Path]:
-    spec = importlib.util.find_spec("nvidia")  # a namespace that NVIDIA's wheels share
-    folders = spec.submodule_search_locations or () if spec else ()
-    return [binaries for place in folders for binaries in sorted(Path(place).glob("cu*/bin"), reverse=True)]
+_disassemble_once = lru_cache(maxsize=8)(lambda cubin: disassemble(cubin))
 
 
 def instructions_of(binary: bytes, entry: str) -> tuple[Instructions | None, str]:
@@ -127,14 +117,9 @@ def instructions_of(binary: bytes, entry: str) -> tuple[Instructions | None, str
         symbols, cubin = unpack(binary)
     except Malformed as error:
         return None, error.message
-    found = _disassembled(cubin)
+    found = _disassemble_once(cubin)
     if found.fault:
         return None, found.fault
     text = found.kernels.get(symbols.get(entry, ""))
     read = read_sass(text) if text else None
     return (read, "") if read is not None else (None, f"the disassembly has no code of {entry}")
-
-
-@lru_cache(maxsize=8)
-def _disassembled(cubin: bytes) -> Disassembly:
-    return disassemble(cubin)

@@ -26,13 +26,9 @@ def findings(devices: ListDevices) -> list[DoctorFinding]:
 
 def _counters() -> list[DoctorFinding]:
     """Where there is no driver there is nothing to count. Neither is run: that takes seconds."""
-    program = ncu.find_ncu()
-    found = DoctorFinding(
-        "Nsight Compute (ncu)",
-        program is not None,
-        program or "not found: profiles do without hardware counters",
-        "" if program else TOOLKIT,
-    )
+    what, program = "Nsight Compute (ncu)", ncu.find_ncu()
+    missing = DoctorFinding(what, False, "not found: profiles do without hardware counters", TOOLKIT)
+    found = DoctorFinding(what, True, program) if program else missing
     allowed, why = ncu.may_count()
     fix = ncu.LET_IN if allowed is False else ""
     return [found, DoctorFinding("hardware counters", allowed is not False, why, fix)]
@@ -61,10 +57,10 @@ def _device(devices: ListDevices) -> DoctorFinding:
     except TunesmithError as error:
         fix = A_GPU if has_module("cuda.bindings") else KIND.install
         return DoctorFinding("CUDA device", False, str(error), fix)
+    if not found:
+        return DoctorFinding("CUDA device", False, "the driver sees no device", A_GPU)
     names = "; ".join(f"{d.name} (sm_{d.limits.capability})" for d in found)
-    return DoctorFinding(
-        "CUDA device", bool(found), names or "the driver sees no device", "" if found else A_GPU
-    )
+    return DoctorFinding("CUDA device", True, names)
 
 
 def _nvrtc() -> list[DoctorFinding]:

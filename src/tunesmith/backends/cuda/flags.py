@@ -148,9 +148,8 @@ def _tokens(flags: Sequence[str]) -> list[str]:
 
 def _name_of(token: str) -> tuple[str, str | None]:
     name, has_value, value = token.partition("=")
-    return name.removeprefix("-").removeprefix("-") if name.startswith(
-        "-"
-    ) else "", value if has_value else None
+    plain = name.removeprefix("-").removeprefix("-") if name.startswith("-") else ""
+    return plain, value if has_value else None
 
 
 def _value(token: str, value: str | None, following: list[str], pattern: str = r".+") -> str:

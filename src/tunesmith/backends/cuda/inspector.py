@@ -24,6 +24,7 @@ FLAGS = ("--fmad=false",)
 NOTHING = (1 << 64) - 1
 KINDS = {"float": 0, "int": 1, "uint": 2}
 EXPECTED = {"int64": 2, "uint64": 3}
+WITHOUT_INFINITY = ("float8_e4m3",)
 FOUND = np.dtype(
     [("wrong", "u8"), ("max_error", "f8"), ("squared_error", "f8"), ("squared_ulp", "f8"), ("count", "u8")]
 )
@@ -67,7 +68,7 @@ class CudaInspector:
             return Comparison(0, 0.0, 0.0, 0.0, 0)
         words = (
             *(_address(got), _address(expected), count, kind, KINDS[element.kind], element.bytes),
-            *(element.mantissa, element.min_exponent, int(_no_infinity(element))),
+            *(element.mantissa, element.min_exponent, int(element.name in WITHOUT_INFINITY)),
             *(*_edges(element), *_ends(element), float(rule.rtol), float(rule.atol), float(rule.ulps)),
             *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._results),
         )
@@ -75,13 +76,9 @@ class CudaInspector:
         found = np.empty(blocks, dtype=FOUND)
         checked(driver().cuMemcpyDtoHAsync(found.ctypes.data, self._results, found.nbytes, self._stream))
         checked(driver().cuStreamSynchronize(self._stream))
-        return Comparison(
-            int(found["wrong"].sum()),
-            float(found["max_error"].max()),
-            float(found["squared_error"].sum()),
-            float(found["squared_ulp"].sum()),
-            int(found["count"].sum()),
-        )
+        error, ulp = float(found["squared_error"].sum()), float(found["squared_ulp"].sum())
+        wrong, count = int(found["wrong"].sum()), int(found["count"].sum())
+        return Comparison(wrong, float(found["max_error"].max()), error, ulp, count)
 
     def _differences(self, a: Pointer, other: int, pattern: int) -> Difference:
         if not a.nbytes:
@@ -139,10 +136,6 @@ def _edges(element: ElementType) -> tuple[float, float]:
     # The host rounds to types that NumPy lacks through float32, and so twice.
     doubt = 2.0**-20 if element.extension else 0.0
     return halfway * (1 - doubt), halfway * (1 + doubt)
-
-
-def _no_infinity(element: ElementType) -> bool:
-    return element.name == "float8_e4m3"
 
 
 def _word(value: int | float) -> int:

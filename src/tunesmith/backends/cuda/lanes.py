@@ -338,10 +338,8 @@ def _shifted(modifiers: tuple[str, ...], values: list[Value]) -> Value:
 
 
 def _high(instruction: Instruction, values: list[Value]) -> Value:
-    """The high half of something: the same for a warp, unless it varies irregularly.
-
-    LEA.HI is also how a number is divided by a power of two: the bias that a negative one needs, added to it.
-    """
+    """The high half of something: the same for a warp, unless it varies irregularly. LEA.HI is also how a
+    number is divided by a power of two: the bias that a negative one needs, added to it."""
     if instruction.name == "LEA" and instruction.modifiers == ("HI",) and len(values) >= 2:
         return _sum(values[1], UNIFORM) if values[0].kind == SAME else _join_all(values)
     if instruction.name in _MULTIPLIES and "HI" in instruction.modifiers:

@@ -13,9 +13,7 @@ _LABEL = re.compile(r"^\s*([.$\w]+):\s*$")
 _COMMENT = re.compile(r"\(\*.*?\*\)")
 _TARGET = re.compile(r"`\(([^)]+)\)|(?<![\w\[])(0x[0-9a-f]+)\s*$")
 _TARGETS = re.compile(r"BRANCH_TARGETS\s+([^\"]*)")
-_SUBROUTINE = (
-    "__internal_"  # what the compiler's own functions are called: $__internal_0_$__cuda_sm20_div_s64
-)
+_SUBROUTINE = "__internal_"  # in names of the compiler's own functions: $__internal_0_$__cuda_sm20_div_s64
 JUMPS = frozenset(("BRA", "JMP"))
 INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
 ENDS = frozenset(("EXIT", "RET", "KILL", "BPT"))
@@ -84,9 +82,8 @@ class Listing:
                 leaders |= {each.number + 1, *each.targets}
         order = sorted(n for n in leaders if n <= len(self.instructions))
         numbers = {first: at for at, first in enumerate(order[:-1])}
-        return tuple(
-            BasicBlock(first, end, self._successors(end - 1, numbers)) for first, end in pairwise(order)
-        )
+        ends = pairwise(order)
+        return tuple(BasicBlock(first, end, self._successors(end - 1, numbers)) for first, end in ends)
 
     def _successors(self, last: int, numbers: dict[int, int]) -> tuple[int, ...]:
         instruction = self.instructions[last]
@@ -131,10 +128,8 @@ def _read(text: str) -> tuple[tuple[Instruction, ...], int]:
         elif (found := _INSTRUCTION.search(line)) is not None and found[4] != "NOP":
             addresses[int(found[1], 16)] = len(rows)
             rows.append((found, line))
-    instructions = tuple(
-        _instruction(number, found, line, labels, addresses) for number, (found, line) in enumerate(rows)
-    )
-    return instructions, len(rows) if main is None else main
+    found_all = (_instruction(n, found, line, labels, addresses) for n, (found, line) in enumerate(rows))
+    return tuple(found_all), len(rows) if main is None else main
 
 
 def _instruction(
@@ -153,16 +148,9 @@ def _instruction(
     elif name in INDIRECT:
         listed = _TARGETS.search(line)
         targets = [labels[n.strip()] for n in listed[1].split(",") if n.strip() in labels] if listed else []
-    return Instruction(
-        number=number,
-        guard=found[3] or "",
-        negated=bool(found[2]),
-        name=name,
-        modifiers=tuple(modifiers),
-        operands=_operands(words),
-        targets=tuple(targets),
-        calls=calls,
-    )
+    guard, is_negated = found[3] or "", bool(found[2])
+    own = (name, tuple(modifiers), _operands(words), tuple(targets), calls)
+    return Instruction(number, guard, is_negated, *own)
 
 
 def _operands(words: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import site
 import subprocess
@@ -19,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.backends.counting import Counted, ToCount
+from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.cuda.ncu_metrics import METRICS, Row, counters_of, read_rows
-from tunesmith.backends.cuda.toolkit import USUAL_PLACE
 from tunesmith.backends.messages import REPLY_TYPES, Contender, Failed, LaunchOnce, Load
 from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.text import plain
@@ -48,14 +47,11 @@ _METRIC = re.compile(r"\b[a-z0-9]+__[a-z0-9_]+(?:\.[a-z0-9_.]+)?\b")
 
 def find_ncu() -> str | None:
     """On the PATH, with the toolkit, or where NVIDIA's packages put it; of several the newest."""
-    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + [str(USUAL_PLACE)]
-    places = [shutil.which("ncu") or "", *(f"{home}/bin/ncu" for home in homes if home)]
-    places += [str(path) for path in sorted(OPT.glob("*/ncu"), key=_version_in, reverse=True)]
-    return next((place for place in places if place and os.access(place, os.X_OK)), None)
 
+    def version(path: Path) -> tuple[int, ...]:
+        return tuple(int(number) for number in re.findall(r"\d+", path.parent.name))
 
-def _version_in(path: Path) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", path.parent.name))
+    return toolkit.find_program("ncu", last=sorted(OPT.glob("*/ncu"), key=version, reverse=True))
 
 
 def command_line(program: str, metrics: Sequence[str], log: Path, warm: bool) -> list[str]:
@@ -237,8 +233,7 @@ def _refusal(file: Path) -> str:
 
 
 def main_of(rows: Sequence[Row], what: ToCount) -> int:
-    """The row of the launch that is told of: rows come in the order of launches. Where there are others among
-    them, the longest."""
+    """The row of the launch to report: rows are in the order of launches; else the longest of them."""
     if len(rows) == len(what.plan.launches):
         return what.main
     return max(range(len(rows)), key=lambda place: rows[place].weight)

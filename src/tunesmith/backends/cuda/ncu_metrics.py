@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.profiles.facts import Counters, Stall
@@ -104,7 +104,7 @@ def read_rows(text: str) -> list[Row]:
     rows: list[Row] = []
     header: list[str] = []
     units: dict[str, str] = {}
-    for cells in csv.reader(_lines(text)):
+    for cells in csv.reader(line for line in text.splitlines() if line.startswith('"')):
         if "Kernel Name" in cells and "ID" in cells:
             header, units = cells, {}
         elif header and len(cells) == len(header):
@@ -117,10 +117,6 @@ def read_rows(text: str) -> list[Row]:
                 known = {name: value for name, value in read.items() if value is not None}
                 rows.append(Row(named["Kernel Name"], known))
     return rows
-
-
-def _lines(text: str) -> Iterable[str]:
-    return (line for line in text.splitlines() if line.startswith('"'))
 
 
 def _number(text: str, unit: str) -> float | None:
@@ -146,7 +142,7 @@ def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
         known = [own[metric] for metric in metrics if metric in own]
         return sum(known) if known else None
 
-    fields: dict[str, float | None] = {name: _percent(own.get(metric)) for name, metric in SHARES.items()}
+    fields: dict[str, float | None] = {n: own[metric] / 100 for n, metric in SHARES.items() if metric in own}
     fields |= {name: own.get(metric) for name, metric in RATIOS.items()}
     fields |= {name: total(metrics) for name, metrics in SUMS.items()}
     for name, metric in BYTES.items():
@@ -171,7 +167,3 @@ def _stalls(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
     if not whole:
         return ()
     return tuple(sorted(((name, v / whole) for name, v in shares.items()), key=lambda pair: -pair[1]))
-
-
-def _percent(value: float | None) -> float | None:
-    return None if value is None else value / 100

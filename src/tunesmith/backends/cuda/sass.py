@@ -49,7 +49,9 @@ def read_sass(text: str) -> Instructions | None:
     if not listing.instructions:
         return None
     lanes = Lanes(listing)
-    body = [i for i in listing.instructions[: listing.main] if not _is_trap(i)]
+    # Without the endless loop behind the end of every kernel.
+    main = listing.instructions[: listing.main]
+    body = [i for i in main if i.name not in JUMPS or i.targets != (i.number,)]
     hot = [i for i in body if i.number in listing.looped] or body
     numbers = {i.number for i in hot}
     alone, looped = _one_thread(listing, lanes)
@@ -65,11 +67,6 @@ def read_sass(text: str) -> Instructions | None:
         split_by_lane=_split(listing, lanes, LANE),
         split_by_data=_split(listing, lanes, DATA),
     )
-
-
-def _is_trap(instruction: Instruction) -> bool:
-    """The endless loop behind the end of every kernel."""
-    return instruction.name in JUMPS and instruction.targets == (instruction.number,)
 
 
 def _mix(counted: Sequence[Instruction], body: Sequence[Instruction]) -> Mix:
@@ -117,12 +114,10 @@ def _is_move(instruction: Instruction) -> bool:
 
 
 def _divisions(counted: Sequence[Instruction], body: Sequence[Instruction]) -> int:
-    """Sequences that divide integers by what is no constant.
-
-    One begins with the reciprocal of the divisor, rounded up, and goes on with two high products. A loop that
-    divides by the same number again and again has the second of these alone. In 64 bits it is a function that
-    is called, with a way around it for small operands that is counted already.
-    """
+    """Sequences that divide integers by what is no constant. One begins with the reciprocal of the divisor,
+    rounded up, and goes on with two high products. A loop that divides by the same number again and again has
+    the second of these alone. In 64 bits it is a function that is called, with a way around it for small
+    operands that is counted already."""
     reciprocals = sum(1 for i in counted if _is_reciprocal(i))
     products = sum(1 for i in counted if i.name == "IMAD" and "HI" in i.modifiers)
     called = sum(1 for i in counted if any(name in i.calls for name in _DIVISION))

@@ -11,21 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.backends import port
 from tunesmith.backends.cuda.driver import Throttling, checked, driver
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import (
-    Executable,
-    Inspector,
-    LaunchCall,
-    LaunchFailed,
-    Memory,
-    OutOfMemory,
-    Pointer,
-    Recording,
-    Scalar,
-)
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
 
@@ -58,7 +48,7 @@ class CudaExecutable:
 class _Graph:
     """A chain recorded once and replayed: what the host does between two launches is not in the time."""
 
-    def __init__(self, session: CudaSession, calls: Sequence[LaunchCall], slots: Sequence[int]) -> None:
+    def __init__(self, session: CudaSession, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> None:
         cu = driver()
         self._session = session
         self._kept: _Captured | None = None
@@ -82,7 +72,7 @@ class _Graph:
 class _Queued:
     """A chain launched anew each time, one launch after the other, from behind the gate."""
 
-    def __init__(self, session: CudaSession, calls: Sequence[LaunchCall], slots: Sequence[int]) -> None:
+    def __init__(self, session: CudaSession, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> None:
         self._session, self._calls, self._slots = session, calls, slots
 
     def start(self) -> Callable[[], float]:
@@ -128,7 +118,7 @@ class CudaSession:
         self.stream = checked(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
         self.events: list[tuple[Any, Any]] = []  # pairs that nobody uses at the moment
         self.gate = _Gate(self.stream)
-        self.inspector: Inspector | None = CudaInspector(self.stream, device)
+        self.inspector: port.Inspector | None = CudaInspector(self.stream, device)
         self._allocated = 0
 
     def take_events(self) -> tuple[Any, Any]:
@@ -159,7 +149,7 @@ class CudaSession:
     def _throttling(self) -> Throttling:
         return Throttling(int(self._device.id))
 
-    def load(self, unit: Unit, binary: bytes) -> Executable:
+    def load(self, unit: Unit, binary: bytes) -> port.Executable:
         cu = driver()
         symbols, cubin = unpack(binary)
         module = checked(cu.cuModuleLoadData(cubin))
@@ -168,21 +158,21 @@ class CudaSession:
         }
         return CudaExecutable(module, functions)
 
-    def allocate(self, nbytes: int) -> Memory:
+    def allocate(self, nbytes: int) -> port.Memory:
         cu = driver()
         limit = self._device.limits.memory
         if self._allocated + nbytes + SPARE > limit:
-            raise OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
+            raise port.OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
         address = int(checked(cu.cuMemAlloc(nbytes)))
         self._allocated += nbytes
         return CudaMemory(address, nbytes)
 
-    def release(self, memory: Memory) -> None:
+    def release(self, memory: port.Memory) -> None:
         assert isinstance(memory, CudaMemory)
         checked(driver().cuMemFree(memory.address))
         self._allocated -= memory.nbytes
 
-    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
+    def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
         assert isinstance(memory, CudaMemory)
         if len(data):
             source = np.frombuffer(data, dtype=np.uint8)
@@ -190,7 +180,7 @@ class CudaSession:
             checked(driver().cuMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream))
             self._finish()
 
-    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
+    def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, CudaMemory)
         target = np.empty(nbytes, dtype=np.uint8)
         if nbytes:
@@ -199,19 +189,19 @@ class CudaSession:
             self._finish()
         return target.tobytes()
 
-    def copy(self, to: Pointer, source: Pointer) -> None:
+    def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         if to.nbytes:
             checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
 
-    def run(self, calls: Sequence[LaunchCall]) -> None:
+    def run(self, calls: Sequence[port.LaunchCall]) -> None:
         kept = self.launch_all(calls, (0,))
         self._finish()
         del kept
 
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+    def record(self, calls: Sequence[port.LaunchCall], slots: Sequence[int] = (0,)) -> port.Recording:
         return _Graph(self, calls, slots)
 
-    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+    def queue(self, calls: Sequence[port.LaunchCall], slots: Sequence[int] = (0,)) -> port.Recording:
         return _Queued(self, calls, slots)
 
     @contextmanager
@@ -228,7 +218,7 @@ class CudaSession:
     def throttled(self) -> bool | None:
         return self._throttling.now()
 
-    def capture(self, calls: Sequence[LaunchCall], slots: Sequence[int]) -> _Captured:
+    def capture(self, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> _Captured:
         cu = driver()
         for call in calls:  # setting attributes is not allowed while a stream is being captured
             _executable(call).allow_shared(call.entry, call.shared)
@@ -241,7 +231,7 @@ class CudaSession:
             raise
         return _Captured(checked(cu.cuStreamEndCapture(self.stream)), values)
 
-    def launch_all(self, calls: Sequence[LaunchCall], slots: Sequence[int]) -> list[Any]:
+    def launch_all(self, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> list[Any]:
         """Queue the calls for every slot. The answer holds the argument values, which must outlive that."""
         launchers = [self._launcher(call) for call in calls]
         tables = [_argument_table(call, slots) for call in calls]
@@ -252,7 +242,7 @@ class CudaSession:
                     checked((status,))
         return tables
 
-    def _launcher(self, call: LaunchCall) -> Callable[[int], tuple[Any, ...]]:
+    def _launcher(self, call: port.LaunchCall) -> Callable[[int], tuple[Any, ...]]:
         """Queues that call, given where the addresses of its arguments lie."""
         cu, stream = driver(), self.stream
         executable = _executable(call)
@@ -269,7 +259,7 @@ class CudaSession:
         checked(driver().cuStreamSynchronize(self.stream))
 
 
-def address(pointer: Pointer) -> int:
+def address(pointer: port.Pointer) -> int:
     assert isinstance(pointer.memory, CudaMemory)
     return pointer.memory.address + pointer.offset
 
@@ -284,18 +274,18 @@ def _parameter_sizes(function: Any) -> list[int]:
         sizes.append(int(found[1]))
 
 
-def _check_arguments(call: LaunchCall, sizes: list[int]) -> None:
+def _check_arguments(call: port.LaunchCall, sizes: list[int]) -> None:
     """The driver takes the kernel's word for how many bytes there are, and reads on."""
     if len(sizes) != len(call.args):
-        raise LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
+        raise port.LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
     for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
-        own = element_type(arg.type).bytes if isinstance(arg, Scalar) else 8
+        own = element_type(arg.type).bytes if isinstance(arg, port.Scalar) else 8
         if own != size:
-            what = arg.type if isinstance(arg, Scalar) else "an array"
-            raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
+            what = arg.type if isinstance(arg, port.Scalar) else "an array"
+            raise port.LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
 
 
-def _executable(call: LaunchCall) -> CudaExecutable:
+def _executable(call: port.LaunchCall) -> CudaExecutable:
     assert isinstance(call.executable, CudaExecutable)
     return call.executable
 
@@ -311,22 +301,22 @@ class CudaTable:
         self.row = 8 * values.shape[1]
 
 
-def _argument_table(call: LaunchCall, slots: Sequence[int]) -> CudaTable:
+def _argument_table(call: port.LaunchCall, slots: Sequence[int]) -> CudaTable:
     base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
-    steps = np.array([a.stride if isinstance(a, Pointer) else 0 for a in call.args], dtype=np.uint64)
+    steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
     return CudaTable(base + np.asarray(slots, dtype=np.uint64)[:, np.newaxis] * steps)
 
 
 def _bits(arg: object) -> int:
     """An argument's value as the low bytes of one word, which is how the driver reads it."""
-    if isinstance(arg, Pointer):
+    if isinstance(arg, port.Pointer):
         return address(arg)
-    if isinstance(arg, Scalar):
+    if isinstance(arg, port.Scalar):
         return int.from_bytes(element_type(arg.type).numpy.type(arg.value).tobytes(), "little")
-    raise LaunchFailed("CUDA has no local-memory arguments: use the launch's `shared`")
+    raise port.LaunchFailed("CUDA has no local-memory arguments: use the launch's `shared`")
 
 
-def _config(call: LaunchCall, stream: Any) -> Any:
+def _config(call: port.LaunchCall, stream: Any) -> Any:
     cu = driver()
     config = cu.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = call.grid

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -20,12 +20,10 @@ _A_HEADER = "cuda_fp16.h"  # a folder without it has no headers for kernels
 
 
 def header_folders(nvrtc: str | None, version: tuple[int, int]) -> tuple[Path, ...]:
-    """CUDA's headers for an NVRTC of that version, and the C++ core libraries' where they are.
-
-    One set, never a mixture: headers speak to the compiler they were written with. The ones beside `nvrtc`,
-    the library loaded, come first; others only where they are closer to its version, or as close and with the
-    C++ core libraries that these lack.
-    """
+    """CUDA's headers for an NVRTC of that version, and the C++ core libraries' where they are. One set, never
+    a mixture: headers speak to the compiler they were written with. The ones beside `nvrtc`, the library
+    loaded, come first; others only where they are closer to its version, or as close and with the C++ core
+    libraries that these lack."""
     found = [folder for folder in _candidates(nvrtc) if (folder / _A_HEADER).is_file()]
     if not found:
         return ()
@@ -37,19 +35,29 @@ def header_folders(nvrtc: str | None, version: tuple[int, int]) -> tuple[Path, .
     return (best, libraries) if libraries.is_dir() else (best,)
 
 
+def find_program(name: str, first: Iterable[Path] = (), last: Iterable[Path] = ()) -> str | None:
+    """The first of PATH, CUDA_HOME, CUDA_PATH and the usual place that has one; `first` and `last` are paths
+    to try before and after these."""
+    own = [shutil.which(name), *(root / "bin" / name for root in _toolkits())]
+    return next((str(place) for place in (*first, *own, *last) if place and os.access(place, os.X_OK)), None)
+
+
 def find_nvcc() -> str | None:
-    """The first of PATH, CUDA_HOME, CUDA_PATH and the usual place that has one."""
-    places = [shutil.which("nvcc"), *(str(root / "bin" / "nvcc") for root in _toolkits())]
-    return next((place for place in places if place and os.access(place, os.X_OK)), None)
+    return find_program("nvcc")
+
+
+def in_wheels(folder: str) -> list[Path]:
+    """Folders of that name in NVIDIA's wheels, the newest first."""
+    spec = importlib.util.find_spec("nvidia")  # a namespace that the wheels share
+    places = spec.submodule_search_locations or () if spec else ()
+    return [found for place in places for found in sorted(Path(place).glob(f"cu*/{folder}"), reverse=True)]
 
 
 def _candidates(nvrtc: str | None) -> Iterator[Path]:
     if nvrtc:
         library = Path(nvrtc)
         yield from (folder / "include" for folder in (library.parent.parent, library.resolve().parent.parent))
-    spec = importlib.util.find_spec("nvidia")  # a namespace that NVIDIA's wheels share
-    for place in spec.submodule_search_locations or () if spec else ():
-        yield from sorted(Path(place).glob("cu*/include"), reverse=True)
+    yield from in_wheels("include")
     yield from (root / "include" for root in _toolkits())
     if (nvcc := shutil.which("nvcc")) is not None:
         yield Path(nvcc).resolve().parent.parent / "include"
@@ -88,11 +96,8 @@ def standard_headers(source: str, given: Headers) -> Headers:
     """What of the standard these texts include and nobody has given: spelling and text."""
     own = {spelling for spelling, _ in given}
     found: dict[str, str] = {}
-    queue = [
-        source,
-        *(text for _, text in given),
-        *(["#include <math.h>"] if pre_included(source, given) else []),
-    ]
+    queue = [source, *(text for _, text in given)]
+    queue += ["#include <math.h>"] if pre_included(source, given) else []
     while queue:
         for spelling, _ in includes(queue.pop()):
             if spelling in _names() and spelling not in own and spelling not in found:

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tunesmith.backends.backend_kind import BackendKind, DoctorFinding, ListDevices
+from tunesmith.backends.backend_kind import BackendKind, DoctorFinding, late
 from tunesmith.problem.languages import FAKE
 
-if TYPE_CHECKING:
-    from tunesmith.backends.port import Backend
-    from tunesmith.run.ports import OwnAuthor
-
+AUTHOR = late("tunesmith.backends.fake.author", "FakeAuthor")
 NO_PROFILES, NO_COUNTERS = "a simulated device has nothing to profile", "a simulated device has no counters"
-
-
-def _make(_argument: str) -> Backend:
-    from tunesmith.backends.fake.simulated import FakeBackend
-
-    return FakeBackend()
-
-
-def author() -> OwnAuthor:
-    from tunesmith.backends.fake.author import FakeAuthor
-
-    return FakeAuthor()
-
-
-def _check(_devices: ListDevices) -> list[DoctorFinding]:
-    return [DoctorFinding("simulated device (fake, replay)", True, "always there")]
 
 
 KIND = BackendKind(
     name="fake",
     languages=(FAKE,),
-    make=_make,
+    make=lambda _argument: late("tunesmith.backends.fake.simulated", "FakeBackend")(),
     plays_absent=True,
-    check=_check,
+    check=lambda _devices: [DoctorFinding("simulated device (fake, replay)", True, "always there")],
     no_profiles=NO_PROFILES,
     no_counters=NO_COUNTERS,
-    author=author,
+    author=AUTHOR,
 )

@@ -17,43 +17,20 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import (
-    BuildFailed,
-    Executable,
-    Inspector,
-    KernelBinary,
-    LaunchCall,
-    LaunchFailed,
-    Memory,
-    OutOfMemory,
-    Pointer,
-    Recording,
-    Scalar,
-    Session,
-    at_slot,
-)
 from tunesmith.errors import BadInput
 from tunesmith.problem.device import Device, Limits, Resources
 from tunesmith.space.expr import Expr, Undefined, parse
 from tunesmith.text import digest_of
 
 FAULTS = (
-    "none",
-    "build",
-    "wrong",
-    "abort",
-    "segfault",
-    "hang",
-    "unstable",
-    "past_end",
-    "print",
-    "garbage",
+    *("none", "build", "wrong", "abort", "segfault", "hang", "unstable", "past_end", "print", "garbage"),
     "idle",
 )
 _BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
@@ -74,7 +51,7 @@ class FakeKernel:
     def read(unit: Unit) -> FakeKernel:
         block = _BLOCK.search(unit.source)
         if block is None:
-            raise BuildFailed(f"{unit.path}: no '// /// fake' block")
+            raise port.BuildFailed(f"{unit.path}: no '// /// fake' block")
         try:
             table = tomllib.loads("".join(line[3:] + "\n" for line in block.group(1).splitlines()))
             # The first definition wins: the prologue of a rendered template stands before its defaults.
@@ -90,9 +67,9 @@ class FakeKernel:
                 macros=macros,
             )
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, BadInput) as error:
-            raise BuildFailed(f"{unit.path}: bad fake block: {error}") from error
+            raise port.BuildFailed(f"{unit.path}: bad fake block: {error}") from error
         if kernel.fault_with({}) == "build":
-            raise BuildFailed(f"{unit.path}:1: error: this kernel was written not to compile")
+            raise port.BuildFailed(f"{unit.path}:1: error: this kernel was written not to compile")
         return kernel
 
     def fault_with(self, scalars: Mapping[str, int]) -> str:
@@ -124,15 +101,13 @@ class FakeBackend:
         )
         return (Device("fake", "0", "simulated device", "fake", "1", "simulated", limits),)
 
-    def build(self, unit: Unit, device: Device) -> KernelBinary:
-        kernel = FakeKernel.read(unit)
-        code = repr(
-            (kernel.args, kernel.op, kernel.time.text, kernel.fault.text, sorted(kernel.macros.items()))
-        )
-        resources = Resources(registers=32, shared=kernel.shared, spills=0, max_threads=1024)
-        return KernelBinary(unit.source.encode(), digest_of(code), resources)
+    def build(self, unit: Unit, device: Device) -> port.KernelBinary:
+        k = FakeKernel.read(unit)
+        code = repr((k.args, k.op, k.time.text, k.fault.text, sorted(k.macros.items())))
+        resources = Resources(registers=32, shared=k.shared, spills=0, max_threads=1024)
+        return port.KernelBinary(unit.source.encode(), digest_of(code), resources)
 
-    def open(self, device: Device) -> Session:
+    def open(self, device: Device) -> port.Session:
         return FakeSession(device)
 
 
@@ -151,60 +126,40 @@ class FakeExecutable:
     kernel: FakeKernel
 
 
-@dataclass(frozen=True)
-class FakeRecording:
-    session: FakeSession
-    calls: tuple[LaunchCall, ...]
-
-    def start(self) -> Callable[[], float]:
-        seconds = self.session.seconds_of(self.calls)
-        return lambda: seconds
-
-
-class FakeSession:
-    inspector: Inspector | None = None
-
+class FakeSession(port.PlainSession):
     def __init__(self, device: Device) -> None:
         self._device = device
         self._allocated = 0
 
-    def load(self, unit: Unit, binary: bytes) -> Executable:
+    def load(self, unit: Unit, binary: bytes) -> port.Executable:
         return FakeExecutable(unit.entries, FakeKernel.read(unit))
 
-    def allocate(self, nbytes: int) -> Memory:
-        if (
-            nbytes > self._device.limits.max_allocation
-            or self._allocated + nbytes > self._device.limits.memory
-        ):
-            raise OutOfMemory(f"{nbytes} bytes wanted, {self._device.limits.memory - self._allocated} free")
+    def allocate(self, nbytes: int) -> port.Memory:
+        free = self._device.limits.memory - self._allocated
+        if nbytes > min(self._device.limits.max_allocation, free):
+            raise port.OutOfMemory(f"{nbytes} bytes wanted, {free} free")
         self._allocated += nbytes
         return FakeMemory(bytearray(nbytes))
 
-    def release(self, memory: Memory) -> None:
+    def release(self, memory: port.Memory) -> None:
         self._allocated -= memory.nbytes
 
-    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
+    def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
         assert isinstance(memory, FakeMemory)
         memory.data[offset : offset + len(data)] = data
 
-    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
+    def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, FakeMemory)
         return bytes(memory.data[offset : offset + nbytes])
 
-    def copy(self, to: Pointer, source: Pointer) -> None:
+    def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         self.write(to.memory, to.offset, self.read(source.memory, source.offset, source.nbytes))
 
-    def run(self, calls: Sequence[LaunchCall]) -> None:
+    def run(self, calls: Sequence[port.LaunchCall]) -> None:
         for call in calls:
             execute(call)
 
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
-        return FakeRecording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
-
-    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
-        return self.record(calls, slots)
-
-    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
+    def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
         # Time is computed, not spent, so that tests of a long run take no longer than its arithmetic.
         for call in calls[:1]:
             execute(call)
@@ -217,28 +172,25 @@ class FakeSession:
             total += costs[key]
         return total
 
-    def call_seconds(self, call: LaunchCall) -> float:
+    def call_seconds(self, call: port.LaunchCall) -> float:
         assert isinstance(call.executable, FakeExecutable)
         return call.executable.kernel.seconds(scalars(call))
 
-    def throttled(self) -> bool | None:
-        return None
 
-
-def scalars(call: LaunchCall) -> dict[str, int]:
+def scalars(call: port.LaunchCall) -> dict[str, int]:
     assert isinstance(call.executable, FakeExecutable)
     named = zip(call.executable.kernel.args, call.args, strict=False)
-    return {name: int(arg.value) for name, arg in named if isinstance(arg, Scalar)}
+    return {name: int(arg.value) for name, arg in named if isinstance(arg, port.Scalar)}
 
 
-def execute(call: LaunchCall) -> None:
+def execute(call: port.LaunchCall) -> None:
     assert isinstance(call.executable, FakeExecutable)
     kernel = call.executable.kernel
     if len(kernel.args) != len(call.args):
-        raise LaunchFailed(f"the kernel takes {len(kernel.args)} arguments, {len(call.args)} are given")
+        raise port.LaunchFailed(f"the kernel takes {len(kernel.args)} arguments, {len(call.args)} are given")
     fault = kernel.fault_with(scalars(call))
     _misbehave(fault)
-    pointers = [arg for arg in call.args if isinstance(arg, Pointer)]
+    pointers = [arg for arg in call.args if isinstance(arg, port.Pointer)]
     if not pointers or fault == "idle" or math.prod(call.grid) < 1:
         return
     out = pointers[0]
@@ -247,7 +199,7 @@ def execute(call: LaunchCall) -> None:
     else:
         factor = {"scale": 2.0, "copy": 1.0}.get(kernel.op)
         if factor is None:
-            raise LaunchFailed(f"unknown operation {kernel.op!r}")
+            raise port.LaunchFailed(f"unknown operation {kernel.op!r}")
         result = _floats(pointers[1]) * np.float32(factor)
     if fault == "wrong":
         result[-1] += np.float32(1)
@@ -260,14 +212,9 @@ def execute(call: LaunchCall) -> None:
         out.memory.data[out.offset + out.nbytes : out.offset + out.nbytes + 4] = b"oops"
 
 
-def _floats(pointer: Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def _floats(pointer: port.Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     assert isinstance(pointer.memory, FakeMemory)
-    count = pointer.nbytes // 4
-    return (
-        np.frombuffer(bytes(pointer.memory.data), dtype=np.uint8)[pointer.offset :][: count * 4]
-        .view(np.float32)
-        .copy()
-    )
+    return np.frombuffer(bytes(pointer.memory.data), np.float32, pointer.nbytes // 4, pointer.offset).copy()
 
 
 def _misbehave(fault: str) -> None:

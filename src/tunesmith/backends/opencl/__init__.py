@@ -8,28 +8,12 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tunesmith.backends.backend_kind import (
-    BackendKind,
-    CeilingKernels,
-    DoctorFinding,
-    ListDevices,
-    module_finding,
-    system_package,
-)
+from tunesmith.backends import backend_kind as kinds
+from tunesmith.backends.backend_kind import DoctorFinding, ListDevices, late
 from tunesmith.backends.opencl import pocl as opencl_pocl
 from tunesmith.errors import TunesmithError
 from tunesmith.problem.languages import OPENCL
-
-if TYPE_CHECKING:
-    from tunesmith.backends.port import Backend
-
-
-def _make(_argument: str) -> Backend:
-    from tunesmith.backends.opencl.device import OpenCLBackend
-
-    return OpenCLBackend()
 
 
 def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -51,15 +35,11 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check(devices: ListDevices) -> list[DoctorFinding]:
-    has_pyopencl = module_finding("pyopencl", "the OpenCL backend", KIND.install)
+    has_pyopencl = kinds.module_finding("pyopencl", "the OpenCL backend", KIND.install)
     linker = shutil.which("ld")
     missing = linker is None and sys.platform == "linux"
-    needs = DoctorFinding(
-        "linker (ld)",
-        not missing,
-        linker or "PoCL needs it to finish kernels",
-        system_package("binutils") if missing else "",
-    )
+    fix = kinds.system_package("binutils") if missing else ""
+    needs = DoctorFinding("linker (ld)", not missing, linker or "PoCL needs it to finish kernels", fix)
     return [has_pyopencl, needs, *([_check_device(devices)] if has_pyopencl.usable else [])]
 
 
@@ -74,20 +54,19 @@ def _check_device(devices: ListDevices) -> DoctorFinding:
         where = f"; PoCL is the one unpacked in {Path(sys.prefix, 'pocl')}" if unpacked else ""
         return DoctorFinding("OpenCL device", True, names + where)
     if sys.platform == "linux" and platform.machine() == "x86_64":
-        return DoctorFinding(
-            "OpenCL device", False, "no platform found", "pip install pocl-binary-distribution"
-        )
+        fix = "pip install pocl-binary-distribution"
+        return DoctorFinding("OpenCL device", False, "no platform found", fix)
     detail = f"no platform found, and PoCL has no wheel for {sys.platform} {platform.machine()}"
-    return DoctorFinding("OpenCL device", False, detail, system_package("pocl", apt="pocl-opencl-icd"))
+    return DoctorFinding("OpenCL device", False, detail, kinds.system_package("pocl", apt="pocl-opencl-icd"))
 
 
-KIND = BackendKind(
+KIND = kinds.BackendKind(
     name="opencl",
     languages=(OPENCL,),
-    make=_make,
+    make=lambda _argument: late("tunesmith.backends.opencl.device", "OpenCLBackend")(),
     extra="opencl",
     check=_check,
     environment=_environment,
     no_counters="OpenCL has no counters that are the same on every device",
-    ceilings=CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
+    ceilings=kinds.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
 )

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
+from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import (
-    BuildFailed,
-    Executable,
-    Inspector,
-    KernelBinary,
-    LaunchCall,
-    LaunchFailed,
-    Memory,
-    OutOfMemory,
-    Pointer,
-    Recording,
-    Scalar,
-    Session,
-    Unsupported,
-    at_slot,
-)
 from tunesmith.problem.device import Device, Limits, Resources
 from tunesmith.problem.problem import element_type
 from tunesmith.text import digest_of
@@ -44,7 +28,7 @@ def _cl() -> Any:
     try:
         import pyopencl
     except ImportError as error:
-        raise Unsupported(f"pyopencl cannot be loaded: {error}") from error
+        raise port.Unsupported(f"pyopencl cannot be loaded: {error}") from error
     return pyopencl
 
 
@@ -54,25 +38,23 @@ class OpenCLBackend:
     def devices(self) -> tuple[Device, ...]:
         return tuple(_describe(p, i, d, j) for i, p in enumerate(_platforms()) for j, d in _devices(p))
 
-    def build(self, unit: Unit, device: Device) -> KernelBinary:
-        cl = _cl()
+    def build(self, unit: Unit, device: Device) -> port.KernelBinary:
+        cl, which = _cl(), _cl().program_build_info.LOG
         context, handle = _context(device.id)
         # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
         program = cl._cl._Program(context, unit.source)
         try:
             program._build(" ".join(unit.flags).encode(), [handle])
         except cl.Error as error:
-            log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
-            raise BuildFailed(_TEMPORARY.sub(lambda _: unit.path, log) or str(error)) from error
-        log = program.get_build_info(handle, cl.program_build_info.LOG).strip()
+            log = program.get_build_info(handle, which).strip()
+            raise port.BuildFailed(_TEMPORARY.sub(lambda _: unit.path, log) or str(error)) from error
+        log = _TEMPORARY.sub(lambda _: unit.path, program.get_build_info(handle, which).strip())
         kernels = _kernels(program, unit)
         data = bytes(program.get_info(cl.program_info.BINARIES)[0])
         digest = _code_digest(data, device, unit, kernels, handle)
-        return KernelBinary(
-            data, digest, _resources(kernels, handle), _TEMPORARY.sub(lambda _: unit.path, log)
-        )
+        return port.KernelBinary(data, digest, _resources(kernels, handle), log)
 
-    def open(self, device: Device) -> Session:
+    def open(self, device: Device) -> port.Session:
         return OpenCLSession(device)
 
 
@@ -103,20 +85,8 @@ class OpenCLMemory:
         self.buffer.release()
 
 
-@dataclass(frozen=True)
-class OpenCLRecording:
-    """OpenCL 1.2 has no graphs: the calls are queued anew every time."""
-
-    session: OpenCLSession
-    calls: tuple[LaunchCall, ...]
-
-    def start(self) -> Callable[[], float]:
-        seconds = self.session.chain(self.calls)
-        return lambda: seconds
-
-
-class OpenCLSession:
-    inspector: Inspector | None = None
+class OpenCLSession(port.PlainSession):
+    """OpenCL 1.2 has no graphs."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -124,43 +94,43 @@ class OpenCLSession:
         self._queue = _cl().CommandQueue(self._context)
         self._allocated = 0
 
-    def load(self, unit: Unit, binary: bytes) -> Executable:
+    def load(self, unit: Unit, binary: bytes) -> port.Executable:
         cl = _cl()
         try:
             program = cl._cl._Program(self._context, [self._handle], [binary])
             program._build(b"", [self._handle])
             return OpenCLExecutable(program, unit.entries)
         except cl.Error as error:
-            raise LaunchFailed(f"the driver refuses the binary: {error}") from error
+            raise port.LaunchFailed(f"the driver refuses the binary: {error}") from error
 
-    def allocate(self, nbytes: int) -> Memory:
+    def allocate(self, nbytes: int) -> port.Memory:
         cl = _cl()
         limits = self._device.limits
         # Checked here because a CPU driver promises memory it may not have.
         if nbytes > limits.max_allocation or self._allocated + nbytes > limits.memory:
-            raise OutOfMemory(
+            raise port.OutOfMemory(
                 f"{nbytes} bytes wanted with {self._allocated} of {limits.memory} in use; "
                 f"the largest single array may have {limits.max_allocation}"
             )
         try:
             buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, nbytes)
         except cl.Error as error:
-            raise OutOfMemory(str(error)) from error
+            raise port.OutOfMemory(str(error)) from error
         self._allocated += nbytes
         return OpenCLMemory(buffer, nbytes)
 
-    def release(self, memory: Memory) -> None:
+    def release(self, memory: port.Memory) -> None:
         assert isinstance(memory, OpenCLMemory)
         memory.release()
         self._allocated -= memory.nbytes
 
-    def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
+    def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
         assert isinstance(memory, OpenCLMemory)
         if len(data):
             with_offset = {"dst_offset": offset, "is_blocking": True}
             self._guarded(lambda: _cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
 
-    def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
+    def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, OpenCLMemory)
         target = bytearray(nbytes)
         if nbytes:
@@ -168,26 +138,19 @@ class OpenCLSession:
             self._guarded(lambda: _cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
         return bytes(target)
 
-    def run(self, calls: Sequence[LaunchCall]) -> None:
+    def run(self, calls: Sequence[port.LaunchCall]) -> None:
         for call in calls:
             self._guarded(partial(self._enqueue, call, None))
         self._guarded(self._queue.finish)
 
-    def copy(self, to: Pointer, source: Pointer) -> None:
+    def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         assert isinstance(to.memory, OpenCLMemory) and isinstance(source.memory, OpenCLMemory)
         if to.nbytes:
             buffers = (to.memory.buffer, source.memory.buffer)
             places = {"src_offset": source.offset, "dst_offset": to.offset, "byte_count": to.nbytes}
             self._guarded(lambda: _cl().enqueue_copy(self._queue, *buffers, **places))
 
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
-        return OpenCLRecording(self, tuple(at_slot(call, slot) for slot in slots for call in calls))
-
-    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
-        return self.record(calls, slots)
-
-    def chain(self, calls: Sequence[LaunchCall]) -> float:
-        """Seconds from the start of the first call to the end of the last, the calls queued beforehand."""
+    def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
         cl = _cl()
         # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
         gate = cl.UserEvent(self._context)
@@ -201,16 +164,14 @@ class OpenCLSession:
         self._guarded(self._queue.finish)
         return time.perf_counter() - start
 
-    def throttled(self) -> bool | None:
-        return None
-
-    def _enqueue(self, call: LaunchCall, wait_for: list[Any] | None) -> None:
+    def _enqueue(self, call: port.LaunchCall, wait_for: list[Any] | None) -> None:
         assert isinstance(call.executable, OpenCLExecutable)
         if call.shared:
-            raise Unsupported("OpenCL has no launch-time shared memory: use an argument of role 'local'")
+            raise port.Unsupported("OpenCL has no launch-time shared memory: use an argument of role 'local'")
         kernel = call.executable.kernels[call.entry]
         if kernel.num_args != len(call.args):
-            raise LaunchFailed(f"{call.entry} takes {kernel.num_args} arguments, {len(call.args)} are given")
+            takes = f"{call.entry} takes {kernel.num_args} arguments"
+            raise port.LaunchFailed(f"{takes}, {len(call.args)} are given")
         for index, arg in enumerate(call.args):
             kernel.set_arg(index, _argument(arg))
         dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
@@ -222,33 +183,32 @@ class OpenCLSession:
         try:
             action()
         except cl.MemoryError as error:
-            raise OutOfMemory(str(error)) from error
+            raise port.OutOfMemory(str(error)) from error
         except cl.Error as error:
-            raise LaunchFailed(str(error)) from error
+            raise port.LaunchFailed(str(error)) from error
 
 
 def _argument(arg: object) -> Any:
-    if isinstance(arg, Pointer):
+    if isinstance(arg, port.Pointer):
         assert isinstance(arg.memory, OpenCLMemory)
         return arg.memory.region(arg.offset, arg.nbytes)
-    if isinstance(arg, Scalar):
+    if isinstance(arg, port.Scalar):
         return element_type(arg.type).numpy.type(arg.value)
     return _cl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
 
 
 def _platforms() -> list[Any]:
-    cl = _cl()
-    try:
-        return list(cl.get_platforms())
-    except cl.Error:
-        return []  # the loader reports "no platform" as an error
+    return _listed(_cl().get_platforms)  # the loader reports "no platform" as an error
 
 
 def _devices(platform: Any) -> list[tuple[int, Any]]:
-    cl = _cl()
+    return list(enumerate(_listed(platform.get_devices)))
+
+
+def _listed(query: Callable[[], Iterable[Any]]) -> list[Any]:
     try:
-        return list(enumerate(platform.get_devices()))
-    except cl.Error:
+        return list(query())
+    except _cl().Error:
         return []
 
 
@@ -295,7 +255,7 @@ def _kernels(program: Any, unit: Unit) -> list[Any]:
         return [cl.Kernel(program, entry) for entry in unit.entries]
     except cl.Error as error:
         names = program.get_info(cl.program_info.KERNEL_NAMES).replace(";", ", ")
-        raise BuildFailed(
+        raise port.BuildFailed(
             f"{unit.path} has no kernel called {' or '.join(map(repr, unit.entries))}; "
             f"it defines {names or 'none'}"
         ) from error

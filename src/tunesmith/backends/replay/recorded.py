@@ -49,11 +49,8 @@ class RecordedTimes:
             times = {tuple(c): tuple(r) for c, r in zip(file.configs, rows, strict=True)}
             _check(times)
         except (msgspec.MsgspecError, OSError, EOFError, ValueError) as error:
-            raise BadInput(
-                f"not a recording: {error}",
-                where=path,
-                hint="a recording is JSON, gzipped or not, with params, configs and time_ms",
-            ) from error
+            hint = "a recording is JSON, gzipped or not, with params, configs and time_ms"
+            raise BadInput(f"not a recording: {error}", where=path, hint=hint) from error
         return RecordedTimes(tuple(file.params), times, () if set(table) == {""} else workloads)
 
 
@@ -72,17 +69,16 @@ class ReplayBackend:
 
     def __init__(self, path: str) -> None:
         if not path:
-            raise BadInput(
-                "the replay backend needs a recording", hint="name it: --backend replay:recording.json.gz"
-            )
+            hint = "name it: --backend replay:recording.json.gz"
+            raise BadInput("the replay backend needs a recording", hint=hint)
         try:
             self._recording = RecordedTimes.parse(Path(path).read_bytes(), path)
         except OSError as error:
-            raise BadInput(
+            words, hint = (
                 f"cannot read the recording: {error.strerror}",
-                where=path,
-                hint="correct the name: --backend replay:FILE",
-            ) from error
+                "correct the name: --backend replay:FILE",
+            )
+            raise BadInput(words, where=path, hint=hint) from error
         self._name = Path(path).name
 
     def devices(self) -> tuple[Device, ...]:
