@@ -58,13 +58,7 @@ OPENCL = SourceLanguage(
 )
 # Of the simulated device, for tests and offline trials.
 FAKE = SourceLanguage(
-    "fake",
-    "fake",
-    (".fake",),
-    self_contained=True,
-    launch_words=(),
-    local_arguments=True,
-    is_c_family=False,
+    "fake", "fake", (".fake",), self_contained=True, launch_words=(), local_arguments=True, is_c_family=False
 )
 
 _STANDARD = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}

@@ -57,11 +57,7 @@ class Passed:
 
 
 def examine(
-    params: Sequence[Param],
-    default: Config,
-    configs: ConfigSet,
-    outcomes: Sequence[Outcome],
-    may_mend: bool,
+    params: Sequence[Param], default: Config, configs: ConfigSet, outcomes: Sequence[Outcome], may_mend: bool
 ) -> Checks | Faulty | Passed:
     """`outcomes` are those of the draft so far; `may_mend`: whether its author can be asked for another."""
     tried = {o.trial.config: o for o in outcomes if o.trial.config is not None}

@@ -127,12 +127,7 @@ class _Book(Generic[T]):
 _BOOKS: WeakKeyDictionary[Shared[Outcome], dict[Hashable, Any]] = WeakKeyDictionary()
 
 
-def _each_tried(
-    state: State,
-    kind: Hashable,
-    make: Make[T],
-    candidate: str | None = None,
-) -> list[T]:
+def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | None = None) -> list[T]:
     books, tried = _BOOKS.setdefault(state.sentinels().shared, {}), state.searched()
     book: _Book[T] | None = books.get(kind)
     if book is None or book.tried is not tried.shared:
