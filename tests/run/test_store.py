@@ -324,7 +324,7 @@ def test_what_is_no_run_cannot_be_opened(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from tunesmith.store import RunFolder\n"
+        "import sys; from pathlib import Path; from tunesmith.run.store import RunFolder\n"
         "RunFolder(Path(sys.argv[1])).lock(); print('held', flush=True); sys.stdin.read()"
     )
     RunFolder.create(tmp_path / "run").unlock()

@@ -15,14 +15,7 @@ from pathlib import Path
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed
-from tunesmith.run.events import (
-    Event,
-    Recorded,
-    decode_record,
-    encode_record,
-    with_long_texts,
-    without_long_texts,
-)
+from tunesmith.run import events
 from tunesmith.text import digest_of
 
 
@@ -287,21 +280,21 @@ class FileJournal:
         self._elapsed = 0.0
         self._descriptor: int | None = None
 
-    def read(self) -> Iterator[Recorded]:
+    def read(self) -> Iterator[events.Recorded]:
         records = list(self._records())
         self._number = len(records)
         self._elapsed = records[-1].at if records else 0.0
         self._start = self._clock()
         return iter(records)
 
-    def append(self, event: Event) -> Recorded:
+    def append(self, event: events.Event) -> events.Recorded:
         if self._descriptor is None:
             self._descriptor = self._open_after_last_whole_line()
-        record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
+        record = events.Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
-            kept = without_long_texts(event, self._texts.put) if self._texts is not None else event
-            data = encode_record(Recorded(record.number, record.at, kept)) + b"\n"
+            kept = events.without_long_texts(event, self._texts.put) if self._texts is not None else event
+            data = events.encode_record(events.Recorded(record.number, record.at, kept)) + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
@@ -313,14 +306,14 @@ class FileJournal:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _records(self) -> Iterator[Recorded]:
+    def _records(self) -> Iterator[events.Recorded]:
         if not self._path.exists():
             return
         with explained("read the journal", self._path):
             lines = self._path.read_bytes().split(b"\n")
         for number, line in enumerate(lines[:-1]):  # what follows the last newline is torn or empty
             try:
-                record = decode_record(line)
+                record = events.decode_record(line)
                 if record.number != number:
                     raise Malformed(f"event {record.number} stands in place {number}")
             except Malformed as error:
@@ -330,7 +323,9 @@ class FileJournal:
                     hint="restore the folder from a copy, or start a new run",
                 ) from error
             if self._texts is not None:
-                record = Recorded(record.number, record.at, with_long_texts(record.event, self._texts.get))
+                record = events.Recorded(
+                    record.number, record.at, events.with_long_texts(record.event, self._texts.get)
+                )
             yield record
 
     def _open_after_last_whole_line(self) -> int:
