@@ -266,25 +266,19 @@ def report_title(report: reports.Report) -> str:
 def report_table(report: reports.Report) -> Table:
     if report.survey is not None:
         return _survey_table(report.survey)
-    table = Table()
-    for name, justify in (
-        ("workload", "left"),
-        ("before", "right"),
-        ("after", "right"),
-        ("speed-up", "right"),
-    ):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table = _table("workload", "before", "after", "speed-up")
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("configuration")
     for w in report.workloads:
-        table.add_row(
-            Text(plain(w.name)),
-            f"{w.baseline_us:.1f} µs",
-            f"{w.tuned_us:.1f} µs",
-            f"{w.speedup:.2f}×",
-            reports.interval_text(w),
-            reports.config_text(w.config, w.template),
-        )
+        table.add_row(Text(plain(w.name)), *reports.workload_cells(w))
+    return table
+
+
+def _table(first: str, *figures: str) -> Table:
+    table = Table()
+    table.add_column(first, no_wrap=True)
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
@@ -357,10 +351,7 @@ def _first_line(text: str) -> str:
 
 
 def _survey_table(survey: SurveyReport) -> Table:
-    table = Table()
-    table.add_column("by the compiler", no_wrap=True)
-    for name in ("original", "least", "median", "most"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table("by the compiler", "original", "least", "median", "most")
     for name, span in survey.spans.items():
         own = "" if span.original is None else str(span.original)
         table.add_row(LABELS[name], own, str(span.least), f"{span.median:g}", str(span.most))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tunesmith.deliver.svg import times
-from tunesmith.problem.template import MEANINGS
 from tunesmith.profiles.costs import percent
 from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage
 from tunesmith.profiles.facts import Ceilings, Counters, Direction, Finding, Instructions, Profile, WorkNeeded
@@ -148,7 +147,7 @@ def _finding(number: int, finding: Finding) -> list[str]:
     stake = f"{sure}, about {100 * finding.gain:.0f} % of the time, by {SOURCES[finding.source]}"
     lines = _wrapped(f"{number}. {kind} ({stake}): {'; '.join(finding.evidence)}", "    ")
     for remedy in finding.remedies[:MOST_REMEDIES]:
-        lines += _wrapped(f"→ {remedy}: {MEANINGS[remedy]}", "       ")
+        lines += _wrapped(f"→ {remedy}: {remedy.meaning}", "       ")
     return lines
 
 

@@ -315,8 +315,6 @@ def kernel_for(data: bytes, sizes: Mapping[str, int]) -> ReadyKernel:
 def _value(text: str, sizes: Mapping[str, int]) -> int:
     expression = parse(text)
     if missing := sorted(expression.names - sizes.keys()):
-        raise BadInput(
-            f"{text!r} needs {missing[0]}, given are {', '.join(sizes) or 'none'}",
-            hint="name every size of the problem; of device.* and resources.* give the device's values",
-        )
+        hint = "name every size of the problem; of device.* and resources.* give the device's values"
+        raise BadInput(f"{text!r} needs {missing[0]}, given are {', '.join(sizes) or 'none'}", hint=hint)
     return int(expression.evaluate(sizes))

@@ -42,11 +42,8 @@ def parse_template(
     """The template, or one BadInput with everything that is wrong with it."""
     size = len(text.encode(errors="surrogatepass"))
     if size > MOST_BYTES:
-        raise BadInput(
-            f"a template has at most {MOST_BYTES:,} bytes, got {size:,}",
-            hint="leave out what the kernel does not use",
-            where=path,
-        )
+        fault = f"a template has at most {MOST_BYTES:,} bytes, got {size:,}"
+        raise BadInput(fault, hint="leave out what the kernel does not use", where=path)
     block = find_block(text, path)
     root = load_toml(block.toml, path=path, offset=block.line)
     root.only(_ROOT)

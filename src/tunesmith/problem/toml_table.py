@@ -87,11 +87,9 @@ def load_toml(text: str, *, path: str, offset: int = 0) -> Table:
         place = _TOML_PLACE.search(message)
         message = message[: place.start()] if place else message
         line = int(place[1]) if place and place[1] else text.count("\n") + 1 if place else None
-        raise BadInput(
-            f"not readable as TOML: {message}",
-            hint="text values need quotes; see https://toml.io for the format",
-            where=path if line is None else f"{path}:{line + offset}",
-        ) from error
+        hint = "text values need quotes; see https://toml.io for the format"
+        where = path if line is None else f"{path}:{line + offset}"
+        raise BadInput(f"not readable as TOML: {message}", hint=hint, where=where) from error
     return Table(data, (), "", Faults(path, KeyLines(text), offset=offset))
 
 

@@ -37,9 +37,7 @@ def build_report(
     # Before the end there is nothing to claim, not even that the original stays.
     choice = verified_choice(problem, state) if state.stopped else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
-    mean = None
-    if workloads:
-        mean = geometric_mean([w.speedup for w in workloads], [w.weight for w in workloads])
+    speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
     started = state.started
     return reports.Report(
         problem=started.problem,
@@ -50,7 +48,7 @@ def build_report(
         reason=state.stopped.reason if state.stopped else "not finished",
         judged_by=judged_by(state),
         workloads=workloads,
-        geometric_mean=mean,
+        geometric_mean=geometric_mean(speedups, weights) if workloads else None,
         general=choice.general.as_dict() if choice.general else None,
         evaluations={status.value: n for status in Status if (n := measured[status])},
         space=_space(state),
@@ -66,8 +64,7 @@ def build_report(
         compiler=state.compiler,
         survey=survey_report(state) if state.device.absent else None,
         built=len(
-            {s.config for s in state.surveyed if s.config is not None}
-            | {o.trial.config for o in state.searched()}
+            {s.config for s in state.surveyed if s.config} | {o.trial.config for o in state.searched()}
         ),
         pruned=_pruned(state),
         priors=tuple(primed.name for primed in state.primed),
@@ -115,11 +112,8 @@ def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict
         best = best_scores(sound_scores(problem, state))
         known.sort(key=lambda own: -best.get(own, 0.0))
         won = dict.fromkeys(known[:1])
-    suffix = PurePosixPath(draft_name(problem, "")).suffix
-    return {
-        own: f"template{suffix}" if place == 0 else draft_name(problem, own or "given")
-        for place, own in enumerate(won)
-    }
+    names = (unfinished_name(problem), *(draft_name(problem, own or "given") for own in list(won)[1:]))
+    return dict(zip(won, names, strict=False))
 
 
 def best_unfinished(problem: Problem, state: State) -> reports.UnfinishedBest | None:
@@ -212,20 +206,15 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> re
 def judged_by(state: State) -> str:
     if state.baseline is None:
         return "not judged yet"
-    by_reference = state.baseline.judged_by == "reference"
-    return (
-        "right by the float64 reference" if by_reference else "matches the original (there is no reference)"
-    )
+    if state.baseline.judged_by == "reference":
+        return "right by the float64 reference"
+    return "matches the original (there is no reference)"
 
 
 def _space(state: State) -> dict[str, int]:
     admitted = [c.admitted for c in state.candidates if c.admitted is not None and c.status != "rejected"]
-    if not admitted:
-        return {}
-    return {
-        "combinations": sum(a.combinations for a in admitted),
-        "feasible": sum(a.feasible for a in admitted),
-    }
+    counts = {name: sum(getattr(a, name) for a in admitted) for name in ("combinations", "feasible")}
+    return counts if admitted else {}
 
 
 def _pruned(state: State) -> tuple[reports.PrunedReport, ...]:

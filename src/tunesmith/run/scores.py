@@ -94,7 +94,6 @@ def scores(problem: Problem, state: State, candidate: str | None = None) -> tupl
 
 def best_so_far(state: State) -> float | None:
     """The best geometric mean seen by short measurements; what the progress line shows."""
-
     means = _each_tried(state, "mean", lambda _, found: geometric_mean(found.values()) if found else 0.0)
     return max(means, default=0.0) or None
 

@@ -64,10 +64,6 @@ def _of_surveyed(found: ev.Surveyed) -> Iterator[Hashable]:
     yield "unable" if found.unable else found.what_runs
 
 
-def _of_pruned(verdict: ev.Pruned) -> tuple[Hashable, ...]:
-    return (verdict.rule, ("of", verdict.config.candidate))
-
-
 def _of_trial(trial: Trial) -> Iterator[Hashable]:
     kind = "build" if trial.effort == "build" else trial.purpose
     yield kind
@@ -79,20 +75,19 @@ def _of_trial(trial: Trial) -> Iterator[Hashable]:
 
 
 def _of_outcome(outcome: Outcome) -> Iterator[Hashable]:
-    yield outcome.trial.purpose
-    if outcome.trial.config is not None:
-        yield outcome.trial.purpose, outcome.trial.config.candidate
+    trial = outcome.trial
+    yield trial.purpose
+    if trial.config is not None:
+        yield trial.purpose, trial.config.candidate
 
 
 def _of_sentinel(outcome: Outcome) -> Iterator[Hashable]:
     return (r.workload for r in outcome.results if r.timing is not None)
 
 
-def _of_tried(outcome: Outcome) -> Iterator[Hashable]:
-    yield outcome.status
-    yield outcome.trial.purpose
-    if outcome.trial.config is not None:
-        yield from _of_config(outcome.trial.config)
+def _of_tried(outcome: Outcome) -> tuple[Hashable, ...]:
+    trial = outcome.trial
+    return outcome.status, trial.purpose, *(_of_config(trial.config) if trial.config is not None else ())
 
 
 def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
@@ -123,7 +118,7 @@ class State:
     earlier_changes: int = 0  # so many of them in earlier searches
     asked: Grown[Trial] = field(default_factory=_by(_of_trial))
     gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
-    pruned: Grown[ev.Pruned] = field(default_factory=_by(_of_pruned))
+    pruned: Grown[ev.Pruned] = field(default_factory=_by(lambda v: (v.rule, ("of", v.config.candidate))))
     outcomes: Grown[Outcome] = field(default_factory=_by(_of_outcome))  # sentinels and finalists too
     verified: tuple[ev.Verified, ...] = ()
     stopped: ev.Stopped | None = None
@@ -234,8 +229,11 @@ def apply(state: State, record: ev.Recorded) -> State:
     pruning = isinstance(record.event, ev.Pruned)
     state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
     match record.event:
-        case ev.Started() as event:
-            return _with(state, started=event)
+        case ev.Started() | ev.Extended() | ev.Stopped() as event:
+            return _with(state, **{type(event).__name__.lower(): event})
+        case ev.Primed() | ev.Profiled() | ev.Verified() as event:
+            name = type(event).__name__.lower()
+            return _with(state, **{name: (*getattr(state, name), event)})
         case ev.Surveyed() as event:
             return _surveyed(state, event)
         case ev.Attached() as event:
@@ -255,8 +253,6 @@ def apply(state: State, record: ev.Recorded) -> State:
         case ev.Baseline() as event:
             original = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
             return _with(state, baseline=event, original=original)
-        case ev.Extended() as event:
-            return _with(state, extended=event)
         case ev.Admitted() as event:
             return _admitted(state, event)
         case ev.Decided() as event:
@@ -290,10 +286,6 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _answered(state, number, reply=reply)
         case ev.Unanswered(number, reason, attempt=attempt, final=final):
             return _answered(state, number, failed=reason if final else "", attempts=attempt)
-        case ev.Primed() as event:
-            return _with(state, primed=(*state.primed, event))
-        case ev.Profiled() as event:
-            return _with(state, profiled=(*state.profiled, event))
         case ev.Steered() as event:
             # What a searcher expected was of the part it was shown.
             change = PriorChange(event, len(state.tried), len(state.asked), event.focus != state.focus)
@@ -304,10 +296,6 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _pruned(state, event)
         case ev.Measured(outcome):
             return _measured(state, outcome)
-        case ev.Verified() as event:
-            return _with(state, verified=(*state.verified, event))
-        case ev.Stopped() as event:
-            return _with(state, stopped=event)
 
 
 def _answered(state: State, number: int, **known: Any) -> State:

@@ -94,17 +94,12 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
             there = {item.name for item in path.iterdir()}
         if begun(path):
-            raise BadInput(
-                "this folder already holds a run",
-                where=str(path),
-                hint=f"go on with it: {resume_command(path, wait)}; or choose another folder with --out",
-            )
+            hint = f"go on with it: {resume_command(path, wait)}; or choose another folder with --out"
+            raise BadInput("this folder already holds a run", where=str(path), hint=hint)
         if strange := sorted(there - {JOURNAL, OBJECTS, SCRATCH, LOCK}):
-            raise BadInput(
-                f"a run's folder must be new or empty, this one holds {', '.join(strange[:4])}",
-                where=str(path),
-                hint=f"choose another folder: --out {shlex.quote(str(path / 'run'))}",
-            )
+            fault = f"a run's folder must be new or empty, this one holds {', '.join(strange[:4])}"
+            hint = f"choose another folder: --out {shlex.quote(str(path / 'run'))}"
+            raise BadInput(fault, where=str(path), hint=hint)
         return RunFolder(path, wait)._begin()
 
     @staticmethod
@@ -137,18 +132,13 @@ class RunFolder:
     @staticmethod
     def open(path: Path, wait: bool = True) -> RunFolder:
         if (path / PLAN).is_file() and not (path / JOURNAL).exists():
-            go_on = resume_command(path, wait)
-            raise BadInput(
-                "this is the folder of a comparison, not of a run",
-                where=str(path),
-                hint=f"go on with it: {go_on}; or name one of its runs, in {path / 'runs'}",
-            )
+            hint = f"go on with it: {resume_command(path, wait)}; or name one of its runs, in {path / 'runs'}"
+            raise BadInput("this is the folder of a comparison, not of a run", where=str(path), hint=hint)
         if not (path / JOURNAL).is_file():
-            fault = "this is not a run folder: it has no journal.jsonl"
+            no_run = "this is not a run folder: it has no journal.jsonl"
+            hint = "name the folder that tune has written, or none for the newest run here"
             raise BadInput(
-                fault if path.is_dir() else "there is no such run folder",
-                where=str(path),
-                hint="name the folder that tune has written, or none for the newest run here",
+                no_run if path.is_dir() else "there is no such run folder", where=str(path), hint=hint
             )
         return RunFolder(path, wait)
 
@@ -159,11 +149,11 @@ class RunFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 os.close(descriptor)
-                raise BadInput(
+                fault, hint = (
                     "another process is working in this run folder",
-                    where=str(self.path),
-                    hint="wait for it to end, or start a new run with --out",
-                ) from error
+                    "wait for it to end, or start a new run with --out",
+                )
+                raise BadInput(fault, where=str(self.path), hint=hint) from error
             except OSError:  # some network file systems have no locks
                 os.close(descriptor)
                 raise
@@ -181,26 +171,20 @@ class RunFolder:
 
     def put(self, data: bytes) -> str:
         digest = digest_of(data)
-        target = self.path / OBJECTS / digest
-        if not target.exists():
+        if not (target := self.path / OBJECTS / digest).exists():
             self._write(target, data)
         return digest
 
     def get(self, digest: str) -> bytes:
+        name = f"{OBJECTS}/{digest[:12]}…"
         try:
             data = (self.path / OBJECTS / digest).read_bytes()
         except OSError as error:
-            raise BadInput(
-                f"the run folder has lost its file {OBJECTS}/{digest[:12]}…: {error.strerror}",
-                where=str(self.path),
-                hint=DAMAGED,
-            ) from error
+            fault = f"the run folder has lost its file {name}: {error.strerror}"
+            raise BadInput(fault, where=str(self.path), hint=DAMAGED) from error
         if digest_of(data) != digest:
-            raise BadInput(
-                f"the file {OBJECTS}/{digest[:12]}… in the run folder has been changed",
-                where=str(self.path),
-                hint=DAMAGED,
-            )
+            fault = f"the file {name} in the run folder has been changed"
+            raise BadInput(fault, where=str(self.path), hint=DAMAGED)
         return data
 
     def file_of(self, digest: str) -> Path:
@@ -317,11 +301,8 @@ class FileJournal:
                 if record.number != number:
                     raise Malformed(f"event {record.number} stands in place {number}")
             except Malformed as error:
-                raise BadInput(
-                    f"the journal is damaged: {error}",
-                    where=f"{self._path}:{number + 1}",
-                    hint="restore the folder from a copy, or start a new run",
-                ) from error
+                where = f"{self._path}:{number + 1}"
+                raise BadInput(f"the journal is damaged: {error}", where=where, hint=DAMAGED) from error
             if self._texts is not None:
                 record = events.Recorded(
                     record.number, record.at, events.with_long_texts(record.event, self._texts.get)
