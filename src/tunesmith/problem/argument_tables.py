@@ -259,7 +259,8 @@ def read_accuracy(
     table.only(_ACCURACY_KEYS)
     rtol, atol = table.number("rtol", low=0.0), table.number("atol", low=0.0)
     outputs = [a for a in arguments if a.is_written and a.alias is None]
-    usual = {a.name: _usual(a) for a in outputs}
+    # The tolerance of an output for which nobody names one; None for what has none.
+    usual = {a.name: CODES if a.compare == "codes" else TOLERANCES.get(a.type) for a in outputs}
     main = next((pair for pair in usual.values() if pair is not None), CODES)
     accuracy = Accuracy(
         rtol=main[0] if rtol is None else rtol,
@@ -283,20 +284,14 @@ def read_accuracy(
     return accuracy, filled
 
 
-def _usual(output: Argument) -> tuple[float, float] | None:
-    """The tolerance of an output for which nobody names one; None for what has none."""
-    return CODES if output.compare == "codes" else TOLERANCES.get(output.type)
-
-
 def _read_independent(table: Table, outputs: list[Argument], contract: Contract) -> str | None:
     name = table.text("independent")
     if name is None:
         return None
     sizes = [rule.name for rule in contract.sizes]
     if name not in sizes:
-        table.fault(
-            "independent", f"independent must name a size, got {show(name)}: sizes are {', '.join(sizes)}"
-        )
+        rule = f"independent must name a size, got {show(name)}"
+        table.fault("independent", f"{rule}: sizes are {', '.join(sizes)}")
         return None
     for output in outputs:
         if output.shape and output.shape[0].text != name:

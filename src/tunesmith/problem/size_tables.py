@@ -103,7 +103,7 @@ def read_workloads(
         table.fault(None, "there are no workloads", hint)
     found: list[Workload] = []
     strangers: set[str] = set()
-    sizes = list(_contract_names(root)) if sizes is None else sizes
+    sizes = [key for key in root.names("contract") if key != "require"] if sizes is None else sizes
     for name in table.data:
         inner = table.table(name, f"workload {show(name)}")
         if inner is None:
@@ -117,11 +117,6 @@ def read_workloads(
             _check_contract(inner, workload, contract)
             found.append(workload)
     return tuple(found)
-
-
-def _contract_names(root: Table) -> Collection[str]:
-    contract = root.data.get("contract")
-    return [key for key in contract if key != "require"] if isinstance(contract, dict) else []
 
 
 def _note_strangers(table: Table, sizes: Sequence[str], noted: set[str]) -> None:
