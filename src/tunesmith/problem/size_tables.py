@@ -73,8 +73,7 @@ def _read_rule(contract: Table, name: str) -> SizeRule | None:
     if low is None or high is None or step is None:
         return None
     if high < low:
-        table.fault("max", f"max must be at least min = {low}, got {high}", "swap them")
-        return None
+        return table.refuse("max", f"max must be at least min = {low}, got {high}", "swap them")
     if -(-low // step) * step > high:
         table.fault("multiple_of", f"there is no multiple of {step} from {low} to {high}", "widen the range")
         return None
