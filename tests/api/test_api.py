@@ -17,7 +17,7 @@ from tests.api.problems import built, template
 from tests.end_to_end import tiny
 from tests.running import environment, wait_until_alone
 from tunesmith.api import OtherSettings
-from tunesmith.deliver.report_html import report_html
+from tunesmith.deliver.report import report_html
 from tunesmith.problem.codec import decode
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Baseline, Measured

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.profiles.made_up import access, code, counted, launch, profile, with_code
 from tests.profiles.recorded import BAD, recorded, without_counters
 from tunesmith.problem.device import Resources
-from tunesmith.problem.template import MEANINGS, Remedy
+from tunesmith.problem.template import Remedy
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import Profile, StaticFacts
 
@@ -34,8 +34,8 @@ FAULTY: tuple[Profile, ...] = (
 
 
 def test_every_remedy_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(Remedy)
-    assert all(meaning and "\n" not in meaning for meaning in MEANINGS.values())
+    assert all(remedy.meaning and "\n" not in remedy.meaning for remedy in Remedy)
+    assert all(remedy == remedy.value == remedy.name.lower() for remedy in Remedy)
 
 
 def test_every_remedy_answers_a_finding() -> None:
@@ -44,4 +44,4 @@ def test_every_remedy_answers_a_finding() -> None:
 
 
 def test_a_remedy_for_all_devices_says_where_the_warp_counts() -> None:
-    assert "on a GPU a multiple of the warp" in MEANINGS[Remedy.BLOCK_SIZE]
+    assert "on a GPU a multiple of the warp" in Remedy.BLOCK_SIZE.meaning

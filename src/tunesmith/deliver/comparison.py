@@ -163,12 +163,8 @@ def _expenses(found: ComparisonResult) -> list[str]:
 
 def _spent(costs: MeanCosts) -> tuple[str, ...]:
     kernels = UNKNOWN if costs.kernel_seconds is None else f"{costs.kernel_seconds:.3g}"
-    counts = (
-        f"{costs.evaluations:.0f}",
-        f"{costs.of_budget:.0f}",
-        f"{costs.requests:.1f}",
-        f"{costs.repairs:.1f}",
-    )
+    tried, asked = (costs.evaluations, costs.of_budget), (costs.requests, costs.repairs)
+    counts = (*(f"{count:.0f}" for count in tried), *(f"{count:.1f}" for count in asked))
     seconds = f"{costs.device_seconds:.1f}", kernels, f"{costs.seconds:.1f}"
     return (*counts, tokens_text(costs), dollars_text(costs), *seconds)
 

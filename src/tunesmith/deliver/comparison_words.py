@@ -16,17 +16,8 @@ CHANCE = 0.05  # a separation that chance brings more often than this shows litt
 def limits(found: ComparisonResult) -> tuple[str, ...]:
     """Most important first."""
     parts = (
-        _finished,
-        _scope,
-        _repeats,
-        _pairs,
-        _disagreements,
-        _failures,
-        _early,
-        _unanswered,
-        _expense,
-        _places,
-    )
+        _finished, _scope, _repeats, _pairs, _disagreements, _failures, _early, _unanswered, _expense, _places
+    )  # fmt: skip
     return tuple(sentence for part in parts for sentence in part(found))
 
 

@@ -75,10 +75,8 @@ def difference(before: Report, after: Report, before_name: str, after_name: str)
         raise BadInput(fault, where=after_name, hint=hint)
     shared = [name for name in old if name in new]
     if not shared:
-        fault = (
-            f"the two have no workload in common: {', '.join(old)} in {before_name}, {', '.join(new)} here"
-        )
-        raise BadInput(fault, where=after_name, hint=hint)
+        both = f"{', '.join(old)} in {before_name}, {', '.join(new)} here"
+        raise BadInput(f"the two have no workload in common: {both}", where=after_name, hint=hint)
     by_time = (before.backend, before.device) == (after.backend, after.device)
     rows = tuple(_pair(old[name], new[name], by_time) for name in shared)
     total = sum(row.weight for row in rows)
@@ -90,20 +88,11 @@ def difference(before: Report, after: Report, before_name: str, after_name: str)
 
 
 def _pair(old: WorkloadReport, new: WorkloadReport, by_time: bool) -> WorkloadDifference:
-    return WorkloadDifference(
-        new.name,
-        new.sizes,
-        new.weight,
-        old.tuned_us / new.tuned_us if by_time else new.speedup / old.speedup,
-        old.tuned_us,
-        new.tuned_us,
-        old.speedup,
-        new.speedup,
-        old.interval,
-        new.interval,
-        old.config,
-        new.config,
-    )
+    ratio = old.tuned_us / new.tuned_us if by_time else new.speedup / old.speedup
+    times, speedups = (old.tuned_us, new.tuned_us), (old.speedup, new.speedup)
+    intervals, configs = (old.interval, new.interval), (old.config, new.config)
+    figures = ratio, *times, *speedups
+    return WorkloadDifference(new.name, new.sizes, new.weight, *figures, *intervals, *configs)
 
 
 def _notes(

@@ -15,43 +15,12 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from tunesmith.run import events as ev
+from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
-from tunesmith.run.events import (
-    Admitted,
-    Attached,
-    Baseline,
-    Decided,
-    Declined,
-    Drafted,
-    Event,
-    Extended,
-    Measured,
-    Primed,
-    Profiled,
-    Pruned,
-    Recorded,
-    Rejected,
-    Replied,
-    Requested,
-    Searched,
-    Started,
-    Steered,
-    Surveyed,
-    Unanswered,
-    Verified,
-)
 from tunesmith.run.gate import rule_text
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.prior import change_text
-from tunesmith.run.report import (
-    RULES,
-    Failure,
-    Report,
-    config_text,
-    general_text,
-    interval_text,
-    unfinished_text,
-)
 from tunesmith.run.rounds import RoundReport
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
@@ -73,60 +42,60 @@ class EventLine:
     always: bool = False  # passing, yet not to be left out
 
 
-def event_line(event: Event, state: State) -> EventLine | None:
+def event_line(event: ev.Event, state: State) -> EventLine | None:
     """None: nothing that is worth a line."""
     match event:
-        case Surveyed() if state.device.absent:
+        case ev.Surveyed() if state.device.absent:
             return EventLine(_surveying(state), passing=True)
-        case Measured(outcome):
+        case ev.Measured(outcome):
             return EventLine(_searching(state), passing=True, always=outcome.trial.purpose == "finalist")
     text = _worth_keeping(event, state)
     return EventLine(text) if text else None
 
 
-def _worth_keeping(event: Event, state: State) -> str:
+def _worth_keeping(event: ev.Event, state: State) -> str:
     word = noun(state.settings) if state.started else "template"
     match event:
-        case Attached(device, compiler):
+        case ev.Attached(device, compiler):
             return f"going on with {device.name}" + (f" and {compiler}" if compiler else "")
-        case Primed(name, rows):
+        case ev.Primed(name, rows):
             return f"begins from {name}: {counted(len(rows), 'configuration')}"
-        case Baseline(outcome):
+        case ev.Baseline(outcome):
             return f"the original is right; it takes {_times(outcome)}"
-        case Decided("refactor", reason):
+        case ev.Decided("refactor", reason):
             return f"round {sum(d.decision == 'refactor' for d in state.decided)}: {_first_line(reason)}"
-        case Steered():
+        case ev.Steered():
             return change_text(state.prior_changes[-1])
-        case Decided("finish", reason):
+        case ev.Decided("finish", reason):
             ended = "no further kernel" if is_concrete(state) else "search ended"
             return f"{ended}: {_first_line(reason)}"
-        case Drafted(candidate, moves=moves, author=author):
+        case ev.Drafted(candidate, moves=moves, author=author):
             by = f"by {author}" if author else ", ".join(moves) or "no moves"
             return f"{word} {candidate} is written: {by}"
-        case Declined(reason):
+        case ev.Declined(reason):
             return f"no {word}: {_first_line(reason)}"
-        case Rejected(candidate, reason, again=again):
+        case ev.Rejected(candidate, reason, again=again):
             then = "; asking for another" if again else ""
             return f"{word} {candidate} is turned away: {_first_line(reason)}{then}"
-        case Admitted(candidate=candidate) if is_concrete(state):
+        case ev.Admitted(candidate=candidate) if is_concrete(state):
             return f"kernel {candidate} is right"
-        case Searched(candidate) if is_concrete(state):
+        case ev.Searched(candidate) if is_concrete(state):
             best = best_so_far(state)
             return f"kernel {candidate} is measured; best roughly {best or 1.0:.2f}× so far"
-        case Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
+        case ev.Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
             without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
             return f"template {candidate} is right, {counted(feasible, 'configuration')}{without}"
-        case Searched(candidate, reason) if candidate:
+        case ev.Searched(candidate, reason) if candidate:
             return f"search of template {candidate} ended: {reason}"
-        case Extended(cases, aside, note):
+        case ev.Extended(cases, aside, note):
             return _first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
-        case Replied(number, reply):
+        case ev.Replied(number, reply):
             note = f" ({reply.note})" if reply.note else ""
             return f"request {number} is answered; {spent_text(state)}{note}"
-        case Unanswered(number, reason, final=final):
+        case ev.Unanswered(number, reason, final=final):
             then = "given up" if final else "asking again"
             return f"request {number} is not answered, {then}: {_first_line(reason)}"
-        case Verified(outcome):
+        case ev.Verified(outcome):
             bad = [r for r in outcome.results if not r.ok]
             verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
             config = outcome.trial.config
@@ -134,23 +103,23 @@ def _worth_keeping(event: Event, state: State) -> str:
     return ""
 
 
-def detail_line(event: Event) -> str:
+def detail_line(event: ev.Event) -> str:
     """What `-v` adds: each trial, each build that is left out, each question and profile."""
     match event:
-        case Started(problem, device=device, settings=settings, compiler=compiler):
+        case ev.Started(problem, device=device, settings=settings, compiler=compiler):
             built = f", built with {compiler}" if compiler else ""
             how = f"search {settings.search}, seed {settings.seed}"
             return f"{problem} on {device.name} ({device.driver}){built}; {how}"
-        case Measured(outcome):
+        case ev.Measured(outcome):
             bad = next((r for r in outcome.results if not r.ok), None)
             verdict = f"{bad.status} {_first_line(bad.detail)}" if bad else _times(outcome)
             config = outcome.trial.config
             return f"{outcome.trial.purpose} {config.label if config else 'original'}: {verdict}"
-        case Pruned(config, rule, reason):
-            return f"not measured, {RULES.get(rule, rule)}: {config.label}: {_first_line(reason)}"
-        case Requested(request):
+        case ev.Pruned(config, rule, reason):
+            return f"not measured, {reports.RULES.get(rule, rule)}: {config.label}: {_first_line(reason)}"
+        case ev.Requested(request):
             return f"request {request.number} to the {request.role}"
-        case Profiled(config, workload, diagnosis, notes):
+        case ev.Profiled(config, workload, diagnosis, notes):
             found = diagnosis.summary if diagnosis else "; ".join(notes) or "not known"
             name = config.label if config else "the original"
             return f"profile of {name} at {workload}: {_first_line(found)}"
@@ -218,7 +187,7 @@ class Progress:
             finally:
                 self._status = None
 
-    def event(self, record: Recorded, state: State) -> None:
+    def event(self, record: ev.Recorded, state: State) -> None:
         if self._stream is None:
             return
         if self._verbose and (detail := detail_line(record.event)):
@@ -279,7 +248,7 @@ def table_text(table: Table, stream: TextIO | None) -> str:
 
 
 def report_text(
-    report: Report, folder: str, go_on: str, library: Sequence[str] = (), stream: TextIO | None = None
+    report: reports.Report, folder: str, go_on: str, library: Sequence[str] = (), stream: TextIO | None = None
 ) -> str:
     """Title, table and what stands below it; the table as wide as suits the stream."""
     table = report_table(report)
@@ -288,38 +257,32 @@ def report_text(
     return "\n".join([plain(report_title(report)), *shown, *map(plain, below)])
 
 
-def report_title(report: Report) -> str:
+def report_title(report: reports.Report) -> str:
     built = f", built with {report.compiler}" if report.compiler else ""
     where = f"on {report.device}" if report.survey is None else f"for {report.device}, which is not here"
     return f"{report.problem} {where}{built}"
 
 
-def report_table(report: Report) -> Table:
+def report_table(report: reports.Report) -> Table:
     if report.survey is not None:
         return _survey_table(report.survey)
-    table = Table()
-    for name, justify in (
-        ("workload", "left"),
-        ("before", "right"),
-        ("after", "right"),
-        ("speed-up", "right"),
-    ):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table = _table("workload", "before", "after", "speed-up")
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("configuration")
     for w in report.workloads:
-        table.add_row(
-            Text(plain(w.name)),
-            f"{w.baseline_us:.1f} µs",
-            f"{w.tuned_us:.1f} µs",
-            f"{w.speedup:.2f}×",
-            interval_text(w),
-            config_text(w.config, w.template),
-        )
+        table.add_row(Text(plain(w.name)), *reports.workload_cells(w))
     return table
 
 
-def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
+def _table(first: str, *figures: str) -> Table:
+    table = Table()
+    table.add_column(first, no_wrap=True)
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]:
     """What stands below the table; the paths and the command can be copied into a shell. `go_on`: the command
     for a run that is not finished."""
     if report.survey is not None:
@@ -330,7 +293,7 @@ def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
     lines += [f"note             {note}" for note in report.notes]
     if report.finished:
-        lines.append(f"general config   {general_text(report)}")
+        lines.append(f"general config   {reports.general_text(report)}")
     if report.origin:
         lines.append(f"retuned from     {report.origin}, in {report.seconds:.1f} s")
     if report.strategy != "template":
@@ -352,12 +315,12 @@ def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
     total, whose = sum(report.evaluations.values()), f": {report.tried_by}" if report.tried_by else ""
     lines.append(f"evaluations      {total} ({counts}){whose}; {_first_line(report.reason)}")
     if report.pruned:
-        why = ", ".join(f"{p.count} {RULES.get(p.rule, p.rule)}" for p in report.pruned)
+        why = ", ".join(f"{p.count} {reports.RULES.get(p.rule, p.rule)}" for p in report.pruned)
         lines.append(f"built            {report.built}; not measured: {why}")
     if report.failures and not report.evaluations.get("ok"):
         first = report.failures[0]
         why = _first_line(first.detail)
-        lines.append(f"nothing worked   {config_text(first.config)}: {first.status}, {why}")
+        lines.append(f"nothing worked   {reports.config_text(first.config)}: {first.status}, {why}")
     lines += [
         f"{report.noun:<16} {shlex.quote(f'{folder}/{name}')}"
         for name in report.templates
@@ -374,7 +337,7 @@ def report_summary(report: Report, folder: str, go_on: str) -> list[str]:
     return lines
 
 
-def _what(r: RoundReport, report: Report) -> str:
+def _what(r: RoundReport, report: reports.Report) -> str:
     if r.library:
         return f"{r.library} of the library"
     none = "no moves" if report.noun == "template" else "a kernel"
@@ -388,38 +351,37 @@ def _first_line(text: str) -> str:
 
 
 def _survey_table(survey: SurveyReport) -> Table:
-    table = Table()
-    table.add_column("by the compiler", no_wrap=True)
-    for name in ("original", "least", "median", "most"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table("by the compiler", "original", "least", "median", "most")
     for name, span in survey.spans.items():
         own = "" if span.original is None else str(span.original)
         table.add_row(LABELS[name], own, str(span.least), f"{span.median:g}", str(span.most))
     return table
 
 
-def _survey_summary(report: Report, survey: SurveyReport, folder: str, go_on: str) -> list[str]:
+def _survey_summary(report: reports.Report, survey: SurveyReport, folder: str, go_on: str) -> list[str]:
     """What builds alone tell of the configurations, an example of each kind of trouble, how to go on."""
     counts = ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
     lines = [f"configurations   {sum(survey.statuses.values())} of {survey.planned} built ({counts})"]
     if survey.spilling:
-        worst = ", ".join(f"{config_text(s.config)} ({s.spills} bytes)" for s in survey.spilling[:SHOWN])
+        worst = ", ".join(
+            f"{reports.config_text(s.config)} ({s.spills} bytes)" for s in survey.spilling[:SHOWN]
+        )
         more = f", {len(survey.spilling) - SHOWN} more" if len(survey.spilling) > SHOWN else ""
         lines.append(f"spilling         {worst}{more}")
-    first: dict[str, Failure] = {}
+    first: dict[str, reports.Failure] = {}
     for failure in report.failures:
         first.setdefault(failure.status, failure)
     for status, failure in first.items():
         why = _first_line(failure.detail)
-        lines.append(f"{status:<16} {config_text(failure.config)}: {why}")
+        lines.append(f"{status:<16} {reports.config_text(failure.config)}: {why}")
     return [*lines, *_standing(report, folder), f"resume it with   {go_on}"]
 
 
-def _standing(report: Report, folder: str) -> list[str]:
+def _standing(report: reports.Report, folder: str) -> list[str]:
     """What an unfinished run has, and where."""
     if report.so_far is None:
         return []
-    lines = [f"so far           {unfinished_text(report.so_far)}"]
+    lines = [f"so far           {reports.unfinished_text(report.so_far)}"]
     if report.so_far.file:
         lines.append(f"{report.noun + ' so far':<16} {shlex.quote(f'{folder}/{report.so_far.file}')}")
     return lines

@@ -17,23 +17,15 @@ MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
 # Each type, and the header that has it.
 C_TYPES: dict[str, tuple[str, str | None]] = {
-    "float16": ("__half", "cuda_fp16.h"),
-    "bfloat16": ("__nv_bfloat16", "cuda_bf16.h"),
-    "float8_e4m3": ("__nv_fp8_e4m3", "cuda_fp8.h"),
-    "float8_e5m2": ("__nv_fp8_e5m2", "cuda_fp8.h"),
-    "float32": ("float", None),
-    "float64": ("double", None),
-    "int8": ("signed char", None),
-    "int16": ("short", None),
-    "int32": ("int", None),
-    "int64": ("long long", None),
-    "uint8": ("unsigned char", None),
-    "uint16": ("unsigned short", None),
-    "uint32": ("unsigned int", None),
-    "uint64": ("unsigned long long", None),
-    "int4": ("unsigned char", None),  # two in a byte
-    "uint4": ("unsigned char", None),
-}
+    "float16": ("__half", "cuda_fp16.h"), "bfloat16": ("__nv_bfloat16", "cuda_bf16.h"),
+    "float8_e4m3": ("__nv_fp8_e4m3", "cuda_fp8.h"), "float8_e5m2": ("__nv_fp8_e5m2", "cuda_fp8.h"),
+    "float32": ("float", None), "float64": ("double", None),
+    "int8": ("signed char", None), "int16": ("short", None),
+    "int32": ("int", None), "int64": ("long long", None),
+    "uint8": ("unsigned char", None), "uint16": ("unsigned short", None),
+    "uint32": ("unsigned int", None), "uint64": ("unsigned long long", None),
+    "int4": ("unsigned char", None), "uint4": ("unsigned char", None),  # two in a byte
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, se
 from tunesmith.deliver.host_code import Host, declaration, identifier
 from tunesmith.deliver.tuned import DispatchCase
 from tunesmith.problem.device import Device
-from tunesmith.problem.problem import Launch, Problem
-from tunesmith.problem.template import PLACEHOLDER, Variant, original
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import PLACEHOLDER, Variant, bind_launch, original
 from tunesmith.space.expr import Expr, ExprError, parse
 from tunesmith.text import plain
 
@@ -142,16 +142,7 @@ def _instances(problem: Problem, dispatch: Sequence[DispatchCase]) -> Iterator[D
 
 def _bound(variant: Variant, device: Device) -> Variant:
     limits = device.limits.names()
-
-    def bound(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(expr.bind(limits) for expr in exprs)
-
-    def launch(given: Launch) -> Launch:
-        shared = given.shared.bind(limits) if given.shared is not None else None
-        grid, block, cluster = bound(given.grid), bound(given.block), bound(given.cluster)
-        return replace(given, grid=grid, block=block, cluster=cluster, shared=shared)
-
-    return replace(variant, launches=tuple(launch(given) for given in variant.launches))
+    return replace(variant, launches=tuple(bind_launch(launch, limits, {}) for launch in variant.launches))
 
 
 def _obstacle(problem: Problem, variant: Variant) -> str | None:

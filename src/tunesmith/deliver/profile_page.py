@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tunesmith.deliver.svg import times
-from tunesmith.problem.template import MEANINGS
 from tunesmith.profiles.costs import percent
 from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage
 from tunesmith.profiles.facts import Ceilings, Counters, Direction, Finding, Instructions, Profile, WorkNeeded
@@ -24,11 +23,8 @@ LEAST_STALL = 0.1  # share of waiting that is worth a word
 # How sure a finding is, from this confidence on.
 SURE = ((0.8, "sure"), (0.5, "likely"), (0.0, "a guess"))
 SOURCES = {
-    "counters": "hardware counters",
-    "static": "the code",
-    "experiment": "an experiment",
-    "timing": "the time",
-}
+    "counters": "hardware counters", "static": "the code", "experiment": "an experiment", "timing": "the time"
+}  # fmt: skip
 
 
 def page_lines(page: ProfilePage) -> list[str]:
@@ -148,7 +144,7 @@ def _finding(number: int, finding: Finding) -> list[str]:
     stake = f"{sure}, about {100 * finding.gain:.0f} % of the time, by {SOURCES[finding.source]}"
     lines = _wrapped(f"{number}. {kind} ({stake}): {'; '.join(finding.evidence)}", "    ")
     for remedy in finding.remedies[:MOST_REMEDIES]:
-        lines += _wrapped(f"→ {remedy}: {MEANINGS[remedy]}", "       ")
+        lines += _wrapped(f"→ {remedy}: {remedy.meaning}", "       ")
     return lines
 
 
@@ -157,15 +153,9 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 def _entry(label: str, text: str) -> list[str]:
-    width = 14
-    return textwrap.wrap(
-        plain(text),
-        WIDTH,
-        initial_indent=f"{label:<{width}}",
-        subsequent_indent=" " * width,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    first, others = f"{label:<14}", " " * 14
+    whole = textwrap.TextWrapper(WIDTH, first, others, break_long_words=False, break_on_hyphens=False)
+    return whole.wrap(plain(text))
 
 
 # -- rows -------------------------------------------------------------------------------------------------
@@ -244,12 +234,8 @@ def _occupancy(profile: Profile) -> str:
 
 def _build(profile: Profile) -> str:
     own = profile.static.resources
-    named = (
-        (own.registers, "registers"),
-        (own.shared, "bytes shared"),
-        (own.spills, "bytes spilled"),
-        (own.private, "bytes of stack"),
-    )
+    values = own.registers, own.shared, own.spills, own.private
+    named = zip(values, ("registers", "bytes shared", "bytes spilled", "bytes of stack"), strict=True)
     return ", ".join(f"{value} {what}" for value, what in named if value is not None)
 
 
@@ -297,14 +283,8 @@ def _experiments(profile: Profile) -> str:
 def _counters(own: Counters | None) -> str:
     if own is None:
         return ""
-    shares = (
-        ("DRAM", own.dram),
-        ("L2", own.l2),
-        ("L1", own.l1),
-        ("issue", own.issue),
-        ("occupancy", own.occupancy),
-    )
-    parts = [f"{name} {percent(value)}" for name, value in shares if value is not None]
+    shares = {"DRAM": own.dram, "L2": own.l2, "L1": own.l1, "issue": own.issue, "occupancy": own.occupancy}
+    parts = [f"{name} {percent(value)}" for name, value in shares.items() if value is not None]
     if own.eligible_warps is not None:
         parts.append(f"{own.eligible_warps:.2f} warps ready a cycle")
     for asked, what in ((own.load_sectors, "load"), (own.store_sectors, "store")):

@@ -1,8 +1,11 @@
-"""The report as the user keeps it: JSON for programs, Markdown for people."""
+"""The report as the user keeps it: JSON for programs, Markdown for people, HTML for notebooks."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+from collections.abc import Iterable
+from html import escape
 
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import times
@@ -11,15 +14,7 @@ from tunesmith.problem.codec import encode
 from tunesmith.problem.plan import show_sizes
 from tunesmith.run.budget import strategy_words
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.run.report import (
-    RULES,
-    Report,
-    WorkloadReport,
-    config_text,
-    general_text,
-    interval_text,
-    unfinished_text,
-)
+from tunesmith.run.report import RULES, Report, config_text, general_text, unfinished_text, workload_cells
 from tunesmith.run.rounds import RoundReport
 from tunesmith.run.survey import LABELS, SurveyReport
 from tunesmith.text import cell, counted, named_values, plain, ratio_text, sentence, table
@@ -50,7 +45,8 @@ def report_markdown(report: Report, story: str = "") -> str:
         origin = f"Retuned from {cell(report.origin)}"
         lines += [f"{origin}: nothing was written, what it has was searched again.", ""]
     head = "workload | sizes | before: | after: | speed-up: | 95 % interval | configuration"
-    lines += table(head, map(_workload, report.workloads))
+    rows = ((w.name, named_values(w.sizes), *workload_cells(w)) for w in report.workloads)
+    lines += table(head, rows)
     lines.append("")
     if report.geometric_mean is not None:
         mean = f"Geometric mean {report.geometric_mean:.2f}×"
@@ -84,11 +80,6 @@ def report_markdown(report: Report, story: str = "") -> str:
     if report.finished:
         lines += _what_mattered(report)
     return "\n".join(lines + _appendix(report)) + "\n"
-
-
-def _workload(w: WorkloadReport) -> tuple[str, ...]:
-    times = f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", f"{w.speedup:.2f}×"
-    return (w.name, named_values(w.sizes), *times, interval_text(w), config_text(w.config, w.template))
 
 
 def _evaluations(report: Report) -> str:
@@ -346,3 +337,38 @@ def _appendix(report: Report) -> list[str]:
 def _name(text: str) -> str:
     """An identifier as it is, anything else made harmless."""
     return text if text.isascii() and text.isidentifier() else cell(text)
+
+
+# -- HTML ---------------------------------------------------------------------------------------------------
+
+_HEAD = ("workload", "sizes", "before", "after", "speed-up", "95 % interval", "configuration")
+
+
+def report_html(report: Report, folder: str) -> str:
+    """For a notebook. Names and texts are not ours, so all are escaped. Plots are images: whatever a text in
+    one says, no script and no style of it acts on the page."""
+    where = f"on {report.device}" if report.survey is None else f"for {report.device}, which is not here"
+    parts = [f"<p><b>{_html(report.problem)}</b> {_html(where)}</p>"]
+    if report.workloads:
+        rows = [(w.name, named_values(w.sizes), *workload_cells(w)) for w in report.workloads]
+        parts.append(f"<table><thead>{_html_row(_HEAD, 'th')}</thead>")
+        parts.append(f"<tbody>{''.join(_html_row(row, 'td') for row in rows)}</tbody></table>")
+    if report.geometric_mean is not None:
+        mean = f"Geometric mean {report.geometric_mean:.2f}×, {report.judged_by}."
+        parts.append(f"<p>{_html(mean)} {_html(f'General configuration: {general_text(report)}.')}</p>")
+    elif not report.finished:
+        parts.append(f"<p>Not finished: {_html(report.reason)}</p>")
+    parts += [f"<p>Note: {_html(note)}</p>" for note in report.notes]
+    for name, data in plot_files(report).items():
+        source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
+        parts.append(f'<p><img src="{source}" alt="{_html(name)}" style="max-width: 100%"></p>')
+    parts.append(f"<p><code>{_html(folder)}</code></p>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _html_row(cells: Iterable[str], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{_html(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _html(text: str) -> str:
+    return escape(plain(text), quote=True)

@@ -39,7 +39,10 @@ def roofline_svg(page: ProfilePage) -> bytes:
         if curve:
             drawing.path([(x.at(a), _within(y, b)) for a, b in curve], colour, 1.8 if name == "copy" else 1)
             labels.append((_within(y, curve[-1][1]), f"{name}, measured", colour))
-    _draw_roofs(drawing, roofs, x, y)
+    for workload, ceiling, moved, rate in roofs:
+        left, at = x.at(moved), _within(y, rate)
+        drawing.line(left - TICK, at, left + TICK, at, COMPUTE, 2)
+        drawing.text(left - TICK, at - 4, svg.cut(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
     if page.ceilings.copy:
         _moves(drawing, page, dots, x, y)
     for workload, kernel, moved, rate, is_original in dots:
@@ -78,13 +81,6 @@ def roofs_of(page: ProfilePage) -> list[Roof]:
             if floor.ceiling in OF_OPERATIONS.values() and floor.seconds > 0
         ]
     return found
-
-
-def _draw_roofs(drawing: Drawing, roofs: Sequence[Roof], x: Log, y: Log) -> None:
-    for workload, ceiling, moved, rate in roofs:
-        left, at = x.at(moved), _within(y, rate)
-        drawing.line(left - TICK, at, left + TICK, at, COMPUTE, 2)
-        drawing.text(left - TICK, at - 4, svg.cut(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
 
 
 def _curve(points: Sequence[Point]) -> list[tuple[float, float]]:

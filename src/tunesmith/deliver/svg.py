@@ -84,19 +84,16 @@ class Linear:
 
     def ticks(self, count: int = 6) -> list[float]:
         """Multiples of 1, 2 or 5 and a power of ten; at most `count` + 1."""
-        step = _nice_step((self.high - self.low) / count)
+        least = (self.high - self.low) / count
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next((digit * power for digit in (1, 2, 5) if digit * power >= least * (1 - 1e-9)), 10 * power)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [place * step for place in range(first, last + 1)]
 
 
 @dataclass(frozen=True)
-class Log:
+class Log(Linear):
     """The same, where equal ratios are equally far apart."""
-
-    low: float
-    high: float
-    start: float
-    end: float
 
     def at(self, value: float) -> float:
         share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -104,8 +101,10 @@ class Log:
 
     def ticks(self, count: int = 6) -> list[float]:
         """Powers of ten with 2 and 5 between them as far as there is room; in short ranges even steps."""
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for between in ((1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-            found = [tick for tick in self._decades(between) if self.low <= tick <= self.high]
+            decades = [float(f"{digit}e{power}") for power in powers for digit in between]
+            found = [tick for tick in decades if self.low <= tick <= self.high]
             if len(found) <= count + 1:
                 break
         if len(found) < 3:
@@ -114,17 +113,8 @@ class Log:
         skip = math.ceil(len(found) / (count + 1))
         return found[::skip]
 
-    def _decades(self, between: Sequence[float]) -> list[float]:
-        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        return [float(f"{digit}e{power}") for power in powers for digit in between]
-
 
 Scale = Linear | Log
-
-
-def _nice_step(least: float) -> float:
-    power = 10.0 ** math.floor(math.log10(least))
-    return next((digit * power for digit in (1, 2, 5) if digit * power >= least * (1 - 1e-9)), 10 * power)
 
 
 # -- drawing ------------------------------------------------------------------------------------------------

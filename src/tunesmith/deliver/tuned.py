@@ -226,7 +226,6 @@ def _may_be_written(path: PurePosixPath, text: str, written: dict[PurePosixPath,
 
 def _entry(served: DispatchCase, headers: DispatchHeaders | None) -> DispatchEntry:
     variant = served.variant
-    workspace = tuple(_workspace(a) for a in variant.arguments if a.role == "workspace")
     return DispatchEntry(
         when=served.when,
         file=served.file,
@@ -234,7 +233,7 @@ def _entry(served: DispatchCase, headers: DispatchHeaders | None) -> DispatchEnt
         config=variant.config.as_dict() if variant.config else None,
         flags=variant.flags,
         launches=tuple(_launch(launch) for launch in variant.launches),
-        workspace=workspace,
+        workspace=tuple(_workspace(a) for a in variant.arguments if a.role == "workspace"),
         headers=headers,
     )
 
@@ -247,16 +246,12 @@ def _workspace(argument: Argument) -> dict[str, str]:
 
 
 def _launch(launch: Launch) -> DispatchLaunch:
-    return DispatchLaunch(
-        launch.entry,
-        tuple(e.text for e in launch.grid),
-        tuple(e.text for e in launch.block),
-        launch.shared.text if launch.shared is not None else None,
-        launch.args,
-        tuple(e.text for e in launch.cluster) or None,
-        launch.cooperative,
-        launch.pdl,
+    grid, block, cluster = (
+        tuple(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
     )
+    shared = launch.shared.text if launch.shared is not None else None
+    how = launch.args, cluster or None, launch.cooperative, launch.pdl
+    return DispatchLaunch(launch.entry, grid, block, shared, *how)
 
 
 def _suffix(path: str) -> str:
@@ -315,8 +310,6 @@ def kernel_for(data: bytes, sizes: Mapping[str, int]) -> ReadyKernel:
 def _value(text: str, sizes: Mapping[str, int]) -> int:
     expression = parse(text)
     if missing := sorted(expression.names - sizes.keys()):
-        raise BadInput(
-            f"{text!r} needs {missing[0]}, given are {', '.join(sizes) or 'none'}",
-            hint="name every size of the problem; of device.* and resources.* give the device's values",
-        )
+        hint = "name every size of the problem; of device.* and resources.* give the device's values"
+        raise BadInput(f"{text!r} needs {missing[0]}, given are {', '.join(sizes) or 'none'}", hint=hint)
     return int(expression.evaluate(sizes))

@@ -62,8 +62,7 @@ def read_argument(table: Table, sizes: Collection[str] | None) -> Argument | Non
     if "alias" in table:
         return _read_alias(table, name, element, is_array)
     if element.packed > 1 and not is_array:
-        table.fault("type", f"{element.name} comes in arrays alone, two to a byte", _star(element))
-        return None
+        return table.refuse("type", f"{element.name} comes in arrays alone, two to a byte", _star(element))
     role = _read_role(table, is_array)
     if role is None:
         return None
@@ -120,21 +119,18 @@ def _read_role(table: Table, is_array: bool) -> Role | None:
     if not is_array:
         if table.data.get("role", "scalar") != "scalar":
             hint = f'write type = "{table.data["type"]}*" if it is an array, or remove role'
-            table.fault("role", f"a scalar has no role, got {show(table.data['role'])}", hint)
-            return None
+            return table.refuse("role", f"a scalar has no role, got {show(table.data['role'])}", hint)
         return "scalar"
     if "role" not in table:
         rule = f"an array needs a role, one of {', '.join(_ARRAY_ROLES)}"
-        table.fault(None, rule, 'add e.g. role = "input"')
-        return None
+        return table.refuse(None, rule, 'add e.g. role = "input"')
     return table.choice("role", _ARRAY_ROLES)
 
 
 def _read_alias(table: Table, name: str, element: ElementType, is_array: bool) -> Argument | None:
     alias = table.text("alias")
     if not is_array:
-        table.fault("alias", "only an array can be another array's alias", _star(element))
-        return None
+        return table.refuse("alias", "only an array can be another array's alias", _star(element))
     _refuse_unfitting(table, (*_ALWAYS, "alias"), "an alias, which is the other array")
     roles: tuple[Role, ...] = ("input", "output", "inout")
     role = table.choice("role", roles) if "role" in table else "inout"
@@ -151,8 +147,7 @@ def _read_value(table: Table, element: ElementType, sizes: Collection[str] | Non
         return table.expr("value", sizes)
     if isinstance(table.data["value"], str):
         rule = f"value of a {element.name} must be a number, got {show(table.data['value'])}"
-        table.fault("value", rule, "write it without quotes; expressions are for integers")
-        return None
+        return table.refuse("value", rule, "write it without quotes; expressions are for integers")
     return table.number("value")
 
 
@@ -199,11 +194,9 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
         table.fault("range", f"range must have its lower end first, got [{low:g}, {high:g}]", "swap them")
         return None
     if table.data.get("values") == "integers" and math.ceil(low) > math.floor(high):
-        table.fault("range", f"there is no integer in the range [{low:g}, {high:g}]", "widen it")
-        return None
+        return table.refuse("range", f"there is no integer in the range [{low:g}, {high:g}]", "widen it")
     if not all(element.holds(end) for end in (low, high)):
-        table.fault("range", f"range must lie within {element.name}, got [{low:g}, {high:g}]")
-        return None
+        return table.refuse("range", f"range must lie within {element.name}, got [{low:g}, {high:g}]")
     return low, high
 
 
@@ -259,7 +252,8 @@ def read_accuracy(
     table.only(_ACCURACY_KEYS)
     rtol, atol = table.number("rtol", low=0.0), table.number("atol", low=0.0)
     outputs = [a for a in arguments if a.is_written and a.alias is None]
-    usual = {a.name: _usual(a) for a in outputs}
+    # The tolerance of an output for which nobody names one; None for what has none.
+    usual = {a.name: CODES if a.compare == "codes" else TOLERANCES.get(a.type) for a in outputs}
     main = next((pair for pair in usual.values() if pair is not None), CODES)
     accuracy = Accuracy(
         rtol=main[0] if rtol is None else rtol,
@@ -283,21 +277,14 @@ def read_accuracy(
     return accuracy, filled
 
 
-def _usual(output: Argument) -> tuple[float, float] | None:
-    """The tolerance of an output for which nobody names one; None for what has none."""
-    return CODES if output.compare == "codes" else TOLERANCES.get(output.type)
-
-
 def _read_independent(table: Table, outputs: list[Argument], contract: Contract) -> str | None:
     name = table.text("independent")
     if name is None:
         return None
     sizes = [rule.name for rule in contract.sizes]
     if name not in sizes:
-        table.fault(
-            "independent", f"independent must name a size, got {show(name)}: sizes are {', '.join(sizes)}"
-        )
-        return None
+        rule = f"independent must name a size, got {show(name)}"
+        return table.refuse("independent", f"{rule}: sizes are {', '.join(sizes)}")
     for output in outputs:
         if output.shape and output.shape[0].text != name:
             rule = f"independent must be the first axis of every output, got {show(name)}"
@@ -314,8 +301,7 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
     path, _, function = value.rpartition(":")
     if not path.endswith(".py") or not function.isidentifier():
         rule = f"{key} must be file.py:function, got {show(value)}"
-        table.fault(key, rule, f'write e.g. {key} = "{key}.py:softmax"')
-        return None
+        return table.refuse(key, rule, f'write e.g. {key} = "{key}.py:softmax"')
     text = read_file(table, key, path, read)
     if text is None:
         return None
@@ -325,8 +311,7 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
         where, why = path, str(error) or "nested too deeply"
         if isinstance(error, SyntaxError):
             where, why = f"{path}:{error.lineno or 1}", error.msg
-        table.fault(key, f"{where}: not readable as Python: {why}", f"mend {path}")
-        return None
+        return table.refuse(key, f"{where}: not readable as Python: {why}", f"mend {path}")
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     if function not in defined:
         rule = f"{path} defines no function {show(function)} at its top level"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
 from tunesmith.text import seed_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

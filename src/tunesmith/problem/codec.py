@@ -5,14 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from tunesmith.errors import TunesmithError
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 _HEAD = struct.Struct(">4sdII")  # magic, deadline in seconds, length of the JSON, number of blobs

@@ -86,20 +86,15 @@ def configs_of(problem: Problem, template: Template, device: Device) -> ConfigSe
     if len(found):
         return found
     if not limits or _is_empty(space, sizes, known):
-        raise BadInput(
-            f"the template's constraints leave no configuration on {device.name}",
-            where=template.path,
-            hint="widen a parameter or loosen a constraint",
-        )
+        fault = f"the template's constraints leave no configuration on {device.name}"
+        raise BadInput(fault, where=template.path, hint="widen a parameter or loosen a constraint")
     # Each limit by itself, or else all of them together.
     alone = [(limit, replace(space, constraints=(*space.constraints, limit))) for limit in limits]
     fatal = [limit for limit, one in alone if _is_empty(one, sizes, known)]
     broken = "; ".join(f"{c.name.removeprefix('device: ')}, {c.expr.text}" for c in fatal or limits)
-    raise BadInput(
-        f"no configuration of the template fits {device.name}, which demands: {broken}",
-        where=template.path,
-        hint="give its parameters smaller values, or name another device with --device",
-    )
+    fault = f"no configuration of the template fits {device.name}, which demands: {broken}"
+    hint = "give its parameters smaller values, or name another device with --device"
+    raise BadInput(fault, where=template.path, hint=hint)
 
 
 def _is_empty(space: Space, sizes: Sequence[dict[str, int]], known: dict[str, int]) -> bool:

@@ -58,13 +58,7 @@ OPENCL = SourceLanguage(
 )
 # Of the simulated device, for tests and offline trials.
 FAKE = SourceLanguage(
-    "fake",
-    "fake",
-    (".fake",),
-    self_contained=True,
-    launch_words=(),
-    local_arguments=True,
-    is_c_family=False,
+    "fake", "fake", (".fake",), self_contained=True, launch_words=(), local_arguments=True, is_c_family=False
 )
 
 _STANDARD = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}
@@ -116,9 +110,9 @@ def language_of(file_name: str) -> str:
     language = of_suffix(suffix)
     if language is not None and language.is_c_family:
         return language.name
-    raise BadInput(
-        f"the name of a kernel source must end in {', '.join(sorted(all_suffixes(c_family=True)))}; "
-        f"got {suffix or 'no ending'!r}",
-        hint="rename the file, or give the file that holds the kernel itself",
-        where=file_name,
+    known, hint = (
+        sorted(all_suffixes(c_family=True)),
+        "rename the file, or give the file that holds the kernel itself",
     )
+    fault = f"the name of a kernel source must end in {', '.join(known)}; got {suffix or 'no ending'!r}"
+    raise BadInput(fault, hint=hint, where=file_name)

@@ -40,10 +40,8 @@ class ElementType:
         try:
             import ml_dtypes
         except ImportError as error:
-            raise BadInput(
-                f"element type {self.name} needs the package ml_dtypes, which is not installed",
-                hint="install it with: pip install ml_dtypes",
-            ) from error
+            fault = f"element type {self.name} needs the package ml_dtypes, which is not installed"
+            raise BadInput(fault, hint="install it with: pip install ml_dtypes") from error
         name = {"float8_e4m3": "float8_e4m3fn"}.get(self.name, self.name)
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return found
@@ -107,13 +105,10 @@ TYPES: dict[str, ElementType] = {
 
 def element_type(name: str) -> ElementType:
     """The type called `name`, or BadInput that lists what there is."""
-    found = TYPES.get(name)
-    if found is None:
-        raise BadInput(
-            f"unknown element type {name!r}; known are {', '.join(TYPES)}",
-            hint='write e.g. type = "float32*" for an array or type = "int32" for a scalar',
-        )
-    return found
+    if name not in TYPES:
+        hint = 'write e.g. type = "float32*" for an array or type = "int32" for a scalar'
+        raise BadInput(f"unknown element type {name!r}; known are {', '.join(TYPES)}", hint=hint)
+    return TYPES[name]
 
 
 Role = Literal["input", "output", "inout", "workspace", "local", "scalar"]

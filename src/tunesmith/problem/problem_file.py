@@ -6,26 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tunesmith.errors import BadInput
-from tunesmith.problem import languages
-from tunesmith.problem.argument_tables import (
-    IDENTIFIER,
-    Read,
-    read_accuracy,
-    read_argument,
-    read_file,
-    read_function,
-)
+from tunesmith.problem import argument_tables, languages, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Problem
-from tunesmith.problem.size_tables import (
-    LABEL,
-    LABEL_RULE,
-    known_sizes,
-    read_contract,
-    read_launches,
-    read_workloads,
-    try_problem,
-)
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
 from tunesmith.problem.toml_table import Table, finite, load_toml, show, texts
 from tunesmith.space.expr import Expr
@@ -36,7 +19,9 @@ _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compil
 _PLACEHOLDER = "FILL"
 
 
-def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader = no_headers) -> Problem:
+def parse_problem(
+    text: str, *, path: str, read: argument_tables.Read, find_header: FindHeader = no_headers
+) -> Problem:
     """The problem, or one BadInput with everything that is wrong with it.
 
     `read(name)` gives the text of a file beside the problem file, and raises BadInput where there is none;
@@ -45,12 +30,12 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
     root = load_toml(text, path=path)
     _refuse_unfilled(root, read)
     root.only(_ROOT)
-    sizes = known_sizes(root)
+    sizes = size_tables.known_sizes(root)
     name = _read_name(root)
     kernel = _read_kernel(root, read, find_header)
     arguments = _read_arguments(root, sizes, kernel.language)
     listed = [argument.name for argument in arguments]
-    launches = read_launches(
+    launches = size_tables.read_launches(
         root,
         names=None if sizes is None else (*sizes, *DEVICE_NAMES),
         entry=kernel.entry,
@@ -58,9 +43,9 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
         known_args=_argument_names(root),
         insertable=sizes,
     )
-    contract = read_contract(root, sizes)
-    workloads = read_workloads(root, contract, sizes)
-    accuracy, arguments = read_accuracy(root, arguments, contract, read)
+    contract = size_tables.read_contract(root, sizes)
+    workloads = size_tables.read_workloads(root, contract, sizes)
+    accuracy, arguments = argument_tables.read_accuracy(root, arguments, contract, read)
     problem = Problem(
         name=name,
         kernel=kernel,
@@ -69,17 +54,17 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
         contract=contract,
         workloads=workloads,
         accuracy=accuracy,
-        inputs=read_function(root, "inputs", read),
+        inputs=argument_tables.read_function(root, "inputs", read),
         traffic=root.expr("traffic", sizes),
         operations=_read_operations(root, sizes),
     )
     if not root.faults:  # only a problem that reads well can be tried out
-        try_problem(problem, root)
+        size_tables.try_problem(problem, root)
     root.faults.raise_any()
     return problem
 
 
-def _refuse_unfilled(root: Table, read: Read) -> None:
+def _refuse_unfilled(root: Table, read: argument_tables.Read) -> None:
     """A scaffold marks what only the user knows; until that is filled in, nothing else is worth saying."""
     places = [place for place in texts(root.data) if _PLACEHOLDER in place[1]]
     places.sort(key=lambda place: root.faults.line(place[0]) or 0)
@@ -98,7 +83,7 @@ def _refuse_unfilled(root: Table, read: Read) -> None:
     raise BadInput(message, hint=hint, where=root.faults.path)
 
 
-def _unfilled_lines(name: str, read: Read) -> list[str]:
+def _unfilled_lines(name: str, read: argument_tables.Read) -> list[str]:
     """Where a reference that was scaffolded too still raises; one that cannot be read is told of later."""
     try:
         lines = read(name).splitlines() if name else []
@@ -111,12 +96,12 @@ def _unfilled_lines(name: str, read: Read) -> list[str]:
 def _read_name(root: Table) -> str:
     root.needs("name", hint='name the problem: name = "softmax"')
     name = root.text("name") or ""
-    if name and not LABEL.fullmatch(name):
-        root.fault("name", f"name has {LABEL_RULE}, got {show(name)}", "rename it")
+    if name and not size_tables.LABEL.fullmatch(name):
+        root.fault("name", f"name has {size_tables.LABEL_RULE}, got {show(name)}", "rename it")
     return name
 
 
-def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
+def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeader) -> Kernel:
     root.needs("kernel", hint="add [kernel] with source and entry")
     table = root.table("kernel", "[kernel]")
     if table is None:
@@ -125,7 +110,7 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
     table.needs("source", hint='name the file the kernel is in: source = "kernel.cu"')
     table.needs("entry", hint='name the kernel function: entry = "softmax"')
     source = table.text("source")
-    text = read_file(table, "source", source, read) if source is not None else None
+    text = argument_tables.read_file(table, "source", source, read) if source is not None else None
     if text is not None and not text.strip():
         table.fault("source", f"source {show(source)} is empty")
     language = _read_language(table, source)
@@ -191,7 +176,7 @@ def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
     table = kernel.table_or_empty("defines", "[kernel] defines")
     found: list[tuple[str, str]] = []
     for name, value in table.data.items():
-        if not IDENTIFIER.fullmatch(name):
+        if not argument_tables.IDENTIFIER.fullmatch(name):
             table.fault(name, f"{show(name)} is no C identifier", "rename it")
         if isinstance(value, str) and "\n" not in value:
             found.append((name, value))
@@ -208,7 +193,7 @@ def _read_arguments(root: Table, sizes: Collection[str] | None, language: str) -
         root.fault(None, "there are no arguments", "add one [[argument]] for each, in the kernel's own order")
         return ()
     tables = root.tables("argument", "argument")
-    read = [(table, read_argument(table, sizes)) for table in tables]
+    read = [(table, argument_tables.read_argument(table, sizes)) for table in tables]
     sound = [(table, argument) for table, argument in read if argument is not None]
     arguments = tuple(argument for _, argument in sound)
     seen: set[object] = set()
@@ -249,8 +234,8 @@ def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:
     root = load_toml(text, path=path)
     root.only(("workloads",))
     sizes = problem.size_names
-    found = replace(problem, workloads=read_workloads(root, problem.contract, sizes, sizes))
+    found = replace(problem, workloads=size_tables.read_workloads(root, problem.contract, sizes, sizes))
     if not root.faults:
-        try_problem(found, root)
+        size_tables.try_problem(found, root)
     root.faults.raise_any()
     return found

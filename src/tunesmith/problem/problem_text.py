@@ -188,13 +188,13 @@ class _Collected:
             return
         self._seen[name] = value
         if isinstance(value, ModuleType):
-            self.imports.add(_import(value.__name__, name))
+            module = value.__name__
+            self.imports.add(f"import {module}" if module == name else f"import {module} as {name}")
         elif _is_plain(value):
             self.values.append(f"{name} = {value!r}")
         elif (found := _importable(value)) is not None:
-            self.imports.add(
-                f"from {found[0]} import {found[1]}" + (f" as {name}" if found[1] != name else "")
-            )
+            renamed = f" as {name}" if found[1] != name else ""
+            self.imports.add(f"from {found[0]} import {found[1]}{renamed}")
         elif isinstance(value, FunctionType) and value.__name__ == name:
             self.function(name, value)
         else:
@@ -243,12 +243,6 @@ def _global_names(text: str) -> list[str]:
                 found[symbol.get_name()] = None
         tables += table.get_children()
     return sorted(found)
-
-
-def _import(module: str, name: str) -> str:
-    if module == name:
-        return f"import {module}"
-    return f"import {module} as {name}"
 
 
 def _importable(value: object) -> tuple[str, str] | None:

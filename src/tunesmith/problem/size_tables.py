@@ -73,8 +73,7 @@ def _read_rule(contract: Table, name: str) -> SizeRule | None:
     if low is None or high is None or step is None:
         return None
     if high < low:
-        table.fault("max", f"max must be at least min = {low}, got {high}", "swap them")
-        return None
+        return table.refuse("max", f"max must be at least min = {low}, got {high}", "swap them")
     if -(-low // step) * step > high:
         table.fault("multiple_of", f"there is no multiple of {step} from {low} to {high}", "widen the range")
         return None
@@ -103,7 +102,7 @@ def read_workloads(
         table.fault(None, "there are no workloads", hint)
     found: list[Workload] = []
     strangers: set[str] = set()
-    sizes = list(_contract_names(root)) if sizes is None else sizes
+    sizes = [key for key in root.names("contract") if key != "require"] if sizes is None else sizes
     for name in table.data:
         inner = table.table(name, f"workload {show(name)}")
         if inner is None:
@@ -117,11 +116,6 @@ def read_workloads(
             _check_contract(inner, workload, contract)
             found.append(workload)
     return tuple(found)
-
-
-def _contract_names(root: Table) -> Collection[str]:
-    contract = root.data.get("contract")
-    return [key for key in contract if key != "require"] if isinstance(contract, dict) else []
 
 
 def _note_strangers(table: Table, sizes: Sequence[str], noted: set[str]) -> None:

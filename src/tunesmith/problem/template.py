@@ -19,72 +19,58 @@ Combination = tuple[tuple[str, int], ...]  # values of some parameters
 
 
 class Remedy(StrEnum):
-    BLOCK_SIZE = "block_size"
-    MORE_BLOCKS = "more_blocks"
-    PERSISTENT_GRID = "persistent_grid"
-    SPLIT_ROWS = "split_rows"
-    ROWS_PER_BLOCK = "rows_per_block"
-    WARP_PER_ROW = "warp_per_row"
-    COALESCE = "coalesce"
-    STAGE_IN_SHARED = "stage_in_shared"
-    PAD_SHARED = "pad_shared"
-    WIDE_ACCESS = "wide_access"
-    ITEMS_IN_FLIGHT = "items_in_flight"
-    UNROLL = "unroll"
-    CACHE_HINTS = "cache_hints"
-    ROW_IN_REGISTERS = "row_in_registers"
-    SHUFFLE_REDUCTION = "shuffle_reduction"
-    SHARE_SERIAL_WORK = "share_serial_work"
-    REGROUP_BRANCHES = "regroup_branches"
-    HOIST_INVARIANTS = "hoist_invariants"
-    CHEAP_DIVISION = "cheap_division"
-    BAKE_SIZES = "bake_sizes"
-    FP32_LITERALS = "fp32_literals"
-    FAST_INTRINSICS = "fast_intrinsics"
-    RECIPROCAL = "reciprocal"
-    HARDWARE_CONVERSIONS = "hardware_conversions"
-    LAUNCH_BOUNDS = "launch_bounds"
-    REGISTER_CAP = "register_cap"
-    LESS_SHARED = "less_shared"
-    COMPILER_FLAGS = "compiler_flags"
-    AGGREGATE_ATOMICS = "aggregate_atomics"
-    FEWER_LAUNCHES = "fewer_launches"
+    """What can be done about a finding, and what that means."""
 
+    _value_: str
+    meaning: str
 
-MEANINGS: dict[Remedy, str] = {
-    Remedy.BLOCK_SIZE: "another number of threads in a block; on a GPU a multiple of the warp",
-    Remedy.MORE_BLOCKS: "a grid that gives every compute unit several blocks",
-    Remedy.PERSISTENT_GRID: "as many blocks as the device holds at once, each taking work in turn",
-    Remedy.SPLIT_ROWS: "several blocks for one row, or for one piece of work of another kind",
-    Remedy.ROWS_PER_BLOCK: "several rows for one block",
-    Remedy.WARP_PER_ROW: "a warp (sub-group) for each row, with no barrier between warps",
-    Remedy.COALESCE: "neighbouring threads take neighbouring elements",
-    Remedy.STAGE_IN_SHARED: "tiles go through shared memory, so that reads and writes are both in order",
-    Remedy.PAD_SHARED: "a row of a shared array one access longer, or its columns permuted",
-    Remedy.WIDE_ACCESS: "loads and stores of up to 16 bytes a thread",
-    Remedy.ITEMS_IN_FLIGHT: "several elements of a thread loaded before the first is used",
-    Remedy.UNROLL: "loops unrolled",
-    Remedy.CACHE_HINTS: "loads and stores that tell the caches what is used once",
-    Remedy.ROW_IN_REGISTERS: "a row kept in registers between passes, instead of read again",
-    Remedy.SHUFFLE_REDUCTION: "reductions by shuffles within a warp, instead of trees in shared memory",
-    Remedy.SHARE_SERIAL_WORK: "all threads share what one of them does",
-    Remedy.REGROUP_BRANCHES: "threads of a warp go one way: cases by warp, or arithmetic for branches",
-    Remedy.HOIST_INVARIANTS: "what does not change in a loop computed before it",
-    Remedy.CHEAP_DIVISION: "index division by a precomputed reciprocal, by shifts, or not at all",
-    Remedy.BAKE_SIZES: "sizes as constants of the build",
-    Remedy.FP32_LITERALS: "literals and functions in single precision: 0.5f, and in CUDA tanhf",
-    Remedy.FAST_INTRINSICS: "__expf (in OpenCL native_exp) and their like, as far as the accuracy allows",
-    Remedy.RECIPROCAL: "multiplication by a reciprocal instead of divisions by one number",
-    Remedy.HARDWARE_CONVERSIONS: "conversions that are one instruction, two elements at a time",
-    Remedy.LAUNCH_BOUNDS: "__launch_bounds__ (in OpenCL reqd_work_group_size) that leave a thread its "
-    "registers, or room for one block more",
-    Remedy.REGISTER_CAP: "another limit on registers, higher or lower",
-    Remedy.LESS_SHARED: "less shared memory for a block",
-    Remedy.COMPILER_FLAGS: "flags of the compiler, -use_fast_math (in OpenCL -cl-fast-relaxed-math) among "
-    "them, as far as the accuracy allows",
-    Remedy.AGGREGATE_ATOMICS: "atomics once for a warp or a block, on partial results",
-    Remedy.FEWER_LAUNCHES: "work of several launches in one, or launches that overlap",
-}
+    def __new__(cls, value: str, meaning: str = "") -> Remedy:
+        own = str.__new__(cls, value)
+        own._value_, own.meaning = value, meaning
+        return own
+
+    # fmt: off
+    BLOCK_SIZE = "block_size", "another number of threads in a block; on a GPU a multiple of the warp"
+    MORE_BLOCKS = "more_blocks", "a grid that gives every compute unit several blocks"
+    PERSISTENT_GRID = (
+        "persistent_grid", "as many blocks as the device holds at once, each taking work in turn")
+    SPLIT_ROWS = "split_rows", "several blocks for one row, or for one piece of work of another kind"
+    ROWS_PER_BLOCK = "rows_per_block", "several rows for one block"
+    WARP_PER_ROW = "warp_per_row", "a warp (sub-group) for each row, with no barrier between warps"
+    COALESCE = "coalesce", "neighbouring threads take neighbouring elements"
+    STAGE_IN_SHARED = (
+        "stage_in_shared", "tiles go through shared memory, so that reads and writes are both in order")
+    PAD_SHARED = "pad_shared", "a row of a shared array one access longer, or its columns permuted"
+    WIDE_ACCESS = "wide_access", "loads and stores of up to 16 bytes a thread"
+    ITEMS_IN_FLIGHT = "items_in_flight", "several elements of a thread loaded before the first is used"
+    UNROLL = "unroll", "loops unrolled"
+    CACHE_HINTS = "cache_hints", "loads and stores that tell the caches what is used once"
+    ROW_IN_REGISTERS = "row_in_registers", "a row kept in registers between passes, instead of read again"
+    SHUFFLE_REDUCTION = (
+        "shuffle_reduction", "reductions by shuffles within a warp, instead of trees in shared memory")
+    SHARE_SERIAL_WORK = "share_serial_work", "all threads share what one of them does"
+    REGROUP_BRANCHES = (
+        "regroup_branches", "threads of a warp go one way: cases by warp, or arithmetic for branches")
+    HOIST_INVARIANTS = "hoist_invariants", "what does not change in a loop computed before it"
+    CHEAP_DIVISION = "cheap_division", "index division by a precomputed reciprocal, by shifts, or not at all"
+    BAKE_SIZES = "bake_sizes", "sizes as constants of the build"
+    FP32_LITERALS = "fp32_literals", "literals and functions in single precision: 0.5f, and in CUDA tanhf"
+    FAST_INTRINSICS = (
+        "fast_intrinsics", "__expf (in OpenCL native_exp) and their like, as far as the accuracy allows")
+    RECIPROCAL = "reciprocal", "multiplication by a reciprocal instead of divisions by one number"
+    HARDWARE_CONVERSIONS = (
+        "hardware_conversions", "conversions that are one instruction, two elements at a time")
+    LAUNCH_BOUNDS = (
+        "launch_bounds", "__launch_bounds__ (in OpenCL reqd_work_group_size) that leave a thread its "
+        "registers, or room for one block more")
+    REGISTER_CAP = "register_cap", "another limit on registers, higher or lower"
+    LESS_SHARED = "less_shared", "less shared memory for a block"
+    COMPILER_FLAGS = (
+        "compiler_flags", "flags of the compiler, -use_fast_math (in OpenCL -cl-fast-relaxed-math) among "
+        "them, as far as the accuracy allows")
+    AGGREGATE_ATOMICS = "aggregate_atomics", "atomics once for a warp or a block, on partial results"
+    FEWER_LAUNCHES = "fewer_launches", "work of several launches in one, or launches that overlap"
+    # fmt: on
 
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -180,6 +166,7 @@ class Template:
             if bound.names:
                 domain.append(parse(f"({bound.text}) == {macros[name]}"))
         insert = {name: str(value) for name, value in macros.items()}
+        workspace = [replace(a, shape=tuple(e.bind(values) for e in a.shape)) for a in self.workspace]
         flags = (*problem.kernel.flags, *(_insert(flag, insert) for flag in self.flags))
         launches = tuple(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
@@ -192,7 +179,7 @@ class Template:
             language=self.language,
             flags=flags,
             launches=launches,
-            arguments=(*problem.arguments, *(_bind_workspace(a, values) for a in self.workspace)),
+            arguments=(*problem.arguments, *workspace),
             domain=tuple(expr for expr in domain if expr.names or not expr.holds({})),
             config=config,
             headers=tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items()),
@@ -249,14 +236,11 @@ def _defines(macros: Iterable[tuple[str, object]]) -> str:
 
 
 def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
-    return replace(
-        launch,
-        entry=_insert(launch.entry, insert),
-        grid=tuple(e.bind(values) for e in launch.grid),
-        block=tuple(e.bind(values) for e in launch.block),
-        cluster=tuple(e.bind(values) for e in launch.cluster),
-        shared=launch.shared.bind(values) if launch.shared is not None else None,
-    )
+    axes = (launch.grid, launch.block, launch.cluster)
+    grid, block, cluster = (tuple(e.bind(values) for e in each) for each in axes)
+    shared = launch.shared.bind(values) if launch.shared is not None else None
+    entry = _insert(launch.entry, insert)
+    return replace(launch, entry=entry, grid=grid, block=block, cluster=cluster, shared=shared)
 
 
 def plain_name(path: str) -> str:
@@ -265,15 +249,15 @@ def plain_name(path: str) -> str:
 
 
 def describe_launch(launch: Launch) -> str:
-    shape = (
-        f"grid ({', '.join(e.text for e in launch.grid)}), block ({', '.join(e.text for e in launch.block)})"
+    grid, block, own = (
+        ", ".join(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
     )
     shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
     # Each only where it is said: a text that changes would make another variant of every kernel known so far.
-    cluster = f", clusters of ({', '.join(e.text for e in launch.cluster)})" if launch.cluster else ""
+    cluster = f", clusters of ({own})" if launch.cluster else ""
     cooperative = ", cooperative" if launch.cooperative else ""
     pdl = ", programmatic dependent launch" if launch.pdl else ""
-    how = f"{shape}{shared}{cluster}{cooperative}{pdl}"
+    how = f"grid ({grid}), block ({block}){shared}{cluster}{cooperative}{pdl}"
     return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
 
 
@@ -285,10 +269,6 @@ def _header(name: str, config: Config, launches: tuple[Launch, ...], flags: tupl
         lines.append(f"build with {' '.join(flags)}")
     # A backslash at the end of a line would swallow the next one, even with blanks behind it.
     return "".join(f"// {line.rstrip(_BLANKS)}\n" for text in lines for line in text.splitlines())
-
-
-def _bind_workspace(argument: Argument, values: Mapping[str, int]) -> Argument:
-    return replace(argument, shape=tuple(e.bind(values) for e in argument.shape))
 
 
 def _insert(text: str, values: Mapping[str, str]) -> str:

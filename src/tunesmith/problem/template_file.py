@@ -42,11 +42,8 @@ def parse_template(
     """The template, or one BadInput with everything that is wrong with it."""
     size = len(text.encode(errors="surrogatepass"))
     if size > MOST_BYTES:
-        raise BadInput(
-            f"a template has at most {MOST_BYTES:,} bytes, got {size:,}",
-            hint="leave out what the kernel does not use",
-            where=path,
-        )
+        fault = f"a template has at most {MOST_BYTES:,} bytes, got {size:,}"
+        raise BadInput(fault, hint="leave out what the kernel does not use", where=path)
     block = find_block(text, path)
     root = load_toml(block.toml, path=path, offset=block.line)
     root.only(_ROOT)
@@ -252,7 +249,8 @@ def guarded(text: str, rules: Sequence[Combination], path: str) -> str:
     inside = block.toml.split("\n")
     taken = [int(n) for n in re.findall(r"^\s*not_right_(\d+)\s*=", block.toml, re.MULTILINE)]
     first = max(taken, default=0) + 1
-    lines = [f'not_right_{number} = "{_forbidding(rule)}"' for number, rule in enumerate(rules, first)]
+    values = [" and ".join(f"{name} == {value}" for name, value in rule) for rule in rules]
+    lines = [f'not_right_{number} = "not ({both})"' for number, both in enumerate(values, first)]
     headings = [place for place, line in enumerate(inside) if _REQUIRE.fullmatch(line.strip())]
     if headings:
         at = headings[0] + 1
@@ -261,10 +259,6 @@ def guarded(text: str, rules: Sequence[Combination], path: str) -> str:
     whole = text.replace("\r\n", "\n").split("\n")
     at += block.line
     return "\n".join([*whole[:at], *(f"// {line}" for line in lines), *whole[at:]])
-
-
-def _forbidding(rule: Combination) -> str:
-    return "not (" + " and ".join(f"{name} == {value}" for name, value in rule) + ")"
 
 
 _LOOKS_LIKE_PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -322,9 +316,8 @@ def try_out(root: Table, template: Template, problem: Problem) -> None:
                 rule = f"the default breaks require {show(constraint.name)}, {show(constraint.expr.text)}"
                 root.faults.add(("default",), f"{rule}, at every workload", "choose other values")
         if not root.faults:
-            root.faults.add(
-                ("default",), "the default breaks a require at every workload", "choose other values"
-            )
+            rule = "the default breaks a require at every workload"
+            root.faults.add(("default",), rule, "choose other values")
     places = list(launch_places(template.launches, root))
     for workload in legal:
         at = f"the default and workload {show(workload.name)}"

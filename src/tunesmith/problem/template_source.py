@@ -52,15 +52,11 @@ def find_block(text: str, path: str) -> DeclarationBlock:
     lines = text.replace("\r\n", "\n").split("\n")
     opens = [number for number, line in enumerate(lines, 1) if _OPEN.fullmatch(line)]
     if not opens:
-        raise BadInput(
-            "a template declares its parameters in a comment, there is none", hint=_EXAMPLE, where=path
-        )
+        fault = "a template declares its parameters in a comment, there is none"
+        raise BadInput(fault, hint=_EXAMPLE, where=path)
     if len(opens) > 1:
-        raise BadInput(
-            f"a template has one declaration, a second opens here and the first at line {opens[0]}",
-            hint="join the two",
-            where=f"{path}:{opens[1]}",
-        )
+        fault = f"a template has one declaration, a second opens here and the first at line {opens[0]}"
+        raise BadInput(fault, hint="join the two", where=f"{path}:{opens[1]}")
     start = opens[0]
     inside: list[str] = []
     for line in lines[start:]:
@@ -70,11 +66,9 @@ def find_block(text: str, path: str) -> DeclarationBlock:
         if comment is None:
             break
         inside.append(comment[1])
-    raise BadInput(
-        f"the declaration opened at line {start} is not closed before line {start + len(inside) + 1}",
-        hint='end it with a line "// ///"; every line in between starts with //',
-        where=f"{path}:{start}",
-    )
+    fault = f"the declaration opened at line {start} is not closed before line {start + len(inside) + 1}"
+    hint = 'end it with a line "// ///"; every line in between starts with //'
+    raise BadInput(fault, hint=hint, where=f"{path}:{start}")
 
 
 def defines(code: str) -> Iterator[Define]:
@@ -161,30 +155,22 @@ def user_headers(
                 size += len(header.text.encode(errors="surrogatepass"))
                 _refuse_too_much(len(found), size, spelling)
             elif known.text != header.text:
-                raise BadInput(
-                    f'"{spelling}" means two different files: {known.path} and {header.path} '
-                    f"(included by {file.path})",
-                    hint="include one of them by another path, for instance with its folder's name",
-                )
+                files = f"{known.path} and {header.path} (included by {file.path})"
+                hint = "include one of them by another path, for instance with its folder's name"
+                raise BadInput(f'"{spelling}" means two different files: {files}', hint=hint)
             if header.path not in read:
                 read.add(header.path)
                 waiting.append(header)
+    # In <>: in quotes, a file "../c.h" that means "c.h" would find itself beside it.
     return tuple(
-        (spelling, header.text if first[header.path] == spelling else _see(first[header.path]))
+        (spelling, header.text if (own := first[header.path]) == spelling else f"#include <{own}>\n")
         for spelling, header in found.items()
     )
-
-
-def _see(spelling: str) -> str:
-    """In <>: in quotes, a file "../c.h" that means "c.h" would find itself beside it."""
-    return f"#include <{spelling}>\n"
 
 
 def _refuse_too_much(count: int, size: int, spelling: str) -> None:
     if count <= MOST_FILES and size <= MOST_BYTES:
         return
     rule = f"a kernel's own headers are at most {MOST_FILES} files and {MOST_BYTES >> 20} MiB"
-    raise BadInput(
-        f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"',
-        hint="take folders of libraries out of include, or include only the headers that the kernel uses",
-    )
+    hint = "take folders of libraries out of include, or include only the headers that the kernel uses"
+    raise BadInput(f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"', hint=hint)

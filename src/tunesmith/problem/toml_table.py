@@ -87,11 +87,9 @@ def load_toml(text: str, *, path: str, offset: int = 0) -> Table:
         place = _TOML_PLACE.search(message)
         message = message[: place.start()] if place else message
         line = int(place[1]) if place and place[1] else text.count("\n") + 1 if place else None
-        raise BadInput(
-            f"not readable as TOML: {message}",
-            hint="text values need quotes; see https://toml.io for the format",
-            where=path if line is None else f"{path}:{line + offset}",
-        ) from error
+        hint = "text values need quotes; see https://toml.io for the format"
+        where = path if line is None else f"{path}:{line + offset}"
+        raise BadInput(f"not readable as TOML: {message}", hint=hint, where=where) from error
     return Table(data, (), "", Faults(path, KeyLines(text), offset=offset))
 
 
@@ -110,6 +108,11 @@ class Table:
     def fault(self, key: str | None, message: str, hint: str | None = None) -> None:
         keys = self.keys if key is None else (*self.keys, key)
         self.faults.add(keys, f"{self.label}: {message}" if self.label else message, hint)
+
+    def refuse(self, key: str | None, message: str, hint: str | None = None) -> T | None:
+        """Nothing, and why."""
+        self.fault(key, message, hint)
+        return None
 
     def only(self, known: Sequence[str]) -> None:
         for key in self.data:
@@ -135,8 +138,7 @@ class Table:
         if value is None or (isinstance(value, str) and value.strip() and not _BREAKS.search(value)):
             return value
         is_text = isinstance(value, str)
-        self._wrong(key, "one line of text, not empty" if is_text else "a text in quotes", value)
-        return None
+        return self._wrong(key, "one line of text, not empty" if is_text else "a text in quotes", value)
 
     def flag(self, key: str, default: bool = False) -> bool:
         value = self.data.get(key, default)
@@ -149,16 +151,14 @@ class Table:
         value = self.data.get(key)
         if value is None or (type(value) is int and low <= value <= high):
             return value
-        self._wrong(key, f"an integer from {low} to {'2**62' if high == LIMIT else high}", value)
-        return None
+        return self._wrong(key, f"an integer from {low} to {'2**62' if high == LIMIT else high}", value)
 
     def number(self, key: str, *, low: float | None = None) -> float | None:
         value = self.data.get(key)
         found = finite(value)
         if value is None or (found is not None and (low is None or found >= low)):
             return found
-        self._wrong(key, "a finite number" + ("" if low is None else f" of at least {low:g}"), value)
-        return None
+        return self._wrong(key, "a finite number" + ("" if low is None else f" of at least {low:g}"), value)
 
     def choice(self, key: str, options: Sequence[Word]) -> Word | None:
         value = self.data.get(key)
@@ -166,8 +166,7 @@ class Table:
         if value is None or found is not None:
             return found
         hint = suggestion(value, options) if isinstance(value, str) else None
-        self._wrong(key, f"one of {', '.join(options)}", value, hint)
-        return None
+        return self._wrong(key, f"one of {', '.join(options)}", value, hint)
 
     def expr(self, key: str, names: Collection[str] | None) -> Expr | None:
         return self._expr(key, (key,), self.data[key], names) if key in self.data else None
@@ -221,8 +220,7 @@ class Table:
         if value is None:
             return None
         if not isinstance(value, dict):
-            self._wrong(key, "a table", value)
-            return None
+            return self._wrong(key, "a table", value)
         return Table(value, (*self.keys, key), label, self.faults)
 
     def table_or_empty(self, key: str, label: str) -> Table:
@@ -245,13 +243,11 @@ class Table:
         try:
             return action()
         except BadInput as error:
-            self.fault(key, str(error), error.hint)
-            return None
+            return self.refuse(key, str(error), error.hint)
 
     def _expr(self, key: str, keys: Keys, value: object, names: Collection[str] | None) -> Expr | None:
         if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):
-            self._wrong(key, "an integer or an expression in quotes", value)
-            return None
+            return self._wrong(key, "an integer or an expression in quotes", value)
         try:
             return parse(value, names=names)
         except BadInput as error:
@@ -259,8 +255,8 @@ class Table:
             self.faults.add((*self.keys, *keys), f"{prefix}: {error.message}", error.hint)
             return None
 
-    def _wrong(self, key: str, allowed: str, value: object, hint: str | None = None) -> None:
-        self.fault(key, f"{key} must be {allowed}, got {show(value)}", hint)
+    def _wrong(self, key: str, allowed: str, value: object, hint: str | None = None) -> T | None:
+        return self.refuse(key, f"{key} must be {allowed}, got {show(value)}", hint)
 
 
 def finite(value: object) -> float | None:

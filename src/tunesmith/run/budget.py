@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tunesmith.run.dialogue import ROLES, SINGLE, Exchange, Role, tokens_of
-from tunesmith.run.events import Settings, Strategy
+from tunesmith.run.events import Decided, Settings, Strategy
 from tunesmith.run.state import Candidate, State
 from tunesmith.text import counted
 
@@ -231,19 +231,18 @@ def _least_share(settings: Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    evals, seconds = state.settings.evals, state.settings.seconds
-    if evals is not None and evaluations(state) >= evals:
-        return f"the budget of {counted(evals, 'evaluation')} is used up"
-    if seconds is not None and state.elapsed - state.attached_at > seconds:
-        return f"the budget of {counted(float(seconds), 'second')} is used up"
-    return None
+    return _exhausted("the budget", state, state.settings, 0, state.attached_at)
 
 
 def exhausted_share(state: State) -> str | None:
     assert state.under_way is not None, "nothing is under way"
-    evals, seconds = state.under_way.evals, state.under_way.seconds
-    if evals is not None and evaluations(state, state.decided_after) >= evals:
-        return f"its share of {counted(evals, 'evaluation')} is used up"
-    if seconds is not None and state.elapsed - state.decided_at > seconds:
-        return f"its share of {counted(float(seconds), 'second')} is used up"
+    return _exhausted("its share", state, state.under_way, state.decided_after, state.decided_at)
+
+
+def _exhausted(what: str, state: State, limit: Settings | Decided, since: int, start: float) -> str | None:
+    """Whether the evaluations from a trial on, or the seconds from a time on, are used up."""
+    if limit.evals is not None and evaluations(state, since) >= limit.evals:
+        return f"{what} of {counted(limit.evals, 'evaluation')} is used up"
+    if limit.seconds is not None and state.elapsed - start > limit.seconds:
+        return f"{what} of {counted(float(limit.seconds), 'second')} is used up"
     return None

@@ -86,7 +86,6 @@ class CeilingsCache:
 
     def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
         """None: never measured, damaged, or measured in another way than today."""
-
         try:
             file = self._file(device)
             kept, changed = decode(file.read_bytes(), _CeilingsFile), file.stat().st_mtime

@@ -112,10 +112,8 @@ def _sound(config: RunConfig) -> RunConfig:
     for name, least in (("evals", 1), ("time", 0), ("seed", 0), ("builders", 0), *_TALK):
         value = getattr(config, name)
         if value is not None and not value >= least:  # so that a NaN is refused too
-            raise BadInput(
-                f"{name} must be at least {least}, got {value}",
-                hint=f"correct it in {FILE} or in TUNESMITH_{name.upper()}",
-            )
+            hint = f"correct it in {FILE} or in TUNESMITH_{name.upper()}"
+            raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
     return config
 
 
@@ -129,10 +127,8 @@ def _refuse_misspelt(environment: Mapping[str, str]) -> None:
 
             close = difflib.get_close_matches(own.upper(), known, n=1, cutoff=0.75)
             if close:
-                raise BadInput(
-                    f"the environment sets {name}, which is no setting",
-                    hint=f"did you mean TUNESMITH_{close[0]}? Otherwise unset it",
-                )
+                hint = f"did you mean TUNESMITH_{close[0]}? Otherwise unset it"
+                raise BadInput(f"the environment sets {name}, which is no setting", hint=hint)
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -164,10 +160,8 @@ def _from_text(name: str, text: str) -> Any:
     try:
         return _BOOLS[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError) as error:
-        raise BadInput(
-            f"TUNESMITH_{name.upper()} must be {_KINDS[kind]}, got {text!r}",
-            hint="correct it in the environment, or unset it",
-        ) from error
+        fault = f"TUNESMITH_{name.upper()} must be {_KINDS[kind]}, got {text!r}"
+        raise BadInput(fault, hint="correct it in the environment, or unset it") from error
 
 
 def _kind(name: str) -> type:

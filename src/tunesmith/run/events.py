@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -288,30 +288,11 @@ class Stopped:
     reason: str
 
 
-Event = (
-    Started
-    | Surveyed
-    | Attached
-    | Baseline
-    | Extended
-    | Admitted
-    | Decided
-    | Drafted
-    | Declined
-    | Rejected
-    | Searched
-    | Requested
-    | Replied
-    | Unanswered
-    | Primed
-    | Profiled
-    | Steered
-    | Asked
-    | Pruned
-    | Measured
-    | Verified
-    | Stopped
-)
+OfRun = Started | Surveyed | Attached | Baseline | Extended | Verified | Stopped
+OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
+OfDialogue = Requested | Replied | Unanswered
+OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured
+Event = OfRun | OfCandidate | OfDialogue | OfSearch
 EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
 
 
@@ -324,18 +305,17 @@ class Recorded:
     event: Event
 
 
-LONG = (
-    4096  # characters of a model's text; a longer one stands in a file of its own, the journal has its digest
-)
+# Characters of a model's text; a longer one stands in a file of its own, the journal has its digest.
+LONG = 4096
 
 
 def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
     """The event as a journal holds it. `put` has the text on disk when it returns its digest."""
     match event:
         case Requested(request):
-            said = (
-                m if len(m.text) <= LONG else replace(m, text="", kept=put(m.text)) for m in request.messages
-            )
+            said = [
+                replace(m, text="", kept=put(m.text)) if len(m.text) > LONG else m for m in request.messages
+            ]
             return Requested(replace(request, messages=tuple(said)))
         case Replied(number, reply) if len(reply.text) > LONG:
             return Replied(number, replace(reply, text="", kept=put(reply.text)))
@@ -361,17 +341,11 @@ class _JournalLine(msgspec.Struct):
 
 
 def encode_record(record: Recorded) -> bytes:
-    line: dict[str, Any] = {
-        "number": record.number,
-        "at": round(record.at, 3),
-        "type": type(record.event).__name__,
-        "event": record.event,
-    }
-    return encode(line)
+    head = {"number": record.number, "at": round(record.at, 3), "type": type(record.event).__name__}
+    return encode({**head, "event": record.event})
 
 
 def decode_record(data: bytes) -> Recorded:
-
     line = decode(data, _JournalLine, "line of a journal")
     kind = EVENT_TYPES.get(line.type)
     if kind is None:

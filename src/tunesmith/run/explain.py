@@ -134,7 +134,7 @@ def _value(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> 
     tried = len(scores) + sum(config[param.name] == value for config in facts.failed)
 
     def is_known(
-        source: Source, log: float | None = None, deviation: float = 0.0, why: str = ""
+        source: Source, log: float | None = None, deviation: float = 0, why: str = ""
     ) -> ValueEffect:
         interval = None
         if log is not None and source == "model":
@@ -291,7 +291,8 @@ class Surrogate:
         """
         encoding = Encoding.of(space)
         # The nearest, and not the best: a choice by what was measured would bend the model.
-        near = sorted(measured, key=lambda config: _differing(config, centre))[:MOST]
+        same = set(centre.items)
+        near = sorted(measured, key=lambda config: -len(same.intersection(config.items)))[:MOST]
         free = len(near) - 2 * len(encoding.params)
         if len(near) < LEAST or free < FREE:
             return None
@@ -335,10 +336,6 @@ class Surrogate:
         left = settings.variance - np.einsum("ij,jk,ik->i", seen, self._inverse, seen) + settings.noise
         deviations = np.sqrt(self._scale * np.maximum(left, 0.0))
         return tuple(Estimate(float(v), float(d)) for v, d in zip(values, deviations, strict=True))
-
-
-def _differing(a: Config, b: Config) -> int:
-    return sum(x != y for x, y in zip(a.items, b.items, strict=True))
 
 
 def _positions(space: Space, configs: Sequence[Config]) -> Positions:

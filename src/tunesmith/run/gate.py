@@ -57,11 +57,7 @@ class Passed:
 
 
 def examine(
-    params: Sequence[Param],
-    default: Config,
-    configs: ConfigSet,
-    outcomes: Sequence[Outcome],
-    may_mend: bool,
+    params: Sequence[Param], default: Config, configs: ConfigSet, outcomes: Sequence[Outcome], may_mend: bool
 ) -> Checks | Faulty | Passed:
     """`outcomes` are those of the draft so far; `may_mend`: whether its author can be asked for another."""
     tried = {o.trial.config: o for o in outcomes if o.trial.config is not None}
@@ -70,7 +66,8 @@ def examine(
     if start not in tried:
         return Checks((start,))
     if why := fault(tried[start]):
-        where = f"at {_named(start, default)} it" if params else "it"
+        near = "its default, {}," if start == default else "{}, the nearest to its default that fits,"
+        where = f"at {near.format(start)} it" if params else "it"
         return Faulty(f"{where} is {_words(why)}", (tried[start].trial.id,))
     if untried := [config for config in field.planned() if config not in tried]:
         return Checks(tuple(untried))
@@ -124,16 +121,9 @@ def _differing(a: Config, b: Config) -> list[str]:
     return [name for name, value in a.items if b[name] != value]
 
 
-def _named(start: Config, default: Config) -> str:
-    return f"its default, {start}," if start == default else f"{start}, the nearest to its default that fits,"
-
-
 def _words(result: Result) -> str:
-    return (
-        f"{result.status} (workload {result.workload}): {result.detail}"
-        if result.detail
-        else str(result.status)
-    )
+    detail = f" (workload {result.workload}): {result.detail}" if result.detail else ""
+    return f"{result.status}{detail}"
 
 
 def _listed(blamed: Sequence[tuple[Combination, Outcome]]) -> str:

@@ -28,8 +28,6 @@ from tunesmith.text import digest_of
 FIRST = 8  # configurations of a run that are tried first elsewhere
 RUNNERS_UP = 3  # of these, the best in general by short measurements
 ROWS = 400  # of one run: its best half, and of the rest every so many
-
-
 FORMAT = 1  # counts changes of what an entry means
 KEPT_ROWS = 200
 _IDLE = re.compile(r" (?=[,;)])|(?<=\() ")  # blanks that part nothing, such as a comment leaves
@@ -93,17 +91,8 @@ class Summary:
 
 
 def summary(entry: LibraryEntry) -> Summary:
-    return Summary(
-        entry.name,
-        entry.problem,
-        entry.signature,
-        entry.kernel,
-        entry.device,
-        entry.speedup,
-        tuple(served.workload for served in entry.served),
-        entry.date,
-        entry.origin,
-    )
+    e, workloads = entry, tuple(served.workload for served in entry.served)
+    return Summary(e.name, e.problem, e.signature, e.kernel, e.device, e.speedup, workloads, e.date, e.origin)
 
 
 @dataclass(frozen=True)
@@ -127,10 +116,7 @@ class LibraryTemplate:
 
     def without(self, values: Sequence[tuple[str, int]]) -> str:
         """The text, with values forbidden that proved wrong here."""
-        if not values:
-            return self.text
-
-        return guarded(self.text, [(value,) for value in values], self.path)
+        return guarded(self.text, [(value,) for value in values], self.path) if values else self.text
 
 
 def kernel_digest(problem: Problem) -> str:
@@ -198,12 +184,10 @@ def entries_of(
     found: list[LibraryEntry] = []
     for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
         served = tuple(
-            ServedWorkload(
-                w.name, w.sizes, w.weight, p.speedup.value, (p.speedup.low, p.speedup.high), nameless
-            )
+            ServedWorkload(w.name, w.sizes, w.weight, s.value, (s.low, s.high), _nameless(p.config))
             for w, p in zip(problem.workloads, choice.picks, strict=True)
+            for s in (p.speedup,)
             if p.config is not None and p.config.candidate == candidate
-            for nameless in [replace(p.config, candidate="")]
         )
         if not served:
             continue

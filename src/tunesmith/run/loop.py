@@ -12,21 +12,10 @@ from dataclasses import dataclass
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run import gate
+from tunesmith.run import events, gate
 from tunesmith.run import racing as choose
 from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import (
-    Admitted,
-    Asked,
-    Event,
-    Extended,
-    Measured,
-    Rejected,
-    Searched,
-    Settings,
-    Stopped,
-)
 from tunesmith.run.one_search import OneSearch
 from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
@@ -46,7 +35,7 @@ REPAIRS = 2  # times an author may mend a draft
 class Loop:
     problem: Problem
     templates: Templates
-    settings: Settings
+    settings: events.Settings
     lab: Lab
     searcher: Searcher
     talk: Talking
@@ -75,7 +64,7 @@ class Loop:
             self._append(self.lab.baseline())
         elif self.talk.tester is not None and state.extended is None:
             found = self.talk.cases(state)
-            self._append(self.lab.extend(found) if isinstance(found, Extended) else found)
+            self._append(self.lab.extend(found) if isinstance(found, events.Extended) else found)
         elif self.templates.given is not None and state.admitted is None:
             self._admit_given(Candidate("", self.templates.given.digest))
         elif beside := [c for c in self.templates.beside if c not in {k.id for k in state.candidates}]:
@@ -93,7 +82,7 @@ class Loop:
         """Nobody drafted it, so there is no author to send it back to, and no gate."""
         template, count = self.templates.of(own), len(self.templates.configs(own))
         combinations = template.space.combinations
-        self._append(Admitted(own.template, count, combinations, own.id, baking=template.baking))
+        self._append(events.Admitted(own.template, count, combinations, own.id, baking=template.baking))
 
     def _decide(self) -> None:
         """Where templates are written, what is known of the best so far tells what is written next."""
@@ -111,7 +100,7 @@ class Loop:
         """The gate, until a draft is let in or turned away."""
         state = self._state
         if state.in_flight:
-            self._append(Measured(self.lab.collect()))
+            self._append(events.Measured(self.lab.collect()))
         else:
             assert state.draft is not None, "what is written is written without a device"
             self._gate(state.draft)
@@ -120,7 +109,7 @@ class Loop:
         for other in self._state.candidates:
             if other.drafted and other.id != draft.id and other.drafted.template == draft.template:
                 why = f"it is the same text as {noun(self.settings)} {other.id}"
-                self._append(Rejected(draft.id, why, same_as=other.id))
+                self._append(events.Rejected(draft.id, why, same_as=other.id))
                 return
         may_mend, is_model = self._may_mend(draft), bool(draft.drafted and draft.drafted.author)
         try:
@@ -137,7 +126,7 @@ class Loop:
             self._ask([(config, self._workloads) for config in step.configs], "short", "gate")
             return
         again = may_mend and (self.heeds_words or is_model or bool(step.without))
-        self._append(Rejected(draft.id, step.reason, step.trials, step.without, again))
+        self._append(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
 
     def _vetted(self, draft: Candidate) -> Template:
         """Nothing that a model wrote is built by a run that cannot judge it."""
@@ -153,7 +142,7 @@ class Loop:
         replies = [e for e in asked_to_write(self._state) if e.reply is not None]
         return len(replies) <= self.settings.repairs
 
-    def _admitted(self, draft: Candidate, passed: gate.Passed) -> Admitted:
+    def _admitted(self, draft: Candidate, passed: gate.Passed) -> events.Admitted:
         """With rules the text that is searched, and delivered, has them too."""
         template, digest = self.templates.of(draft), draft.template
         count = len(self.templates.configs(draft))
@@ -163,7 +152,7 @@ class Loop:
             digest = self.templates.keep(guarded(template.source, passed.rules, template.path))
             count = len(self.templates.configs(Candidate(draft.id, digest)))
         combinations = template.space.combinations
-        return Admitted(digest, count, combinations, draft.id, passed.rules, template.baking)
+        return events.Admitted(digest, count, combinations, draft.id, passed.rules, template.baking)
 
     # -- searching ----------------------------------------------------------------------------------
 
@@ -191,23 +180,25 @@ class Loop:
                 return
             reason = None if state.in_flight else search.nothing_left()
         if state.in_flight:
-            self._append(Measured(self.lab.collect()))
+            self._append(events.Measured(self.lab.collect()))
         else:
             assert reason is not None
-            self._append(Searched(search.candidate.id, reason, reason == cut))
+            self._append(events.Searched(search.candidate.id, reason, reason == cut))
             self.lab.drop_builds()
 
     def _search_one(self) -> None:
         """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
         state, search = self._state, self._of_one()
         if state.in_flight:
-            self._append(Measured(self.lab.collect()))
+            self._append(events.Measured(self.lab.collect()))
         elif not search.tried():
             self._ask([(search.template.default, self._workloads)], "short", "search")
         elif search.sentinel_missing():
             self._ask([(None, self._workloads)], "short", "sentinel")
         else:
-            self._append(Searched(search.candidate.id, "it has no parameters: there is nothing to search"))
+            self._append(
+                events.Searched(search.candidate.id, "it has no parameters: there is nothing to search")
+            )
 
     def _of_one(self) -> OneSearch:
         return OneSearch(self.problem, self._state, self.templates)
@@ -224,7 +215,7 @@ class Loop:
         if not isinstance(step, ToProfile):
             self._append(step)
         elif self._state.in_flight:
-            self._append(Measured(self.lab.collect()))
+            self._append(events.Measured(self.lab.collect()))
         else:
             self._look_at(step)
         return True
@@ -278,7 +269,7 @@ class Loop:
     def _finish(self) -> None:
         state = self._state
         if state.in_flight:
-            self._append(Measured(self.lab.collect()))
+            self._append(events.Measured(self.lab.collect()))
             return
         if entered := heat(self.problem, state):
             self._ask(entered, "long", "finalist")
@@ -291,7 +282,7 @@ class Loop:
             return
         if self._profile_winner():
             return
-        self._append(Stopped(state.decided[-1].reason))
+        self._append(events.Stopped(state.decided[-1].reason))
 
     def _profile_winner(self) -> bool:
         """What is delivered beside the original: what bounds it now, and how far from its floor it is."""
@@ -336,7 +327,7 @@ class Loop:
             )
             for i, (config, workloads) in enumerate(what)
         )
-        self._append(Asked(trials, gain))
+        self._append(events.Asked(trials, gain))
         self._issue()
 
     def _issue(self) -> None:
@@ -363,5 +354,5 @@ class Loop:
             self._at_lab.add(digest)
             self.lab.admit(self.templates.of(self._state.candidate(config.candidate)))
 
-    def _append(self, event: Event) -> None:
+    def _append(self, event: events.Event) -> None:
         self._state = write_down(event, self._state, self.journal, self.listener)

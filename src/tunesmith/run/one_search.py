@@ -81,6 +81,8 @@ class OneSearch:
         if pool is None:
             waiting += [found.config for found in state.pool]
         under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
+        # Profiles and priors change no draw: a search that has no prior is the same without them.
+        events = state.events - len(state.profiled) - len(state.prior_changes)
         return SearchView(
             space=template.space,
             configs=self.configs,
@@ -89,7 +91,7 @@ class OneSearch:
             in_flight=under_way,
             closed=frozenset(verdict.config for verdict in state.pruned.of(("of", own))),
             budget_left=evals_left(state) if pool is not None or not state.settings.ahead else None,
-            seed=seed_of(state.settings.seed, "ask", self._events()),
+            seed=seed_of(state.settings.seed, "ask", events),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=self._priors(),
             followed=self._followed(),
@@ -101,10 +103,6 @@ class OneSearch:
                 config for p in state.primed for config, _ in rows_for(template, [(c, None) for c in p.first])
             ),
         )
-
-    def _events(self) -> int:
-        """Profiles and priors change no draw: a search that has no prior is the same without them."""
-        return self.state.events - len(self.state.profiled) - len(self.state.prior_changes)
 
     def sentinel_missing(self) -> bool:
         """Whether the original has not been timed since this kernel was, if it is the only one to time: what

@@ -86,9 +86,8 @@ class SearchView:
     followed: frozenset[Config] = frozenset()  # of what it asked for: picked by what the priors say
     asked: int | None = None  # so many it has picked, for this purpose; None: all that is tried or in flight
     pool: tuple[Config, ...] | None = None  # built, of which alone it may ask; None: of everything
-    static: Mapping[Config, tuple[float, ...]] = field(
-        default_factory=dict
-    )  # of what is built, by the compiler
+    # Of what is built, by the compiler.
+    static: Mapping[Config, tuple[float, ...]] = field(default_factory=dict)
     focus: Focus | None = None  # the prior by profiles: where to look first
     part: Region | None = None  # of which alone it may ask; None: of everything
     first: tuple[Config, ...] = ()  # known to be good elsewhere

@@ -290,9 +290,7 @@ def _again(
         # One alone only where the leader has had its heats: each is timed against the original anyway.
         is_late = meeting != undecided[-1:]
         for config in meeting if is_late else ():
-            wanted[config].update(
-                name for name in names if name in logs[config] and times[config, name] < HEATS
-            )
+            wanted[config].update(n for n in names if n in logs[config] and times[config, n] < HEATS)
     return wanted
 
 

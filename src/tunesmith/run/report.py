@@ -11,16 +11,13 @@ from tunesmith.run.rounds import ChainEnd, History, RoundReport
 from tunesmith.run.survey import SurveyReport
 from tunesmith.text import named_values
 
-RESULT_VERSION = (
-    1  # of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added
-)
+# Of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added.
+RESULT_VERSION = 1
 # What people call the rules of `pruning`.
 RULES = {
-    "cannot_run": "cannot run",
-    "same_code": "same as another",
-    "spills": "spills",
-    "occupancy": "little occupancy",
-}
+    "cannot_run": "cannot run", "same_code": "same as another",
+    "spills": "spills", "occupancy": "little occupancy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -155,6 +152,12 @@ class Report:
         """Of the evaluations, which a budget counts and which are extra; empty where it counts them all."""
         searched = sum(self.evaluations.values()) - self.gated
         return f"{searched} of the search, {self.gated} of the gate" if self.gated else ""
+
+
+def workload_cells(w: WorkloadReport) -> tuple[str, ...]:
+    """A row of a table: before, after, speed-up, its interval, configuration."""
+    figures = f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", f"{w.speedup:.2f}×"
+    return (*figures, interval_text(w), config_text(w.config, w.template))
 
 
 def interval_text(w: WorkloadReport) -> str:

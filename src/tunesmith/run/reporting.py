@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
+from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.events import Pruned
@@ -15,15 +16,6 @@ from tunesmith.run.explain import explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_choice
-from tunesmith.run.report import (
-    BoundReport,
-    Failure,
-    PriorReport,
-    PrunedReport,
-    Report,
-    UnfinishedBest,
-    WorkloadReport,
-)
 from tunesmith.run.rounds import best_scores, chain_end, ratio, round_reports
 from tunesmith.run.state import State
 from tunesmith.run.survey import survey_report
@@ -36,7 +28,7 @@ def build_report(
     files: tuple[str, ...] = (),
     template_of: TemplateOf | None = None,
     templates: Templates | None = None,
-) -> Report:
+) -> reports.Report:
     """Without `template_of` nothing is explained; `templates` have the texts, and it, too."""
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
@@ -45,11 +37,9 @@ def build_report(
     # Before the end there is nothing to claim, not even that the original stays.
     choice = verified_choice(problem, state) if state.stopped else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
-    mean = None
-    if workloads:
-        mean = geometric_mean([w.speedup for w in workloads], [w.weight for w in workloads])
+    speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
     started = state.started
-    return Report(
+    return reports.Report(
         problem=started.problem,
         backend=started.backend,
         device=state.device.name,
@@ -58,7 +48,7 @@ def build_report(
         reason=state.stopped.reason if state.stopped else "not finished",
         judged_by=judged_by(state),
         workloads=workloads,
-        geometric_mean=mean,
+        geometric_mean=geometric_mean(speedups, weights) if workloads else None,
         general=choice.general.as_dict() if choice.general else None,
         evaluations={status.value: n for status in Status if (n := measured[status])},
         space=_space(state),
@@ -74,8 +64,7 @@ def build_report(
         compiler=state.compiler,
         survey=survey_report(state) if state.device.absent else None,
         built=len(
-            {s.config for s in state.surveyed if s.config is not None}
-            | {o.trial.config for o in state.searched()}
+            {s.config for s in state.surveyed if s.config} | {o.trial.config for o in state.searched()}
         ),
         pruned=_pruned(state),
         priors=tuple(primed.name for primed in state.primed),
@@ -84,7 +73,7 @@ def build_report(
             dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
         ),
         steering=tuple(
-            PriorReport(c.tried, str(f) if f else "", f.inside if f else 0, c.event.reason, c.moved)
+            reports.PriorReport(c.tried, str(f) if f else "", f.inside if f else 0, c.event.reason, c.moved)
             for c in state.prior_changes
             for f in (c.event.focus,)
         ),
@@ -123,14 +112,11 @@ def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict
         best = best_scores(sound_scores(problem, state))
         known.sort(key=lambda own: -best.get(own, 0.0))
         won = dict.fromkeys(known[:1])
-    suffix = PurePosixPath(draft_name(problem, "")).suffix
-    return {
-        own: f"template{suffix}" if place == 0 else draft_name(problem, own or "given")
-        for place, own in enumerate(won)
-    }
+    names = (unfinished_name(problem), *(draft_name(problem, own or "given") for own in list(won)[1:]))
+    return dict(zip(won, names, strict=False))
 
 
-def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
+def best_unfinished(problem: Problem, state: State) -> reports.UnfinishedBest | None:
     """The best that has passed the gate, else the draft that waits there; None where there is neither, or the
     run has ended."""
     own = [c for c in state.candidates if c.drafted is not None]
@@ -141,7 +127,7 @@ def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
         return None
     config = best_config(problem, state)
     is_it = config is not None and config.candidate == best.id
-    return UnfinishedBest(
+    return reports.UnfinishedBest(
         best.id,
         best.template,
         best.status,
@@ -164,19 +150,19 @@ def _template(state: State, config: Config | None) -> str:
     return config.candidate if several and config is not None else ""
 
 
-def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
+def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[reports.BoundReport, ...]:
     looked = {(p.config, p.workload): p for p in state.profiled}
     picked = {pick.workload: pick.config for pick in choice.picks}
-    found: list[BoundReport] = []
+    found: list[reports.BoundReport] = []
     for workload in problem.workloads:
         before = looked.get((None, workload.name))
         if before is None:
             continue
         if before.diagnosis is None:
-            found.append(BoundReport(workload.name, "", None, "", "", note="; ".join(before.notes)))
+            found.append(reports.BoundReport(workload.name, "", None, "", "", note="; ".join(before.notes)))
             continue
         told = before.diagnosis
-        row = BoundReport(workload.name, told.bound.value, told.distance, told.ceiling, told.summary)
+        row = reports.BoundReport(workload.name, told.bound.value, told.distance, told.ceiling, told.summary)
         config = picked.get(workload.name)
         after = looked.get((config, workload.name)) if config is not None else None
         if after is not None and after.diagnosis is not None:
@@ -195,7 +181,7 @@ def _busy(state: State) -> float | None:
     return busy / taken if 0 < busy <= taken else None
 
 
-def _workload(problem: Problem, state: State, choice: Winners, index: int) -> WorkloadReport:
+def _workload(problem: Problem, state: State, choice: Winners, index: int) -> reports.WorkloadReport:
     workload, pick = problem.workloads[index], choice.picks[index]
     assert state.baseline is not None
     baseline = state.baseline.outcome.result(workload.name)
@@ -204,7 +190,7 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
     proven = timing_of(state, pick.config, workload.name) if pick.config else None
     if proven is not None and proven.timing is not None:
         before, after = median(proven.timing.paired), proven.timing.seconds
-    return WorkloadReport(
+    return reports.WorkloadReport(
         name=workload.name,
         sizes=workload.as_dict(),
         weight=workload.weight,
@@ -220,49 +206,44 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
 def judged_by(state: State) -> str:
     if state.baseline is None:
         return "not judged yet"
-    by_reference = state.baseline.judged_by == "reference"
-    return (
-        "right by the float64 reference" if by_reference else "matches the original (there is no reference)"
-    )
+    if state.baseline.judged_by == "reference":
+        return "right by the float64 reference"
+    return "matches the original (there is no reference)"
 
 
 def _space(state: State) -> dict[str, int]:
     admitted = [c.admitted for c in state.candidates if c.admitted is not None and c.status != "rejected"]
-    if not admitted:
-        return {}
-    return {
-        "combinations": sum(a.combinations for a in admitted),
-        "feasible": sum(a.feasible for a in admitted),
-    }
+    counts = {name: sum(getattr(a, name) for a in admitted) for name in ("combinations", "feasible")}
+    return counts if admitted else {}
 
 
-def _pruned(state: State) -> tuple[PrunedReport, ...]:
-    first: dict[str, PrunedReport] = {}
+def _pruned(state: State) -> tuple[reports.PrunedReport, ...]:
+    first: dict[str, reports.PrunedReport] = {}
     known = {p.config for p in state.pruned}
     unable = [s for s in state.unable if s.config not in known]  # surveyed where the device was absent
     found = [Pruned(s.config, "cannot_run", s.refused[0].detail) for s in unable if s.config is not None]
     for pruned in (*found, *state.pruned):
         so_far = first.get(pruned.rule)
         first[pruned.rule] = (
-            PrunedReport(pruned.rule, 1, pruned.config.as_dict(), pruned.reason)
+            reports.PrunedReport(pruned.rule, 1, pruned.config.as_dict(), pruned.reason)
             if so_far is None
             else replace(so_far, count=so_far.count + 1)
         )
     return tuple(first.values())
 
 
-def _failures(state: State) -> tuple[Failure, ...]:
+def _failures(state: State) -> tuple[reports.Failure, ...]:
     found = []
     for surveyed in state.surveyed if state.device.absent else state.unable:
         if surveyed.config is not None and surveyed.unable and surveyed.status is not Status.INFEASIBLE:
             why = surveyed.refused[0]
             own = _template(state, surveyed.config)
-            found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail, own))
+            found.append(reports.Failure(surveyed.config.as_dict(), why.status.value, why.detail, own))
     for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
         bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
         if bad and (config := outcome.trial.config) is not None:
             own = _template(state, config)
-            found.append(Failure(config.as_dict(), bad[0].status.value, bad[0].detail, own))
+            found.append(reports.Failure(config.as_dict(), bad[0].status.value, bad[0].detail, own))
     return tuple(found)
 
 

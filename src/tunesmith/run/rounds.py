@@ -243,9 +243,7 @@ def _with_text(
     before = templates.text(base) if base else problem.kernel.text
     word = noun(state.settings)
     name = f"{word} {base.id}" if base else problem.kernel.path
-    score = None
-    if one.candidate is not None:
-        score = scored.get(templates.of(one.candidate).default)
+    score = scored.get(templates.of(one.candidate).default) if one.candidate is not None else None
     return replace(
         report,
         default=None if score is None else ratio(score),
@@ -255,14 +253,14 @@ def _with_text(
 
 def _round(one: RoundOutcome, word: str) -> RoundReport:
     last = one.drafts[-1] if one.drafts else None
-    refused = dict(last.drafted.refused) if last is not None and last.drafted is not None else {}
+    drafted = last.drafted if last is not None else None
     return RoundReport(
         number=one.number,
         reason=one.decision.reason,
         moves=last.moves if last is not None else one.decision.moves,
         base=one.decision.candidate,
         drafts=tuple(_draft(draft) for draft in one.drafts),
-        refused=refused,
+        refused=dict(drafted.refused) if drafted is not None else {},
         evaluations=one.tried,
         speedup=None if one.best is None else ratio(one.best),
         best=ratio(max(one.before, one.best or 0.0)),
@@ -270,7 +268,7 @@ def _round(one: RoundOutcome, word: str) -> RoundReport:
         verdict=_verdict(one, word),
         what=one.decision.what,
         expected=one.decision.expected,
-        author=last.drafted.author if last is not None and last.drafted is not None else "",
+        author=drafted.author if drafted is not None else "",
         library=next((m.removeprefix(KEPT_MARK) for m in one.decision.moves if m.startswith(KEPT_MARK)), ""),
         gain=None if one.best is None else ratio(one.best - one.before),
         analysis=one.decision.analysis,
@@ -303,9 +301,8 @@ def _verdict(one: RoundOutcome, word: str) -> str:
         why = next((r for r in reversed(found) if r.same_as not in mine), last.rejected)
         return f"dropped: {why.reason}" if why.same_as else f"turned away: {why.reason}"
     if one.best is None:
-        return (
-            "not searched yet" if last.status == "drafted" else "dropped: none of its configurations is right"
-        )
+        is_new = last.status == "drafted"
+        return "not searched yet" if is_new else "dropped: none of its configurations is right"
     before = f"{ratio(one.before):.2f}× before it"
     if one.pays:
         return f"kept: {ratio(one.best):.2f}×, {before}"

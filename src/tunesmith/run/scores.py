@@ -94,7 +94,6 @@ def scores(problem: Problem, state: State, candidate: str | None = None) -> tupl
 
 def best_so_far(state: State) -> float | None:
     """The best geometric mean seen by short measurements; what the progress line shows."""
-
     means = _each_tried(state, "mean", lambda _, found: geometric_mean(found.values()) if found else 0.0)
     return max(means, default=0.0) or None
 
@@ -127,12 +126,7 @@ class _Book(Generic[T]):
 _BOOKS: WeakKeyDictionary[Shared[Outcome], dict[Hashable, Any]] = WeakKeyDictionary()
 
 
-def _each_tried(
-    state: State,
-    kind: Hashable,
-    make: Make[T],
-    candidate: str | None = None,
-) -> list[T]:
+def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | None = None) -> list[T]:
     books, tried = _BOOKS.setdefault(state.sentinels().shared, {}), state.searched()
     book: _Book[T] | None = books.get(kind)
     if book is None or book.tried is not tried.shared:

@@ -9,33 +9,8 @@ from typing import Any, Literal, TypeVar
 
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
+from tunesmith.run import events as ev
 from tunesmith.run.dialogue import Exchange, Role
-from tunesmith.run.events import (
-    Admitted,
-    Asked,
-    Attached,
-    Baseline,
-    Decided,
-    Declined,
-    Drafted,
-    Extended,
-    Measured,
-    Primed,
-    Profiled,
-    Pruned,
-    Recorded,
-    Rejected,
-    Replied,
-    Requested,
-    Searched,
-    Settings,
-    Started,
-    Steered,
-    Stopped,
-    Surveyed,
-    Unanswered,
-    Verified,
-)
 from tunesmith.run.growing import Grown, Keys, Selection
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.space.params import Config
@@ -52,10 +27,10 @@ class Candidate:
     template: str  # digest of its text
     parent: str = ""
     status: Literal["drafted", "rejected", "admitted", "searched"] = "drafted"
-    drafted: Drafted | None = None  # None: it was given
-    rejected: Rejected | None = None
-    admitted: Admitted | None = None
-    searched: Searched | None = None
+    drafted: ev.Drafted | None = None  # None: it was given
+    rejected: ev.Rejected | None = None
+    admitted: ev.Admitted | None = None
+    searched: ev.Searched | None = None
     round: int = 0  # the number of the decision it comes from
 
     @property
@@ -67,7 +42,7 @@ class Candidate:
 class PriorChange:
     """Where the search looks first from here on, and what there was by then."""
 
-    event: Steered
+    event: ev.Steered
     tried: int  # outcomes
     asked: int  # trials
     moved: bool  # False: a second look changed nothing
@@ -80,17 +55,13 @@ def _of_config(config: Config) -> tuple[Hashable, ...]:
     return config, ("of", config.candidate)
 
 
-def _of_surveyed(found: Surveyed) -> Iterator[Hashable]:
+def _of_surveyed(found: ev.Surveyed) -> Iterator[Hashable]:
     yield found.status
     if found.config is None:
         yield "original"
         return
     yield from _of_config(found.config)
     yield "unable" if found.unable else found.what_runs
-
-
-def _of_pruned(verdict: Pruned) -> tuple[Hashable, ...]:
-    return (verdict.rule, ("of", verdict.config.candidate))
 
 
 def _of_trial(trial: Trial) -> Iterator[Hashable]:
@@ -104,20 +75,19 @@ def _of_trial(trial: Trial) -> Iterator[Hashable]:
 
 
 def _of_outcome(outcome: Outcome) -> Iterator[Hashable]:
-    yield outcome.trial.purpose
-    if outcome.trial.config is not None:
-        yield outcome.trial.purpose, outcome.trial.config.candidate
+    trial = outcome.trial
+    yield trial.purpose
+    if trial.config is not None:
+        yield trial.purpose, trial.config.candidate
 
 
 def _of_sentinel(outcome: Outcome) -> Iterator[Hashable]:
     return (r.workload for r in outcome.results if r.timing is not None)
 
 
-def _of_tried(outcome: Outcome) -> Iterator[Hashable]:
-    yield outcome.status
-    yield outcome.trial.purpose
-    if outcome.trial.config is not None:
-        yield from _of_config(outcome.trial.config)
+def _of_tried(outcome: Outcome) -> tuple[Hashable, ...]:
+    trial = outcome.trial
+    return outcome.status, trial.purpose, *(_of_config(trial.config) if trial.config is not None else ())
 
 
 def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
@@ -128,39 +98,39 @@ def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
 class State:
     events: int = 0
     elapsed: float = 0.0
-    started: Started | None = None
-    surveyed: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))  # by the compiler in force
-    attached: Attached | None = None
+    started: ev.Started | None = None
+    surveyed: Grown[ev.Surveyed] = field(default_factory=_by(_of_surveyed))  # by the compiler in force
+    attached: ev.Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
-    baseline: Baseline | None = None
-    extended: Extended | None = None  # by a tester
-    admitted: Admitted | None = None
-    decided: tuple[Decided, ...] = ()
+    baseline: ev.Baseline | None = None
+    extended: ev.Extended | None = None  # by a tester
+    admitted: ev.Admitted | None = None
+    decided: tuple[ev.Decided, ...] = ()
     decided_at: float = 0.0  # the last of them,
     decided_after: int = 0  # and how many trials had been asked for by then
-    under_way: Decided | None = None  # what was decided last, until it is done
+    under_way: ev.Decided | None = None  # what was decided last, until it is done
     candidates: tuple[Candidate, ...] = ()  # in the order they were drafted
-    declined: tuple[tuple[int, Declined], ...] = ()  # with the number of the decision that led to it
+    declined: tuple[tuple[int, ev.Declined], ...] = ()  # with the number of the decision that led to it
     dialogue: tuple[Exchange, ...] = ()  # with models, the open request last
-    primed: tuple[Primed, ...] = ()
-    profiled: tuple[Profiled, ...] = ()
+    primed: tuple[ev.Primed, ...] = ()
+    profiled: tuple[ev.Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
     asked: Grown[Trial] = field(default_factory=_by(_of_trial))
     gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
-    pruned: Grown[Pruned] = field(default_factory=_by(_of_pruned))
+    pruned: Grown[ev.Pruned] = field(default_factory=_by(lambda v: (v.rule, ("of", v.config.candidate))))
     outcomes: Grown[Outcome] = field(default_factory=_by(_of_outcome))  # sentinels and finalists too
-    verified: tuple[Verified, ...] = ()
-    stopped: Stopped | None = None
+    verified: tuple[ev.Verified, ...] = ()
+    stopped: ev.Stopped | None = None
     # What follows from the rest, kept because every step of the loop asks for it.
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
-    pool: Grown[Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
+    pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
     known: Grown[Config] = field(default_factory=_by(_of_config))  # built, asked for, or on the way
     tried: Grown[Outcome] = field(default_factory=_by(_of_tried))  # see `searched`
     original: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # see `sentinels`
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
-    unable: Grown[Surveyed] = field(default_factory=_by(_of_surveyed))
+    unable: Grown[ev.Surveyed] = field(default_factory=_by(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -176,7 +146,7 @@ class State:
         return self.attached.compiler if self.attached else self.started.compiler
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ev.Settings:
         assert self.started is not None, "the run has not begun"
         chosen = self.started.settings
         return replace(chosen, ahead=self.attached.ahead) if self.attached else chosen
@@ -255,15 +225,18 @@ def _with(state: State, **changes: Any) -> State:
     return new
 
 
-def apply(state: State, record: Recorded) -> State:
-    pruning = isinstance(record.event, Pruned)
+def apply(state: State, record: ev.Recorded) -> State:
+    pruning = isinstance(record.event, ev.Pruned)
     state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
     match record.event:
-        case Started() as event:
-            return _with(state, started=event)
-        case Surveyed() as event:
+        case ev.Started() | ev.Extended() | ev.Stopped() as event:
+            return _with(state, **{type(event).__name__.lower(): event})
+        case ev.Primed() | ev.Profiled() | ev.Verified() as event:
+            name = type(event).__name__.lower()
+            return _with(state, **{name: (*getattr(state, name), event)})
+        case ev.Surveyed() as event:
             return _surveyed(state, event)
-        case Attached() as event:
+        case ev.Attached() as event:
             # What was said for another device holds only where it has been looked at again for this one.
             unable = set(event.unable)
             surveyed = state.surveyed.where(lambda s: s.config in unable)
@@ -277,62 +250,52 @@ def apply(state: State, record: Recorded) -> State:
                 known=Grown(event.unable, _of_config),
                 unable=surveyed,
             )
-        case Baseline() as event:
+        case ev.Baseline() as event:
             original = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
             return _with(state, baseline=event, original=original)
-        case Extended() as event:
-            return _with(state, extended=event)
-        case Admitted() as event:
+        case ev.Admitted() as event:
             return _admitted(state, event)
-        case Decided() as event:
+        case ev.Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
             decided = (*state.decided, event)
             state = _with(state, decided_at=record.at, decided_after=len(state.asked))
             if event.decision == "search":
                 state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
             return _with(state, decided=decided, under_way=event)
-        case Drafted() as event:
+        case ev.Drafted() as event:
             drafted = Candidate(
                 event.candidate, event.template, event.parent, drafted=event, round=len(state.decided) - 1
             )
             return _with(state, candidates=(*state.candidates, drafted))
-        case Declined() as event:
+        case ev.Declined() as event:
             declined = (*state.declined, (len(state.decided) - 1, event))
             return _with(state, declined=declined, under_way=None)
-        case Rejected() as event:
+        case ev.Rejected() as event:
             changed = replace(state.candidate(event.candidate), status="rejected", rejected=event)
             tried = state.tried.where(lambda o: not _is_of(o.trial.config, changed.id))
             under_way = state.under_way if event.again else None
             return _with(_changed(state, changed), tried=tried, under_way=under_way)
-        case Searched() as event:
+        case ev.Searched() as event:
             changed = replace(state.candidate(event.candidate), status="searched", searched=event)
             # Nobody waits for what is still being built, or was built and not measured.
             return _with(_changed(state, changed), under_way=None, building=(), pool=Grown())
-        case Requested(request):
+        case ev.Requested(request):
             asked = Exchange(request, len(state.decided), state.drafts)
             return _with(state, dialogue=(*state.dialogue, asked))
-        case Replied(number, reply):
+        case ev.Replied(number, reply):
             return _answered(state, number, reply=reply)
-        case Unanswered(number, reason, attempt=attempt, final=final):
+        case ev.Unanswered(number, reason, attempt=attempt, final=final):
             return _answered(state, number, failed=reason if final else "", attempts=attempt)
-        case Primed() as event:
-            return _with(state, primed=(*state.primed, event))
-        case Profiled() as event:
-            return _with(state, profiled=(*state.profiled, event))
-        case Steered() as event:
+        case ev.Steered() as event:
             # What a searcher expected was of the part it was shown.
             change = PriorChange(event, len(state.tried), len(state.asked), event.focus != state.focus)
             return _with(state, prior_changes=(*state.prior_changes, change), gains=Grown())
-        case Asked(trials, gain):
+        case ev.Asked(trials, gain):
             return _asked(state, trials, gain)
-        case Pruned() as event:
+        case ev.Pruned() as event:
             return _pruned(state, event)
-        case Measured(outcome):
+        case ev.Measured(outcome):
             return _measured(state, outcome)
-        case Verified() as event:
-            return _with(state, verified=(*state.verified, event))
-        case Stopped() as event:
-            return _with(state, stopped=event)
 
 
 def _answered(state: State, number: int, **known: Any) -> State:
@@ -359,7 +322,7 @@ def _changed(state: State, changed: Candidate) -> State:
     return _with(state, candidates=tuple(changed if c.id == changed.id else c for c in state.candidates))
 
 
-def _admitted(state: State, event: Admitted) -> State:
+def _admitted(state: State, event: ev.Admitted) -> State:
     state = _with(state, admitted=event)
     known = [c for c in state.candidates if c.id == event.candidate]
     if not known:
@@ -370,7 +333,7 @@ def _admitted(state: State, event: Admitted) -> State:
     return _with(_changed(state, changed), under_way=state.under_way if known[0].drafted is None else None)
 
 
-def _surveyed(state: State, event: Surveyed) -> State:
+def _surveyed(state: State, event: ev.Surveyed) -> State:
     surveyed = state.surveyed.plus(event)
     if event.config is None:
         return _with(state, surveyed=surveyed)
@@ -383,7 +346,7 @@ def _surveyed(state: State, event: Surveyed) -> State:
     )
 
 
-def _pruned(state: State, event: Pruned) -> State:
+def _pruned(state: State, event: ev.Pruned) -> State:
     pool = state.pool.where(lambda s: s.config != event.config)
     unable = state.unable
     if event.rule == "cannot_run" and not unable.count(event.config):
@@ -413,7 +376,7 @@ def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State
     )
 
 
-def fold(records: Iterable[Recorded]) -> State:
+def fold(records: Iterable[ev.Recorded]) -> State:
     state = State()
     for record in records:
         state = apply(state, record)

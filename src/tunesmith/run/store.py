@@ -15,14 +15,7 @@ from pathlib import Path
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed
-from tunesmith.run.events import (
-    Event,
-    Recorded,
-    decode_record,
-    encode_record,
-    with_long_texts,
-    without_long_texts,
-)
+from tunesmith.run import events
 from tunesmith.text import digest_of
 
 
@@ -101,17 +94,12 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
             there = {item.name for item in path.iterdir()}
         if begun(path):
-            raise BadInput(
-                "this folder already holds a run",
-                where=str(path),
-                hint=f"go on with it: {resume_command(path, wait)}; or choose another folder with --out",
-            )
+            hint = f"go on with it: {resume_command(path, wait)}; or choose another folder with --out"
+            raise BadInput("this folder already holds a run", where=str(path), hint=hint)
         if strange := sorted(there - {JOURNAL, OBJECTS, SCRATCH, LOCK}):
-            raise BadInput(
-                f"a run's folder must be new or empty, this one holds {', '.join(strange[:4])}",
-                where=str(path),
-                hint=f"choose another folder: --out {shlex.quote(str(path / 'run'))}",
-            )
+            fault = f"a run's folder must be new or empty, this one holds {', '.join(strange[:4])}"
+            hint = f"choose another folder: --out {shlex.quote(str(path / 'run'))}"
+            raise BadInput(fault, where=str(path), hint=hint)
         return RunFolder(path, wait)._begin()
 
     @staticmethod
@@ -144,18 +132,13 @@ class RunFolder:
     @staticmethod
     def open(path: Path, wait: bool = True) -> RunFolder:
         if (path / PLAN).is_file() and not (path / JOURNAL).exists():
-            go_on = resume_command(path, wait)
-            raise BadInput(
-                "this is the folder of a comparison, not of a run",
-                where=str(path),
-                hint=f"go on with it: {go_on}; or name one of its runs, in {path / 'runs'}",
-            )
+            hint = f"go on with it: {resume_command(path, wait)}; or name one of its runs, in {path / 'runs'}"
+            raise BadInput("this is the folder of a comparison, not of a run", where=str(path), hint=hint)
         if not (path / JOURNAL).is_file():
-            fault = "this is not a run folder: it has no journal.jsonl"
+            no_run = "this is not a run folder: it has no journal.jsonl"
+            hint = "name the folder that tune has written, or none for the newest run here"
             raise BadInput(
-                fault if path.is_dir() else "there is no such run folder",
-                where=str(path),
-                hint="name the folder that tune has written, or none for the newest run here",
+                no_run if path.is_dir() else "there is no such run folder", where=str(path), hint=hint
             )
         return RunFolder(path, wait)
 
@@ -166,11 +149,11 @@ class RunFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 os.close(descriptor)
-                raise BadInput(
+                fault, hint = (
                     "another process is working in this run folder",
-                    where=str(self.path),
-                    hint="wait for it to end, or start a new run with --out",
-                ) from error
+                    "wait for it to end, or start a new run with --out",
+                )
+                raise BadInput(fault, where=str(self.path), hint=hint) from error
             except OSError:  # some network file systems have no locks
                 os.close(descriptor)
                 raise
@@ -188,26 +171,20 @@ class RunFolder:
 
     def put(self, data: bytes) -> str:
         digest = digest_of(data)
-        target = self.path / OBJECTS / digest
-        if not target.exists():
+        if not (target := self.path / OBJECTS / digest).exists():
             self._write(target, data)
         return digest
 
     def get(self, digest: str) -> bytes:
+        name = f"{OBJECTS}/{digest[:12]}…"
         try:
             data = (self.path / OBJECTS / digest).read_bytes()
         except OSError as error:
-            raise BadInput(
-                f"the run folder has lost its file {OBJECTS}/{digest[:12]}…: {error.strerror}",
-                where=str(self.path),
-                hint=DAMAGED,
-            ) from error
+            fault = f"the run folder has lost its file {name}: {error.strerror}"
+            raise BadInput(fault, where=str(self.path), hint=DAMAGED) from error
         if digest_of(data) != digest:
-            raise BadInput(
-                f"the file {OBJECTS}/{digest[:12]}… in the run folder has been changed",
-                where=str(self.path),
-                hint=DAMAGED,
-            )
+            fault = f"the file {name} in the run folder has been changed"
+            raise BadInput(fault, where=str(self.path), hint=DAMAGED)
         return data
 
     def file_of(self, digest: str) -> Path:
@@ -287,21 +264,21 @@ class FileJournal:
         self._elapsed = 0.0
         self._descriptor: int | None = None
 
-    def read(self) -> Iterator[Recorded]:
+    def read(self) -> Iterator[events.Recorded]:
         records = list(self._records())
         self._number = len(records)
         self._elapsed = records[-1].at if records else 0.0
         self._start = self._clock()
         return iter(records)
 
-    def append(self, event: Event) -> Recorded:
+    def append(self, event: events.Event) -> events.Recorded:
         if self._descriptor is None:
             self._descriptor = self._open_after_last_whole_line()
-        record = Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
+        record = events.Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
-            kept = without_long_texts(event, self._texts.put) if self._texts is not None else event
-            data = encode_record(Recorded(record.number, record.at, kept)) + b"\n"
+            kept = events.without_long_texts(event, self._texts.put) if self._texts is not None else event
+            data = events.encode_record(events.Recorded(record.number, record.at, kept)) + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
@@ -313,24 +290,23 @@ class FileJournal:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _records(self) -> Iterator[Recorded]:
+    def _records(self) -> Iterator[events.Recorded]:
         if not self._path.exists():
             return
         with explained("read the journal", self._path):
             lines = self._path.read_bytes().split(b"\n")
         for number, line in enumerate(lines[:-1]):  # what follows the last newline is torn or empty
             try:
-                record = decode_record(line)
+                record = events.decode_record(line)
                 if record.number != number:
                     raise Malformed(f"event {record.number} stands in place {number}")
             except Malformed as error:
-                raise BadInput(
-                    f"the journal is damaged: {error}",
-                    where=f"{self._path}:{number + 1}",
-                    hint="restore the folder from a copy, or start a new run",
-                ) from error
+                where = f"{self._path}:{number + 1}"
+                raise BadInput(f"the journal is damaged: {error}", where=where, hint=DAMAGED) from error
             if self._texts is not None:
-                record = Recorded(record.number, record.at, with_long_texts(record.event, self._texts.get))
+                record = events.Recorded(
+                    record.number, record.at, events.with_long_texts(record.event, self._texts.get)
+                )
             yield record
 
     def _open_after_last_whole_line(self) -> int:

@@ -58,7 +58,9 @@ class Conversation:
             why += f": it is to be written to {found.where}{seen}"
             raise WaitingForModel(why, awaits=found.where)
         if isinstance(found, Reply):
-            return Replied(request.number, replace(found, text=_whole_characters(found.text)))
+            # Without halves of characters, which a journal cannot hold.
+            whole = found.text.encode("utf-8", "replace").decode()
+            return Replied(request.number, replace(found, text=whole))
         return self._unanswered(exchange, found, self._most(model, dialogue))
 
     def _most(self, model: LanguageModel, dialogue: Sequence[Exchange]) -> int:
@@ -72,11 +74,6 @@ class Conversation:
         if not final:
             self._wait = min(max(found.wait or 0.0, FIRST_PAUSE * 2 ** (attempt - 1)), LONGEST_PAUSE)
         return Unanswered(exchange.request.number, found.reason, found.lasts, attempt, final)
-
-
-def _whole_characters(text: str) -> str:
-    """Without halves of characters, which a journal cannot hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True)

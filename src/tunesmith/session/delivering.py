@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TextIO
 
-from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
+from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
 from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
 from tunesmith.errors import DeviceMissing, WaitingForModel
 from tunesmith.problem.problem import Problem
@@ -69,8 +69,6 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the table and the plot."""
-        from tunesmith.deliver.report_html import report_html
-
         return report_html(self.result, str(self.folder))
 
 

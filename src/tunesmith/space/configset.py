@@ -171,10 +171,8 @@ def _link(tables: Sequence[ComboTable], possible: int) -> tuple[tuple[_Level, ..
             firsts.append(ends[:-1])
             totals.append(ends[-1])
         if max(totals, default=0) > LIMIT:
-            raise BadInput(
-                "the space has more than 2**62 legal configurations, too many to number",
-                hint="give its parameters fewer values, or add constraints",
-            )
+            fault = "the space has more than 2**62 legal configurations, too many to number"
+            raise BadInput(fault, hint="give its parameters fewer values, or add constraints")
         shape = (len(here), len(table.sets))
         as_array = [np.array(cells, dtype=np.int64).reshape(shape) for cells in (leads_to, below, firsts)]
         levels.append(_Level(table, *as_array))

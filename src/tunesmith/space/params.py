@@ -58,24 +58,18 @@ class Param:
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
-            raise BadInput(
-                f"a parameter is named by letters, digits and underscores, got {self.name!r}",
-                hint="choose a name that can be a C macro and is no word of the expression language",
-            )
+            hint = "choose a name that can be a C macro and is no word of the expression language"
+            fault = f"a parameter is named by letters, digits and underscores, got {self.name!r}"
+            raise BadInput(fault, hint=hint)
         if not self.values:
             raise BadInput(f"parameter {self.name} has no values", hint=f"write {self.name} = [1, 2, 4]")
         for value in self.values:
             if type(value) is not int or abs(value) > LIMIT:
-                raise BadInput(
-                    f"parameter {self.name} has the value {value!r}: values are integers up to 2**62",
-                    hint="number the choices, 0 and 1 for off and on",
-                )
-        repeated = sorted(value for value, times in Counter(self.values).items() if times > 1)
-        if repeated:
-            raise BadInput(
-                f"parameter {self.name} lists {', '.join(map(str, repeated))} more than once",
-                hint="list every value once",
-            )
+                fault = f"parameter {self.name} has the value {value!r}: values are integers up to 2**62"
+                raise BadInput(fault, hint="number the choices, 0 and 1 for off and on")
+        if repeated := sorted(value for value, times in Counter(self.values).items() if times > 1):
+            fault = f"parameter {self.name} lists {', '.join(map(str, repeated))} more than once"
+            raise BadInput(fault, hint="list every value once")
 
     @cached_property
     def positions(self) -> dict[int, int]:
@@ -90,8 +84,8 @@ class Param:
 
     def position(self, value: int) -> int:
         if value not in self.positions:
-            raise BadInput(
-                f"{self.name}={value} is not in its domain: allowed are {', '.join(map(str, self.values))}",
-                hint="choose one of them, or add the value to the template's [params]",
+            fault = (
+                f"{self.name}={value} is not in its domain: allowed are {', '.join(map(str, self.values))}"
             )
+            raise BadInput(fault, hint="choose one of them, or add the value to the template's [params]")
         return self.positions[value]
