@@ -28,11 +28,12 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import RunFolder
 from tunesmith.run.talking import Talking
-from tunesmith.session import registry
+from tunesmith.search import searcher
 from tunesmith.session.problems import PROMPT, templates_of
 from tunesmith.space.params import Config
 from tunesmith.strategies import casting, strategies
@@ -130,8 +131,8 @@ def replayed(run: Path) -> list[Event]:
     said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
     lab = _Recorded(events)
-    loop = registry.loop(templates.problem, templates, state.settings, lab, memory, _Silent(), talk)  # type: ignore[arg-type]
-    loop.run()
+    own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk, memory)
+    Loop(*own, _Silent(), heeds_words=False).run()  # type: ignore[arg-type]
     return memory.events
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_type_hints
 
 import typer
 
@@ -55,7 +55,16 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
         function(**named)
 
     hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
-    defaults = {name: given.default for name, given in inspect.signature(function).parameters.items()}
+    defaults: dict[str, Any] = {}
+    for name, given in inspect.signature(function).parameters.items():
+        if given.kind is inspect.Parameter.VAR_KEYWORD:  # a group of options, each of them None by default
+            group = get_type_hints(get_args(hints.pop(name))[0], include_extras=True)
+            hints |= group
+            defaults |= dict.fromkeys(group)
+        else:
+            defaults[name] = given.default
+    if "as_json" in defaults:
+        defaults["as_json"] = defaults.pop("as_json")  # after what is the command's own
     known: Any = run
     known.__annotations__ = hints
     known.__signature__ = inspect.Signature(

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.source import missing_entry, signature_faults
 from tunesmith.problem import languages
 from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
 from tunesmith.problem.problem import Launch, Problem
@@ -252,6 +251,7 @@ def load_template(path: Path, problem: Problem, files: Files) -> Template:
 
 def _check_signature(problem: Problem, where: str) -> None:
     """Of a kernel whose text can be read as code."""
+    from tunesmith.expert.reading.source import missing_entry, signature_faults
 
     if no_entry := missing_entry(problem):
         raise BadInput(no_entry, where=where, hint="name one of them as entry")
@@ -337,8 +337,6 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
     )
     for name, text in texts.items():
         if name.startswith(WORKLOADS):
-            from tunesmith.problem.problem_file import with_workloads
-
             problem = with_workloads(problem, text, path=name.removeprefix(WORKLOADS))
     return problem
 
@@ -359,7 +357,6 @@ def restore(texts: Mapping[str, str]) -> LoadedProblem:
 
 def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
     """Sizes from a file in place of those the problem has."""
-
     text = read_text(path, "correct the name; it counts from the current folder")
     changed = with_workloads(loaded.definition, text, path=str(path))
     files = Files(loaded.files.root, loaded.files.where)

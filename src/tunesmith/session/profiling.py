@@ -28,7 +28,7 @@ from tunesmith.run.prior import best_config
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State, fold
 from tunesmith.run.store import RunFolder, explained
-from tunesmith.session import machine, registry
+from tunesmith.session import machine, wiring
 from tunesmith.session.problems import LoadedProblem, load_template, templates_of
 from tunesmith.space.params import Config
 
@@ -235,7 +235,7 @@ class _ProfileSession:
             compiler = machine.choose_compiler(
                 target.problem, target.template, device, target.spec, self.scratch, note
             )
-        builders = registry.builders(target.spec, self.scratch, device, 1, compiler)
+        builders = wiring.builders(target.spec, self.scratch, device, 1, compiler)
         try:
             ceilings, notes = (Ceilings(), ()) if missing else self._ceilings(device, builders)
             pages = self._look(device, builders, ceilings, workloads, present=not missing)
@@ -270,7 +270,7 @@ class _ProfileSession:
         with ExitStack() as opened:
 
             def runner() -> Runner:
-                made = registry.runner(self.target.spec, self.scratch, device)
+                made = wiring.runner(self.target.spec, self.scratch, device)
                 opened.callback(made.close)
                 return made
 
@@ -288,8 +288,8 @@ class _ProfileSession:
         present: bool,
     ) -> tuple[WorkloadPage, ...]:
         spec = self.target.spec
-        runner = registry.runner(spec, self.scratch, device) if present else None
-        counting = registry.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
+        runner = wiring.runner(spec, self.scratch, device) if present else None
+        counting = wiring.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
         profiler = Profiler(
             self.target.problem,
             device,

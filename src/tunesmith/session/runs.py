@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tunesmith import __version__, backends
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
+from tunesmith.lab.builders import BuildSurveyor
+from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.feasible import configs_of
@@ -22,13 +24,15 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
 from tunesmith.run.events import Primed, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
+from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.reporting import build_report
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
+from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
-from tunesmith.search import check_name
-from tunesmith.session import machine, registry
+from tunesmith.search import check_name, searcher
+from tunesmith.session import machine, wiring
 from tunesmith.session.delivering import Run, as_it_stands, deliver, with_place, write_best_template
 from tunesmith.session.problems import (
     BESIDE,
@@ -163,7 +167,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         evals=evals,
         seconds=config.time,
         seed=config.seed,
-        ahead=registry.built_ahead(device, registry.builder_count(device, config.builders)),
+        ahead=wiring.built_ahead(device, wiring.builder_count(device, config.builders)),
         use_cache=config.cache,
         prune=config.prune,
         steer=config.steer,
@@ -340,14 +344,12 @@ class ActiveRun:
         ceilings = use_cache or settings.ceilings
         kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None
         try:
-            lab = registry.lab(
+            lab = wiring.lab(
                 self.problem,
                 self.device,
                 self.spec,
                 self.scratch,
-                seed=settings.seed,
-                builders=registry.builder_count(self.device, self.config.builders),
-                compiler=state.compiler,
+                settings=LabSettings(settings.seed, self._builder_count(), state.compiler.partition(" ")[0]),
                 cache=cache,
                 known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
                 progress=self.listener.note,
@@ -355,9 +357,9 @@ class ActiveRun:
                 counters=settings.profile == "counters",
                 extra=state.extended.cases if state.extended else (),
             )
-            loop = registry.loop(
-                self.problem, self.templates, settings, lab, self.journal, self.listener, self.talk
-            )
+            # The built-in authors leave values out, and heed no words beyond that.
+            own, found = (self.problem, self.templates, settings, lab), searcher(settings.search)
+            loop = Loop(*own, found, self.talk, self.journal, self.listener, heeds_words=False)
             try:
                 if settings.steer:
                     lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
@@ -369,10 +371,14 @@ class ActiveRun:
                 cache.close()
 
     def survey(self, state: State) -> State:
-        count = registry.builder_count(self.device, self.config.builders)
-        builders = registry.builders(self.spec, self.scratch, self.device, count, state.compiler)
-        own = (self.problem, self.templates, state.settings, self.device, builders)
+        count = self._builder_count()
+        builders = wiring.builders(self.spec, self.scratch, self.device, count, state.compiler)
+        surveyor = BuildSurveyor(self.problem, self.device, builders)
+        own = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
         try:
-            return registry.survey(*own, self.journal, self.listener, self.talk).run()
+            return Survey(*own, self.talk, self.journal, self.listener).run()
         finally:
             builders.close()
+
+    def _builder_count(self) -> int:
+        return wiring.builder_count(self.device, self.config.builders)
