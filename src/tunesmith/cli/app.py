@@ -13,25 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from tunesmith import __version__
-from tunesmith.cli.console import (
-    AsJson,
-    add_command,
-    fail,
-    handled,
-    print_encoded,
-    print_line,
-    print_note,
-    print_table,
-    progress,
-    say,
-    show_lines,
-    write,
-)
+from tunesmith.cli import console
+from tunesmith.cli.console import AsJson, handled, print_line, progress
 from tunesmith.cli.library import library_app
 from tunesmith.cli.options import Backend, DeviceName, OneTemplate, ProblemFile, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
 from tunesmith.errors import DeviceMissing
-from tunesmith.session.delivering import end_when_asked
+from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, plain
 
 app = typer.Typer(
@@ -59,7 +47,7 @@ def init(
         draft = problems.draft(kernel_file, output, entry)
         then = f"tunesmith check {shlex.quote(str(draft.folder))}"
         places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
-        say(
+        console.say(
             as_json,
             {"folder": plain(str(draft.folder)), "files": draft.files, "fill": draft.fills},
             [
@@ -92,11 +80,11 @@ def check(
         counts = [count] if done.feasible is not None else []
         if done.missing:
             if not as_json:
-                show_lines([*counts, *notes])
-            fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
+                console.show_lines([*counts, *notes])
+            console.fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
         by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
         right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
-        say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
+        console.say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
 
 
 def template(
@@ -116,18 +104,18 @@ def template(
         wanted = [name.strip() for name in moves.split(",") if name.strip()] if moves is not None else None
         made = api.write_template(problem, moves=wanted, out=out, device=device, backend=backend)
         if as_json:
-            print_encoded(made)
+            console.print_encoded(made)
             return
         for line in (*made.notes, *_refusals(made.refused)):
-            print_note(line)
+            console.print_note(line)
         if made.template is None:
             print_line(f"there is no template: {made.declined}", stderr=True)
             return
         count = counted(made.feasible or 0, "configuration")
         how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
-        print_note(f"{made.problem}: {how}")
+        console.print_note(f"{made.problem}: {how}")
         if out is None:
-            write(made.template.rstrip())
+            console.write(made.template.rstrip())
         else:
             go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
             print_line(f"wrote {out}; search it with: {go_on}")
@@ -156,9 +144,9 @@ def explain(
 
         reading = api.explain(problem, device=device, backend=backend)
         if as_json:
-            print_encoded(reading)
+            console.print_encoded(reading)
             return
-        show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
+        console.show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
         print_line("")
         print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
         for line in _refusals(reading.refused):
@@ -207,12 +195,12 @@ def profile(
                 backend=backend,
             )
         if not as_json:
-            show_lines(page_lines(page))
+            console.show_lines(page_lines(page))
         if page.missing:
             hint = "run the same command where it is, or see what is missing with: tunesmith doctor"
-            fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
+            console.fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
         if as_json:
-            print_encoded(page)
+            console.print_encoded(page)
 
 
 def devices(backend: Backend = None, as_json: AsJson = False) -> None:
@@ -223,11 +211,11 @@ def devices(backend: Backend = None, as_json: AsJson = False) -> None:
 
         found = api.devices(backend)
         if as_json:
-            print_encoded(found.devices)
+            console.print_encoded(found.devices)
         elif found.devices:
-            print_table(devices_table(found.devices))
+            console.print_table(devices_table(found.devices))
         for trouble in found.troubles:
-            print_note(trouble)
+            console.print_note(trouble)
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -237,7 +225,7 @@ def doctor(as_json: AsJson = False) -> None:
 
         findings = examine()
         if as_json:
-            print_encoded(findings)
+            console.print_encoded(findings)
             return
         for f in findings:
             print_line(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
@@ -250,7 +238,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *(report, diff, compare, profile, devices, doctor),
 )
 for _command in _COMMANDS:
-    add_command(app, _command)
+    console.add_command(app, _command)
 app.add_typer(library_app, name="library")
 
 

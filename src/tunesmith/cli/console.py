@@ -103,13 +103,17 @@ def handled(as_json: bool) -> Iterator[None]:
 
 
 def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
-    print_line(f"error: {message}", stderr=True)
-    if hint:
-        print_line(f"hint: {hint}", stderr=True)
+    _print_error(message, hint)
     if as_json:
         told = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
         print_encoded({**told, **more})
     raise typer.Exit(code)
+
+
+def _print_error(message: str, hint: str | None) -> None:
+    print_line(f"error: {message}", stderr=True)
+    if hint:
+        print_line(f"hint: {hint}", stderr=True)
 
 
 @contextmanager
@@ -138,11 +142,9 @@ def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
         run, trouble = (None, found) if isinstance(found, TunesmithError) else (found, found.missing)
         if trouble is not None:
             troubles.append((folder, trouble))
-        error = {
-            "exit": trouble.exit_code if trouble else 0,
-            "error": plain(str(trouble)) if trouble else None,
-        }
-        rows.append({"run": str(folder), **error, "report": run.result if run else None})
+        code, error = (trouble.exit_code, plain(str(trouble))) if trouble else (0, None)
+        report = run.result if run else None
+        rows.append({"run": str(folder), "exit": code, "error": error, "report": report})
         if not as_json:
             print_line(f"== {folder}")
             if run is not None:
@@ -150,11 +152,9 @@ def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
     if as_json:
         print_encoded(rows)
     for folder, trouble in troubles:
-        print_line(f"error: {folder}: {trouble}", stderr=True)
-        if trouble.hint:
-            print_line(f"hint: {trouble.hint}", stderr=True)
-    if code := most_urgent(trouble.exit_code for _, trouble in troubles):
-        raise typer.Exit(code)
+        _print_error(f"{folder}: {trouble}", trouble.hint)
+    if worst := most_urgent(trouble.exit_code for _, trouble in troubles):
+        raise typer.Exit(worst)
 
 
 def show_comparison(found: Compared, as_json: bool) -> None:
@@ -170,9 +170,8 @@ def show_comparison(found: Compared, as_json: bool) -> None:
         print_line(f"runs that count  {counted} of {len(found.comparison.runs)}")
         print_line(f"report           {found.folder / 'compare.md'}")
     for folder, trouble in found.troubles:
-        print_line(f"error: {folder}: {trouble}", stderr=True)
-        if trouble.hint and isinstance(trouble, BadInput):  # the others go on with the comparison, see below
-            print_line(f"hint: {trouble.hint}", stderr=True)
+        # The others go on with the comparison, see below.
+        _print_error(f"{folder}: {trouble}", trouble.hint if isinstance(trouble, BadInput) else None)
     if code := most_urgent(trouble.exit_code for _, trouble in found.troubles):
         print_line(f"hint: go on with: {found.go_on}", stderr=True)
         raise typer.Exit(code)
@@ -240,6 +239,6 @@ def write(text: str, stderr: bool = False) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes there
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(0) from None
-        print_line(f"error: cannot write the result to stdout: {error.strerror}", stderr=True)
-        print_line("hint: runs are kept; show the newest again with: tunesmith report", stderr=True)
+        hint = "runs are kept; show the newest again with: tunesmith report"
+        _print_error(f"cannot write the result to stdout: {error.strerror}", hint)
         raise typer.Exit(2) from None

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tunesmith.cli.console import (
-    AsJson,
-    add_command,
-    handled,
-    print_encoded,
-    print_line,
-    print_note,
-    print_table,
-    say,
-    show_lines,
-    write,
-)
+from tunesmith.cli import console
+from tunesmith.cli.console import AsJson, handled
 from tunesmith.text import plain
 
 if TYPE_CHECKING:
@@ -51,13 +41,15 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
         from tunesmith.run.library import summary
 
         own = _library()
-        entries = own.entries(print_note)
+        entries = own.entries(console.print_note)
         if as_json:
-            print_encoded([summary(entry) for entry in entries])
+            console.print_encoded([summary(entry) for entry in entries])
         elif entries:
-            print_table(library_table(entries))
+            console.print_table(library_table(entries))
         else:
-            print_line(f"{own.folder} has no template yet: runs that find something better put theirs there")
+            console.print_line(
+                f"{own.folder} has no template yet: runs that find something better put theirs there"
+            )
 
 
 def show(name: Name, as_json: AsJson = False) -> None:
@@ -67,9 +59,9 @@ def show(name: Name, as_json: AsJson = False) -> None:
 
         entry = _library().get(name)
         if as_json:
-            print_encoded(entry)
+            console.print_encoded(entry)
         else:
-            show_lines(library_lines(entry))
+            console.show_lines(library_lines(entry))
 
 
 def export(
@@ -83,20 +75,20 @@ def export(
 
         entry = _library().get(name)
         if out is None and not as_json:
-            write(plain(entry.template.rstrip()))
+            console.write(plain(entry.template.rstrip()))
             return
         if out is None:
-            print_encoded({"name": name, "template": entry.template})
+            console.print_encoded({"name": name, "template": entry.template})
             return
         written = [str(path) for path in kept.export(entry, out)]
-        say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
+        console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Take it out of the library; runs are left alone."""
     with handled(as_json):
         _library().remove(name)
-        say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
+        console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
 
 
 def _library() -> Library:
@@ -107,4 +99,4 @@ def _library() -> Library:
 
 
 for _command in (show, export, remove):
-    add_command(library_app, _command)
+    console.add_command(library_app, _command)

@@ -166,7 +166,7 @@ def compare(
     """Compare strategies on the same problems with the same budget, repeatedly."""
     with handled(as_json):
         from tunesmith import api
-        from tunesmith.session.comparison import resume_command
+        from tunesmith.run.store import resume_command
 
         waits = api.settings(wait=wait).wait
         planned = {"PROBLEM": problem or None, **{f"--{name}": value for name, value in plan.items()}}
@@ -174,10 +174,10 @@ def compare(
         if resume is not None and given:
             raise BadInput(
                 f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given",
-                hint=resume_command(resume, waits),
+                hint=resume_command(resume, waits, compared=True),
             )
         if resume is None and not problem:
-            hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits)}"
+            hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
             raise BadInput("no PROBLEM is named", hint=hint)
         with progress(as_json) as listener:
             if resume is not None:

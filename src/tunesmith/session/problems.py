@@ -11,22 +11,10 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tunesmith.errors import BadInput
-from tunesmith.problem import languages
+from tunesmith.problem import languages, problem_text
 from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_file import parse_problem, with_workloads
-from tunesmith.problem.problem_text import (
-    AccuracyTable,
-    ArgumentTable,
-    Expression,
-    Function,
-    KernelTable,
-    LaunchTable,
-    SizeTable,
-    WorkloadTable,
-    function_file,
-    toml_text,
-)
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
@@ -99,17 +87,17 @@ class LoadedProblem(NamedTuple):
         *,
         source: str | os.PathLike[str],
         entry: str,
-        arguments: Sequence[ArgumentTable],
-        launch: LaunchTable | Sequence[LaunchTable],
-        contract: Mapping[str, SizeTable],
-        workloads: Mapping[str, WorkloadTable],
-        reference: Function | None = None,
-        inputs: Function | None = None,
+        arguments: Sequence[problem_text.ArgumentTable],
+        launch: problem_text.LaunchTable | Sequence[problem_text.LaunchTable],
+        contract: Mapping[str, problem_text.SizeTable],
+        workloads: Mapping[str, problem_text.WorkloadTable],
+        reference: problem_text.Function | None = None,
+        inputs: problem_text.Function | None = None,
         require: Sequence[str] = (),
-        kernel: KernelTable | None = None,
-        accuracy: AccuracyTable | None = None,
-        traffic: Expression | None = None,
-        operations: Mapping[str, Expression] | None = None,
+        kernel: problem_text.KernelTable | None = None,
+        accuracy: problem_text.AccuracyTable | None = None,
+        traffic: problem_text.Expression | None = None,
+        operations: Mapping[str, problem_text.Expression] | None = None,
     ) -> LoadedProblem:
         """From Python values, under the rules of a problem file.
 
@@ -122,7 +110,7 @@ class LoadedProblem(NamedTuple):
         for what, function in (("reference", reference), ("inputs", inputs)):
             names[what] = None
             if function is not None:
-                files.texts[f"{what}.py"] = function_file(function, what)
+                files.texts[f"{what}.py"] = problem_text.function_file(function, what)
                 names[what] = f"{what}.py:{function.__name__}"
         judged = {"reference": names["reference"], **(accuracy or {})}
         tables = {
@@ -137,7 +125,7 @@ class LoadedProblem(NamedTuple):
             "accuracy": judged if any(value is not None for value in judged.values()) else None,
             "operations": operations,
         }
-        return _checked(toml_text(tables), files)
+        return _checked(problem_text.toml_text(tables), files)
 
 
 def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple[Files, str]:

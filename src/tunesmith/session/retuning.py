@@ -27,20 +27,10 @@ from tunesmith.run.reporting import delivered_templates
 from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State, fold
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder
+from tunesmith.session import problems
 from tunesmith.session.delivering import Run
 from tunesmith.session.library import Library
-from tunesmith.session.problems import (
-    PROBLEM_FILE,
-    TEMPLATE_HEADER,
-    LoadedProblem,
-    change_workloads,
-    load_template,
-    reload,
-    restore,
-    spec_of,
-    template_of,
-    texts_of,
-)
+from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.runs import Priors, RunInput, begin, no_priors
 from tunesmith.strategies.strategies import signature_fault
 
@@ -113,7 +103,7 @@ def read_run(path: Path) -> tuple[State, Problem]:
     folder = RunFolder.open(path)
     try:
         state = fold(folder.journal().read())
-        own, _ = reload(folder, state.started)
+        own, _ = problems.reload(folder, state.started)
         sound_scores(own, state)
     except TunesmithError:
         raise
@@ -235,7 +225,7 @@ class _Wanted:
         """The user's where one is named, which must be called alike; else as it was kept. And what is to be
         said of it."""
         if self.problem is None:
-            return self.resized(restore(texts)), ""
+            return self.resized(problems.restore(texts)), ""
         problem = self.problem.definition
         if signature_of(problem) != signature:
             raise BadInput(
@@ -247,7 +237,7 @@ class _Wanted:
         return self.resized(self.problem), changed
 
     def resized(self, problem: LoadedProblem) -> LoadedProblem:
-        return problem if self.workloads is None else change_workloads(problem, self.workloads)
+        return problem if self.workloads is None else problems.change_workloads(problem, self.workloads)
 
 
 # -- a run ----------------------------------------------------------------------------------------------
@@ -262,26 +252,26 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
     started = state.started
     assert started is not None, "a run that can be read has begun"
     winners = _winners(folder, state, own)
-    texts, name = texts_of(folder, started), name_of(path)
+    texts, name = problems.texts_of(folder, started), name_of(path)
     loaded, changed = wanted.problem_for(texts, signature_of(own), kernel_digest(own), name)
     problem = loaded.definition
     # One that was given may have headers of its own, and those are looked for beside the first alone.
-    has_headers = any(key.startswith(TEMPLATE_HEADER) for key in texts)
+    has_headers = any(key.startswith(problems.TEMPLATE_HEADER) for key in texts)
     first = "" if "" in winners and has_headers else next(iter(winners))
-    template = template_of(_text(folder, state, first, texts), winners[first], problem, texts)
+    template = problems.template_of(_text(folder, state, first, texts), winners[first], problem, texts)
     beside: dict[str, Template] = {}
     for other in (candidate for candidate in winners if candidate != first):
         called = other or "given"
         try:
             text = _text(folder, state, other, texts)
-            beside[called] = template_of(text, winners[other], problem, {})
+            beside[called] = problems.template_of(text, winners[other], problem, {})
         except BadInput as error:
             wanted.listener.note(f"template {called} of {name} is left out: {error}")
     found = [(first, template), *((called if called != "given" else "", t) for called, t in beside.items())]
     primed = [primed_by(name, state, own, candidate, t, first=True) for candidate, t in found]
     known = tuple(one for one in primed if one is not None)
     origin = f"run {name} on {state.device.name}{changed}"
-    backend = spec_of(folder, started) if backends.kind(started.backend).from_file else None
+    backend = problems.spec_of(folder, started) if backends.kind(started.backend).from_file else None
     return RetuneSource(RunInput(loaded, template, beside, origin), lambda _device: known, backend)
 
 
@@ -331,7 +321,7 @@ def _of_file(path: Path, wanted: _Wanted) -> RetuneSource:
         )
     loaded = wanted.resized(wanted.problem)
     problem, files = loaded
-    template = load_template(path, problem, files)
+    template = problems.load_template(path, problem, files)
     if (fault := signature_fault(problem, template)) is not None:
         hint = "name the problem that the template was made for"
         raise BadInput(f"this is a template of another kernel: {fault}", where=str(path), hint=hint)
@@ -345,13 +335,13 @@ def _of_file(path: Path, wanted: _Wanted) -> RetuneSource:
 
 def _of_entry(entry: LibraryEntry, wanted: _Wanted) -> RetuneSource:
     texts = dict(entry.files)
-    if wanted.problem is None and PROBLEM_FILE not in texts:
+    if wanted.problem is None and problems.PROBLEM_FILE not in texts:
         hint = f"name it: tunesmith retune {entry.name} --problem PROBLEM"
         raise BadInput(f"{entry.name} of the library was kept without its problem", hint=hint)
     called = f"{entry.name} of the library"
     loaded, changed = wanted.problem_for(texts, entry.signature, entry.kernel, called)
-    own = {TEMPLATE_HEADER + spelling: text for spelling, text in entry.headers}
-    template = template_of(entry.template, entry.path, loaded.definition, own)
+    own = {problems.TEMPLATE_HEADER + spelling: text for spelling, text in entry.headers}
+    template = problems.template_of(entry.template, entry.path, loaded.definition, own)
     rows = tuple(rows_for(template, entry.rows))
     known: tuple[Primed, ...] = ()
     if any(score is not None for _, score in rows):

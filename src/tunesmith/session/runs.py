@@ -17,7 +17,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
+from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
 from tunesmith.run.caches import CeilingsCache, SqliteCache
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
@@ -32,22 +32,10 @@ from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine, problems, wiring
 from tunesmith.session.delivering import Run, as_it_stands, deliver, with_place, write_best_template
-from tunesmith.session.problems import (
-    BESIDE,
-    KEPT,
-    PROMPT,
-    RECORDING,
-    TEMPLATE,
-    LoadedProblem,
-    keep,
-    reload,
-    spec_of,
-    templates_of,
-)
+from tunesmith.session.problems import LoadedProblem
 from tunesmith.strategies import casting, strategies
-from tunesmith.strategies import strategies as roles
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -95,7 +83,7 @@ def begin(
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
-    notes = roles.launch_notes(problem, device)
+    notes = strategies.launch_notes(problem, device)
     for note in notes:
         listener.say(f"note: {note}")
     primed = priors(device)
@@ -107,17 +95,19 @@ def begin(
         RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
     )
     try:
-        stored = keep(folder, *given.problem, template)
-        stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
+        stored = problems.keep(folder, *given.problem, template)
+        stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
-        stored |= {f"{BESIDE}{own}": digest for own, digest in beside.items()}
-        stored |= {f"{KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept}
+        stored |= {f"{problems.BESIDE}{own}": digest for own, digest in beside.items()}
+        stored |= {
+            f"{problems.KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept
+        }
         if spec.startswith("replay:"):
-            stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
+            stored[problems.RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
         started = Started(
             problem=problem.name,
             files=tuple(stored.items()),
-            template=TEMPLATE + template.path if template is not None else "",
+            template=problems.TEMPLATE + template.path if template is not None else "",
             backend=spec.partition(":")[0],
             device=device,
             settings=_settings(config, device, feasible),
@@ -240,7 +230,7 @@ def _execute(
 def _unfinished(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Run:
     """Of a run that goes no further here: the report as it is, and the best template as a file."""
     state = fold(folder.journal().read())
-    write_best_template(folder, reload(folder, state.started)[0], state)
+    write_best_template(folder, problems.reload(folder, state.started)[0], state)
     return replace(as_it_stands(folder), missing=why)
 
 
@@ -259,7 +249,7 @@ def _continue(
 ) -> Run:
     journal = folder.journal()
     state = fold(journal.read())
-    templates = templates_of(folder, state) if templates is None else templates
+    templates = problems.templates_of(folder, state) if templates is None else templates
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
     if len(state.primed) < started.priors:
@@ -276,7 +266,7 @@ def _continue(
     state = _finish_talk(casting.talking(problem, templates, state, cast), state, journal, listener)
     scratch = folder.fresh_scratch()
     try:
-        spec = spec_of(folder, started)
+        spec = problems.spec_of(folder, started)
         here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
         place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
         if place.attached is not None:
@@ -299,9 +289,9 @@ def _continue(
 
 def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Casting:
     files, settings = dict(started.files), started.settings
-    named = ((role, f"{PROMPT}{role}") for role in strategies.roles_of(settings.strategy))
+    named = ((role, f"{problems.PROMPT}{role}") for role in STRATEGIES[settings.strategy].roles)
     prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
-    kept = [folder.get(digest) for name, digest in files.items() if name.startswith(KEPT)]
+    kept = [folder.get(digest) for name, digest in files.items() if name.startswith(problems.KEPT)]
     return casting.Casting(
         settings.models,
         prompts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tunesmith import backends
@@ -152,15 +153,6 @@ def named(text: str) -> Strategy:
     return STRATEGIES[text].name
 
 
-def roles_of(strategy: str) -> tuple[Role, ...]:
-    return STRATEGIES[strategy].roles
-
-
-def prompt_name(role: Role, strategy: str) -> str:
-    """The file that holds the words for a role."""
-    return STRATEGIES[strategy].prompts.get(role, role)
-
-
 def check(
     config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
 ) -> None:
@@ -236,31 +228,36 @@ def _alone(spec: str) -> Spec:
     return found
 
 
-def concrete_talking(
+def models_talking(
     problem: Problem,
     templates: Templates,
     strategy: str,
     prompts: Mapping[Role, str],
     conversation: Conversation,
     catalogue: Callable[[], Catalogue],
+    expert: tuple[Planner, Author] | None = None,
 ) -> Talking:
-    """Who talks where kernels are concrete: the roles of `rewrite`, or one model in all of them."""
+    """The roles that models play, `expert` in those that they do not; None: kernels are concrete."""
     from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
     from tunesmith.agents.author import ModelAuthor
-    from tunesmith.agents.planner import RewritePlanner
+    from tunesmith.agents.planner import ModelPlanner, RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
 
-    def signature(template: Template) -> str | None:
-        return signature_fault(problem, template)
-
-    moves = Silent("kernels are written by a model")
+    own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
     names = {role: model.name for role, model in conversation.models.items()}
+    moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
     if strategy == "single":
-        alone = SingleWriter(problem, templates, catalogue, prompts[SINGLE], names[SINGLE], signature)
+        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)
         return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
     analyst = ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
     tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
-    planner: Planner = RewritePlanner(problem, templates, catalogue, prompts["planner"], analyst)
-    planner = Analysed(analyst, planner) if analyst is not None else planner
-    author = ModelAuthor(problem, templates, catalogue, prompts["author"], names["author"], signature, True)
-    return Talking(problem, templates, planner, moves, author, tester, conversation)
+    writer, planner = None, expert[0] if expert is not None else None
+    if "author" in names:
+        writer = ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
+    if planner is None:
+        planner = RewritePlanner(*own, prompts["planner"], analyst)
+    elif "planner" in names:
+        planner = ModelPlanner(*own, planner, prompts["planner"], writer is not None, analyst)
+    if analyst is not None:  # whoever plans: an author and the report read it, too
+        planner = Analysed(analyst, planner)
+    return Talking(problem, templates, planner, moves, writer, tester, conversation)
