@@ -127,10 +127,8 @@ def tune(
     from tunesmith.strategies import strategies
 
     if prior_runs and others.get("prior") is False:
-        raise BadInput(
-            f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from",
-            hint="leave out one of the two",
-        )
+        fault = f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from"
+        raise BadInput(fault, hint="leave out one of the two")
     config = settings(device=device, budget=budget, model=model, **others)
     loaded, listening, earlier = _problem(problem), _listener(listener), tuple(map(Path, prior_runs))
     definition, files = loaded
@@ -393,10 +391,8 @@ def _listener(given: ListenerLike | None) -> Listener:
         return given
     if callable(given):
         return _Callback(given)
-    raise BadInput(
-        f"a listener is a function of one ProgressUpdate, or has event, note and say; got {given!r}",
-        hint="pass e.g. listener=print",
-    )
+    fault = f"a listener is a function of one ProgressUpdate, or has event, note and say; got {given!r}"
+    raise BadInput(fault, hint="pass e.g. listener=print")
 
 
 def _problem(given: ProblemLike) -> Problem:
@@ -404,10 +400,8 @@ def _problem(given: ProblemLike) -> Problem:
         return given
     if isinstance(given, str | os.PathLike):
         return Problem.load(given)
-    raise BadInput(
-        f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}",
-        hint="pass the path of problem.toml or of its folder",
-    )
+    hint = "pass the path of problem.toml or of its folder"
+    raise BadInput(f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}", hint=hint)
 
 
 def _path(given: PathName | None) -> Path | None:

@@ -172,10 +172,8 @@ def compare(
         planned = {"PROBLEM": problem or None, **{f"--{name}": value for name, value in plan.items()}}
         given = [name for name, value in planned.items() if value is not None]
         if resume is not None and given:
-            raise BadInput(
-                f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given",
-                hint=resume_command(resume, waits, compared=True),
-            )
+            fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"
+            raise BadInput(fault, hint=resume_command(resume, waits, compared=True))
         if resume is None and not problem:
             hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
             raise BadInput("no PROBLEM is named", hint=hint)

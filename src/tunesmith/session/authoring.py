@@ -153,10 +153,8 @@ def make_template(
     if moves is not None:
         known = [*available, *(name for name, _ in refused)]
         if unknown := [name for name in moves if name not in known]:
-            raise BadInput(
-                f"--moves: there is no move {unknown[0]!r}; there are {', '.join(known) or 'none'}",
-                hint="name some of these, separated by commas, or leave --moves out",
-            )
+            fault = f"--moves: there is no move {unknown[0]!r}; there are {', '.join(known) or 'none'}"
+            raise BadInput(fault, hint="name some of these, separated by commas, or leave --moves out")
     if out is not None and os.path.lexists(out):
         raise BadInput("the file exists already", where=str(out), hint="choose another name with --out")
     written = author.write(Refactoring(moves if moves is not None else available), problem, device)

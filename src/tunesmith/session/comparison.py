@@ -93,11 +93,8 @@ def start(
 
 def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
     if not (path / PLAN).is_file():
-        raise BadInput(
-            f"there is no comparison in this folder: it has no {PLAN}",
-            where=str(path),
-            hint="name the folder that `tunesmith compare PROBLEM...` has written",
-        )
+        hint = "name the folder that `tunesmith compare PROBLEM...` has written"
+        raise BadInput(f"there is no comparison in this folder: it has no {PLAN}", where=str(path), hint=hint)
     return _lock_and_go_on(RunFolder(path, config.wait), config, listener)
 
 
@@ -108,11 +105,9 @@ def _lock_and_go_on(
     folder.lock()
     try:
         if plan is not None and (other := comparing.differences(_read_plan(folder), plan)):
-            raise BadInput(
-                f"this folder holds another comparison: {'; '.join(other)}",
-                where=str(folder.path),
-                hint=f"go on with that one: {folder.go_on}; or choose another folder with --out",
-            )
+            fault = f"this folder holds another comparison: {'; '.join(other)}"
+            hint = f"go on with that one: {folder.go_on}; or choose another folder with --out"
+            raise BadInput(fault, where=str(folder.path), hint=hint)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
@@ -126,10 +121,8 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
     talking = [arm for arm in arms if ARMS[arm].talks]
     models = [(model_of(arm, config.model), ARMS[arm].strategy) for arm in talking]
     if not all(config.model and played(*one) for one in models):
-        raise BadInput(
-            f"{', '.join(talking)}: a model is needed, and --model names none",
-            hint="add --model openai:NAME or another, or compare --strategies expert alone",
-        )
+        hint = "add --model openai:NAME or another, or compare --strategies expert alone"
+        raise BadInput(f"{', '.join(talking)}: a model is needed, and --model names none", hint=hint)
     for one in models:
         casting.prepare(*one)
     check_name(config.search)
@@ -209,11 +202,8 @@ def _read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
     unknown = [arm for arm in plan.arms if arm not in ARMS]
     if plan.format != comparing.FORMAT or unknown:
         why = f"it has the arm {unknown[0]}" if unknown else f"its format is {plan.format}"
-        raise BadInput(
-            f"the plan is of another version of Tunesmith: {why}",
-            where=str(where),
-            hint="go on with that version, or begin another comparison with --out",
-        )
+        hint = "go on with that version, or begin another comparison with --out"
+        raise BadInput(f"the plan is of another version of Tunesmith: {why}", where=str(where), hint=hint)
     return plan
 
 

@@ -94,10 +94,8 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
     if len(close) != 1:
         every = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"
-        raise DeviceMissing(
-            f"--device {wanted!r} {fault}; there are: {every}",
-            hint=f"give the id, for example: --device {devices[0].id}",
-        )
+        hint = f"give the id, for example: --device {devices[0].id}"
+        raise DeviceMissing(f"--device {wanted!r} {fault}; there are: {every}", hint=hint)
     return close[0]
 
 
@@ -155,10 +153,8 @@ def _candidates(
     wanted = problem.kernel.compiler
     chosen = [pair for pair in known if not wanted or pair[0] == wanted]
     if not chosen:
-        raise BadInput(
-            f"the problem asks for compiler = {wanted!r}, here there is: {listed(known)}",
-            hint=f"{toolchain.how_to_install(wanted)}, or take compiler out of [kernel]",
-        )
+        fault = f"the problem asks for compiler = {wanted!r}, here there is: {listed(known)}"
+        raise BadInput(fault, hint=f"{toolchain.how_to_install(wanted)}, or take compiler out of [kernel]")
     return chosen
 
 
@@ -247,10 +243,8 @@ def place_for(
     compiler, known = state.compiler, backends.compilers(here.spec) or ()
     if compiler and tuple(compiler.split(" ", 1)) not in known:
         if state.baseline is not None:
-            raise DeviceMissing(
-                f"what this run has timed was built with {compiler}; here there is: {listed(known)}",
-                hint="resume it where that compiler is, or start a new run here",
-            )
+            fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
+            raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
         compiler = choose_compiler(problem, templates.given, device, here.spec, scratch, note)
     if device.absent == state.device.absent and compiler == state.compiler:
         return Place(device, missing)
@@ -281,10 +275,8 @@ def _same_device(wanted: Device, here: Here) -> Device:
     if not same:
         found = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in here.devices)
         own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
-        raise DeviceMissing(
-            f"this run belongs to {own}; {f'here there is: {found}' if found else here.trouble}",
-            hint="resume it where that device is, or start a new run here",
-        )
+        fault = f"this run belongs to {own}; {f'here there is: {found}' if found else here.trouble}"
+        raise DeviceMissing(fault, hint="resume it where that device is, or start a new run here")
     return next((d for d in same if d.id == wanted.id), same[0])
 
 

@@ -134,17 +134,13 @@ def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple
         files.read(Path(source).name)
         return files, Path(source).name
     if "\n" not in source.strip() and "(" not in source:
-        raise BadInput(
-            f"source is the text of a kernel or a Path to its file, got {source!r}",
-            hint=f"for a file write: source=Path({source!r})",
-        )
+        hint = f"for a file write: source=Path({source!r})"
+        raise BadInput(f"source is the text of a kernel or a Path to its file, got {source!r}", hint=hint)
     files = Files(Path(), "Problem.build")
     if not languages.exists(language or ""):
         names = ", ".join(each.name for each in languages.known())
-        raise BadInput(
-            f"a kernel given as text needs its language, one of {names}; got {language!r}",
-            hint="say it: kernel={'language': 'opencl'}",
-        )
+        fault = f"a kernel given as text needs its language, one of {names}; got {language!r}"
+        raise BadInput(fault, hint="say it: kernel={'language': 'opencl'}")
     name = "kernel" + languages.named(language or "").suffixes[0]
     files.texts[name] = source
     return files, name
@@ -195,11 +191,9 @@ def load_problem(path: Path) -> LoadedProblem:
     if path.is_dir():
         path = path / PROBLEM_FILE
     if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
-        raise BadInput(
-            f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source",
-            where=str(path),
-            hint=f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}",
-        )
+        fault = f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source"
+        hint = f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}"
+        raise BadInput(fault, where=str(path), hint=hint)
     text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
     return _checked(text, Files(path.parent, str(path)))
 
@@ -214,18 +208,12 @@ def _checked(text: str, files: Files) -> LoadedProblem:
         _check_signature(problem, where)
     _refuse_launch_words(problem.launches, rules, where)
     if rules.self_contained and problem.kernel.include:
-        raise BadInput(
-            f"{rules.name} sources must be self-contained, this one has include folders",
-            where=where,
-            hint="put what the kernel includes into its source",
-        )
+        fault = f"{rules.name} sources must be self-contained, this one has include folders"
+        raise BadInput(fault, where=where, hint="put what the kernel includes into its source")
     for name in problem.kernel.include:
         if not (files.root / name).is_dir():
-            raise BadInput(
-                f"[kernel]: include lists folders, there is no folder {name!r}",
-                where=where,
-                hint="correct it; it counts from the problem file's folder",
-            )
+            fault = f"[kernel]: include lists folders, there is no folder {name!r}"
+            raise BadInput(fault, where=where, hint="correct it; it counts from the problem file's folder")
     return LoadedProblem(problem, files)
 
 
@@ -379,11 +367,8 @@ def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedP
         del files[kernel_file.name]  # the source lies there already
     there = [name for name in files if os.path.lexists(folder / name)]
     if there:
-        raise BadInput(
-            f"{', '.join(there)} would be overwritten",
-            where=str(folder),
-            hint="choose another folder with -o DIR",
-        )
+        hint = "choose another folder with -o DIR"
+        raise BadInput(f"{', '.join(there)} would be overwritten", where=str(folder), hint=hint)
     with explained("write the draft", folder, instead="another folder with -o DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         try:

@@ -176,27 +176,20 @@ def parse_config(template: Template, text: str) -> Config:
             raise BadInput(f"--config: {name} is set twice", hint=f"say once what {name} shall be")
         seen.add(name)
         if name not in known:
-            raise BadInput(
-                f"--config: the template has no parameter {name!r}; it has {', '.join(known)}",
-                where=template.path,
-                hint='write it as --config "NAME=VALUE NAME=VALUE"',
-            )
+            fault = f"--config: the template has no parameter {name!r}; it has {', '.join(known)}"
+            raise BadInput(fault, where=template.path, hint='write it as --config "NAME=VALUE NAME=VALUE"')
         try:
             number = int(value, 0)
         except ValueError:
             got = f"{word!r}" if equals else f"{word!r} without a value"
-            raise BadInput(
-                f"--config: a parameter's value is an integer, got {got}",
-                where=template.path,
-                hint=f"write e.g. {name}={known[name].values[0]}",
-            ) from None
+            fault = f"--config: a parameter's value is an integer, got {got}"
+            hint = f"write e.g. {name}={known[name].values[0]}"
+            raise BadInput(fault, where=template.path, hint=hint) from None
         if number not in known[name].positions:
             allowed = ", ".join(map(str, known[name].values))
-            raise BadInput(
-                f"--config: {name}={number} is not in its domain: allowed are {allowed}",
-                where=template.path,
-                hint="choose one of them, or add the value to the template's [params]",
-            )
+            fault = f"--config: {name}={number} is not in its domain: allowed are {allowed}"
+            hint = "choose one of them, or add the value to the template's [params]"
+            raise BadInput(fault, where=template.path, hint=hint)
         config = config.replace(name, number)
     return config
 
@@ -205,10 +198,8 @@ def workloads_of(problem: Problem, wanted: Sequence[str]) -> list[Workload]:
     known = {w.name: w for w in problem.workloads}
     for name in wanted:
         if name not in known:
-            raise BadInput(
-                f"--workload {name!r} is none of the problem's; they are {', '.join(known)}",
-                hint="name one of these, or leave it out for all of them",
-            )
+            fault = f"--workload {name!r} is none of the problem's; they are {', '.join(known)}"
+            raise BadInput(fault, hint="name one of these, or leave it out for all of them")
     return [known[name] for name in dict.fromkeys(wanted)] or list(problem.workloads)
 
 
@@ -315,11 +306,9 @@ class _ProfileSession:
         reasons = [profiler.refusal(wanted, workload) for workload in workloads]
         if all(reasons):
             where = " or ".join(workload.name for workload in workloads)
-            raise BadInput(
-                f"{wanted.name} cannot run at {where}: {'; '.join(dict.fromkeys(reasons))}",
-                where=wanted.template.path,
-                hint='choose another configuration: --config "NAME=VALUE ..."',
-            )
+            fault = f"{wanted.name} cannot run at {where}: {'; '.join(dict.fromkeys(reasons))}"
+            hint = 'choose another configuration: --config "NAME=VALUE ..."'
+            raise BadInput(fault, where=wanted.template.path, hint=hint)
 
     def _one(self, profiler: Profiler, workload: Workload) -> WorkloadPage:
         views: list[View] = []

@@ -90,11 +90,8 @@ def _named(path: Path, problem: Problem, template: Template | None, first: bool)
     primed = _primed(path.resolve().name, state, own, problem, template, first)
     if isinstance(primed, str):
         about = template.path if template is not None else problem.name
-        raise BadInput(
-            f"this run says nothing about {about}: {primed}",
-            where=str(path),
-            hint="name a run of a template with the same parameters, or leave --prior-run out",
-        )
+        hint = "name a run of a template with the same parameters, or leave --prior-run out"
+        raise BadInput(f"this run says nothing about {about}: {primed}", where=str(path), hint=hint)
     return primed
 
 
@@ -228,11 +225,9 @@ class _Wanted:
             return self.resized(problems.restore(texts)), ""
         problem = self.problem.definition
         if signature_of(problem) != signature:
-            raise BadInput(
-                f"{what} is of another kernel: {signature}, the problem has {signature_of(problem)}",
-                where=self.problem.files.where,
-                hint="name the problem it was made for, or tune this one: tunesmith tune PROBLEM",
-            )
+            fault = f"{what} is of another kernel: {signature}, the problem has {signature_of(problem)}"
+            hint = "name the problem it was made for, or tune this one: tunesmith tune PROBLEM"
+            raise BadInput(fault, where=self.problem.files.where, hint=hint)
         changed = "; the kernel's text has changed since" if kernel_digest(problem) != kernel else ""
         return self.resized(self.problem), changed
 
@@ -285,18 +280,14 @@ def name_of(path: Path) -> str:
 def _winners(folder: RunFolder, state: State, problem: Problem) -> dict[str, str]:
     """The candidates whose templates are delivered, the general winner's first, and their files' names."""
     if state.stopped is None:
-        raise BadInput(
-            "this run has not finished, so nothing has won in it yet",
-            where=str(folder.path),
-            hint=f"go on with it: {folder.go_on}; or name a template file, with --problem",
-        )
+        fault = "this run has not finished, so nothing has won in it yet"
+        hint = f"go on with it: {folder.go_on}; or name a template file, with --problem"
+        raise BadInput(fault, where=str(folder.path), hint=hint)
     winners = delivered_templates(problem, state, verified_choice(problem, state))
     if not winners:
-        raise BadInput(
-            "this run has no template: none that was written passed the gate",
-            where=str(folder.path),
-            hint="write one, and name it: tunesmith retune TEMPLATE --problem PROBLEM",
-        )
+        fault = "this run has no template: none that was written passed the gate"
+        hint = "write one, and name it: tunesmith retune TEMPLATE --problem PROBLEM"
+        raise BadInput(fault, where=str(folder.path), hint=hint)
     return winners
 
 

@@ -133,10 +133,8 @@ def begin(
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
     strategies.check(config, template is not None)
     if config.model and template is not None:
-        raise BadInput(
-            "with --template the template is given, and nothing is left for a model to write",
-            hint="leave out --template or --model",
-        )
+        fault = "with --template the template is given, and nothing is left for a model to write"
+        raise BadInput(fault, hint="leave out --template or --model")
     casting.prepare(config.model, config.strategy)
     return casting.prompts_for(config.model, config.prompts, config.strategy, note)
 
@@ -253,11 +251,8 @@ def _continue(
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
     if len(state.primed) < started.priors:
-        raise BadInput(
-            "this run was killed before it had begun",
-            where=str(folder.path),
-            hint="start it again with the same command",
-        )
+        hint = "start it again with the same command"
+        raise BadInput("this run was killed before it had begun", where=str(folder.path), hint=hint)
     if state.stopped is not None:
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event

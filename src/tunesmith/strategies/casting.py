@@ -50,10 +50,8 @@ def prompts_for(
     lies beside these and is not read is noted."""
     own, names = Path(folder), _prompt_names(strategy)
     if folder and not own.is_dir():
-        raise BadInput(
-            f"--prompts names a folder, there is no folder {folder!r}",
-            hint=f"it may hold {', '.join(f'{name}.md' for name in names.values())}",
-        )
+        hint = f"it may hold {', '.join(f'{name}.md' for name in names.values())}"
+        raise BadInput(f"--prompts names a folder, there is no folder {folder!r}", hint=hint)
     if folder:
         known, unread = _prompt_files(own)
         if unread:
@@ -68,11 +66,8 @@ def prompts_for(
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"cannot be read: {error}", where=str(file)) from error
         if not found[role].strip():
-            raise BadInput(
-                "the words for a role must say something, this file is empty",
-                where=str(file),
-                hint="write them, or remove the file: ours take its place",
-            )
+            fault = "the words for a role must say something, this file is empty"
+            raise BadInput(fault, where=str(file), hint="write them, or remove the file: ours take its place")
     return found
 
 
@@ -89,11 +84,8 @@ def _prompt_files(folder: Path) -> tuple[list[str], list[str]]:
     there = [file.name for file in folder.glob("*.md")]
     if not set(there) & set(known):
         got = f"; it has {', '.join(sorted(there))}" if there else ""
-        raise BadInput(
-            f"--prompts names a folder with one of {', '.join(known)} or more{got}",
-            where=str(folder),
-            hint="name the files so, or leave --prompts out",
-        )
+        fault = f"--prompts names a folder with one of {', '.join(known)} or more{got}"
+        raise BadInput(fault, where=str(folder), hint="name the files so, or leave --prompts out")
     return known, sorted(set(there) - set(known))
 
 

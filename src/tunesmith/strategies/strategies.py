@@ -146,10 +146,8 @@ NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:
 
 def named(text: str) -> Strategy:
     if text not in STRATEGIES:
-        raise BadInput(
-            f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}",
-            hint="choose one of these, or leave --strategy out: templates are searched",
-        )
+        hint = "choose one of these, or leave --strategy out: templates are searched"
+        raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
     return STRATEGIES[text].name
 
 
@@ -167,15 +165,11 @@ def check(
     if not STRATEGIES[strategy].is_concrete:
         return
     if template_given:
-        raise BadInput(
-            f"with --strategy {strategy} kernels are written, and --template names one that is there",
-            hint="leave out one of the two",
-        )
+        fault = f"with --strategy {strategy} kernels are written, and --template names one that is there"
+        raise BadInput(fault, hint="leave out one of the two")
     if priors_named:
-        raise BadInput(
-            f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches",
-            hint="leave out --prior-run",
-        )
+        fault = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
+        raise BadInput(fault, hint="leave out --prior-run")
     if from_library:
         raise BadInput(
             f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters",
@@ -198,10 +192,8 @@ def played(spec: str, strategy: str) -> dict[Role, Spec]:
     missing = [role for role in kind.needed if role not in models]
     if missing:
         if not models:
-            raise BadInput(
-                f"--strategy {strategy} needs a language model: kernels are planned and written in words",
-                hint=NAME_ONE,
-            )
+            fault = f"--strategy {strategy} needs a language model: kernels are planned and written in words"
+            raise BadInput(fault, hint=NAME_ONE)
         raise BadInput(
             f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
             f"and their moves alone; it would be the {' and the '.join(missing)}",
@@ -217,10 +209,8 @@ def _alone(spec: str) -> Spec:
 
     role, has_role, rest = spec.partition("=") if "=" in spec.split("@", 1)[0] else ("", "", spec)
     if has_role and (role.strip() != SINGLE or "," in rest):
-        raise BadInput(
-            f"--strategy single is one conversation with one model, got {spec!r}",
-            hint="write --model SPEC, without roles",
-        )
+        hint = "write --model SPEC, without roles"
+        raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
     if not rest or (found := parse_spec(rest)).kind == EXPERT:
         raise BadInput(
             "--strategy single needs a language model: the expert holds no conversation", hint=NAME_ONE
