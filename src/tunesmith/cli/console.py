@@ -47,12 +47,13 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show every trial
 
 
 def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
-    """A command of the app, with the options that all have."""
+    """A command of the app, with the options that all have. Its errors are messages and exit codes."""
 
     @functools.wraps(function)
     def run(*, quiet: bool = False, verbose: bool = False, **named: object) -> None:
         verbosity.quiet, verbosity.verbose = quiet, verbose
-        function(**named)
+        with handled(bool(named["as_json"])):
+            function(**named)
 
     hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
     defaults: dict[str, Any] = {}
@@ -63,8 +64,7 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
             defaults |= dict.fromkeys(group)
         else:
             defaults[name] = given.default
-    if "as_json" in defaults:
-        defaults["as_json"] = defaults.pop("as_json")  # after what is the command's own
+    defaults["as_json"] = defaults.pop("as_json")  # after what is the command's own
     known: Any = run
     known.__annotations__ = hints
     known.__signature__ = inspect.Signature(

@@ -54,14 +54,13 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
 
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one of them: what it is of, what it gave and where, and how to use it again."""
-    with handled(as_json):
-        from tunesmith.cli.tables import library_lines
+    from tunesmith.cli.tables import library_lines
 
-        entry = _library().get(name)
-        if as_json:
-            console.print_encoded(entry)
-        else:
-            console.show_lines(library_lines(entry))
+    entry = _library().get(name)
+    if as_json:
+        console.print_encoded(entry)
+    else:
+        console.show_lines(library_lines(entry))
 
 
 def export(
@@ -70,25 +69,23 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write its template to a file of its own."""
-    with handled(as_json):
-        from tunesmith.session import library as kept
+    from tunesmith.session import library as kept
 
-        entry = _library().get(name)
-        if out is None and not as_json:
-            console.write(plain(entry.template.rstrip()))
-            return
-        if out is None:
-            console.print_encoded({"name": name, "template": entry.template})
-            return
-        written = [str(path) for path in kept.export(entry, out)]
-        console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
+    entry = _library().get(name)
+    if out is None and not as_json:
+        console.write(plain(entry.template.rstrip()))
+        return
+    if out is None:
+        console.print_encoded({"name": name, "template": entry.template})
+        return
+    written = [str(path) for path in kept.export(entry, out)]
+    console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Take it out of the library; runs are left alone."""
-    with handled(as_json):
-        _library().remove(name)
-        console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
+    _library().remove(name)
+    console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
 
 
 def _library() -> Library:

@@ -66,9 +66,12 @@ Record = Annotated[str | None, typer.Option(help="Folder to keep what models rep
 Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
 
 
-class SearchOptions(TypedDict):
+class PlaceOptions(TypedDict):
     backend: Backend
     device: DeviceName
+
+
+class SearchOptions(PlaceOptions):
     search: Annotated[
         str | None,
         typer.Option(help="default, exhaustive, random, evolution or tpe.", autocompletion=_SEARCHERS),

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
+import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, handled, progress, show_result
+from tunesmith.cli.console import AsJson, progress, show_result
 from tunesmith.cli.options import PlanOptions, ProblemFile, Record, SearchOptions, TuneOptions, Wait
 from tunesmith.errors import BadInput
 
@@ -32,19 +33,16 @@ def tune(
     **named: Unpack[TuneOptions],
 ) -> None:
     """Make templates of the kernel, search them on the device and deliver the verified winners."""
-    with handled(as_json):
-        from tunesmith import api
-
-        with progress(as_json) as listener:
-            run = api.tune(
-                problem,
-                template=template,
-                listener=listener,
-                prior_runs=prior_run or (),
-                from_library=from_library,
-                **_with_budget(named),
-            )
-        show_result(run, as_json)
+    with progress(as_json) as listener:
+        run = tunesmith.tune(
+            problem,
+            template=template,
+            listener=listener,
+            prior_runs=prior_run or (),
+            from_library=from_library,
+            **_with_budget(named),
+        )
+    show_result(run, as_json)
 
 
 def retune(
@@ -63,22 +61,17 @@ def retune(
     **named: Unpack[SearchOptions],
 ) -> None:
     """Search a kept template again, with no model: another device, another driver, other sizes."""
-    with handled(as_json):
-        from tunesmith import api
-
-        with progress(as_json) as listener:
-            own = _with_budget(named)
-            run = api.retune(target, problem=problem, workloads=workloads, listener=listener, **own)
-        show_result(run, as_json)
+    with progress(as_json) as listener:
+        own = _with_budget(named)
+        run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)
+    show_result(run, as_json)
 
 
 def _with_budget(named: Mapping[str, Any]) -> dict[str, Any]:
     """Options as `api` takes them."""
-    from tunesmith.api import Budget
-
     limits = ("evals", "time", "rounds", "tokens", "money")
     others = {name: value for name, value in named.items() if name not in limits}
-    return {**others, "budget": Budget(*(named.get(name) for name in limits))}
+    return {**others, "budget": tunesmith.Budget(*(named.get(name) for name in limits))}
 
 
 def resume(
@@ -90,17 +83,16 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
-    with handled(as_json):
-        from tunesmith import api
-
-        if run is None or len(run) < 2:
-            with progress(as_json) as listener:
-                one = api.resume(run[0] if run else None, listener=listener, wait=wait, record=record)
-            show_result(one, as_json)
-            return
+    if run is None or len(run) < 2:
         with progress(as_json) as listener:
-            ended = api.resume_all(run, listener=listener, wait=wait, record=record)
-        console.show_several(list(zip(run, ended, strict=True)), as_json)
+            one = tunesmith.resume(run[0] if run else None, listener=listener, wait=wait, record=record)
+        show_result(one, as_json)
+        return
+    from tunesmith.api import resume_all
+
+    with progress(as_json) as listener:
+        ended = resume_all(run, listener=listener, wait=wait, record=record)
+    console.show_several(list(zip(run, ended, strict=True)), as_json)
 
 
 def report(
@@ -116,12 +108,9 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the report of a run, finished or not."""
-    with handled(as_json):
-        from tunesmith import api
-
-        if format_ not in FORMS:
-            raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
-        console.show_report(api.load_run(run), "json" if as_json else format_)
+    if format_ not in FORMS:
+        raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
+    console.show_report(tunesmith.load_run(run), "json" if as_json else format_)
 
 
 def diff(
@@ -134,23 +123,21 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare what two runs of a problem deliver, workload by workload; for CI."""
-    with handled(as_json):
-        from tunesmith import api
-        from tunesmith.cli.tables import difference_lines, difference_table
+    from tunesmith.cli.tables import difference_lines, difference_table
 
-        found = api.diff(before, after)
-        slower = found.below(fail_below) if fail_below is not None else ()
-        if as_json:
-            console.print_encoded(
-                {"difference": found, "below": [w.name for w in slower], "fail_below": fail_below}
-            )
-        else:
-            console.print_table(difference_table(found))
-            console.show_lines(difference_lines(found))
-        if slower:
-            names = ", ".join(f"{w.name} {w.ratio:.3f}×" for w in slower)
-            console.print_line(f"error: below {fail_below}×: {names}", stderr=True)
-            raise typer.Exit(SLOWER)
+    found = tunesmith.diff(before, after)
+    slower = found.below(fail_below) if fail_below is not None else ()
+    if as_json:
+        console.print_encoded(
+            {"difference": found, "below": [w.name for w in slower], "fail_below": fail_below}
+        )
+    else:
+        console.print_table(difference_table(found))
+        console.show_lines(difference_lines(found))
+    if slower:
+        names = ", ".join(f"{w.name} {w.ratio:.3f}×" for w in slower)
+        console.print_line(f"error: below {fail_below}×: {names}", stderr=True)
+        raise typer.Exit(SLOWER)
 
 
 def compare(
@@ -164,23 +151,22 @@ def compare(
     **plan: Unpack[PlanOptions],
 ) -> None:
     """Compare strategies on the same problems with the same budget, repeatedly."""
-    with handled(as_json):
-        from tunesmith import api
-        from tunesmith.run.store import resume_command
+    from tunesmith.run.config import resolve
+    from tunesmith.run.store import resume_command
 
-        waits = api.settings(wait=wait).wait
-        planned = {"PROBLEM": problem or None, **{f"--{name}": value for name, value in plan.items()}}
-        given = [name for name, value in planned.items() if value is not None]
-        if resume is not None and given:
-            fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"
-            raise BadInput(fault, hint=resume_command(resume, waits, compared=True))
-        if resume is None and not problem:
-            hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
-            raise BadInput("no PROBLEM is named", hint=hint)
-        with progress(as_json) as listener:
-            if resume is not None:
-                found = api.resume_comparison(resume, listener=listener, wait=wait, record=record)
-            else:
-                own = {**_with_budget(plan), "repeats": plan["repeats"] or 3}
-                found = api.compare(problem or [], listener=listener, wait=wait, record=record, **own)
-        console.show_comparison(found, as_json)
+    waits = resolve({"wait": wait}).wait
+    planned = {"PROBLEM": problem or None, **{f"--{name}": value for name, value in plan.items()}}
+    given = [name for name, value in planned.items() if value is not None]
+    if resume is not None and given:
+        fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"
+        raise BadInput(fault, hint=resume_command(resume, waits, compared=True))
+    if resume is None and not problem:
+        hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
+        raise BadInput("no PROBLEM is named", hint=hint)
+    with progress(as_json) as listener:
+        if resume is not None:
+            found = tunesmith.resume_comparison(resume, listener=listener, wait=wait, record=record)
+        else:
+            own = {**_with_budget(plan), "repeats": plan["repeats"] or 3}
+            found = tunesmith.compare(problem or [], listener=listener, wait=wait, record=record, **own)
+    console.show_comparison(found, as_json)
