@@ -365,23 +365,23 @@ def resume_comparison(
 # -- what callers may pass ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class _Callback:
     """A listener that is a function."""
 
-    def __init__(self, call: Callable[[ProgressUpdate], object]) -> None:
-        self._call = call
+    call: Callable[[ProgressUpdate], object]
 
     def event(self, record: Recorded, state: State) -> None:
         line = event_line(record.event, state)
         text, passing = (line.text, line.passing) if line else ("", False)
         tried = state.statuses().total()
-        self._call(ProgressUpdate(text, passing, record.event, record.at, tried, best_so_far(state)))
+        self.call(ProgressUpdate(text, passing, record.event, record.at, tried, best_so_far(state)))
 
     def note(self, text: str) -> None:
-        self._call(ProgressUpdate(text, passing=True))
+        self.call(ProgressUpdate(text, passing=True))
 
     def say(self, text: str) -> None:
-        self._call(ProgressUpdate(text, passing=False))
+        self.call(ProgressUpdate(text, passing=False))
 
 
 def _listener(given: ListenerLike | None) -> Listener:
@@ -391,8 +391,10 @@ def _listener(given: ListenerLike | None) -> Listener:
         return given
     if callable(given):
         return _Callback(given)
-    fault = f"a listener is a function of one ProgressUpdate, or has event, note and say; got {given!r}"
-    raise BadInput(fault, hint="pass e.g. listener=print")
+    raise BadInput(
+        f"a listener is a function of one ProgressUpdate, or has event, note and say; got {given!r}",
+        hint="pass e.g. listener=print",
+    )
 
 
 def _problem(given: ProblemLike) -> Problem:
@@ -400,8 +402,10 @@ def _problem(given: ProblemLike) -> Problem:
         return given
     if isinstance(given, str | os.PathLike):
         return Problem.load(given)
-    hint = "pass the path of problem.toml or of its folder"
-    raise BadInput(f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}", hint=hint)
+    raise BadInput(
+        f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}",
+        hint="pass the path of problem.toml or of its folder",
+    )
 
 
 def _path(given: PathName | None) -> Path | None:

@@ -26,11 +26,11 @@ from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.config import RunConfig, debugging
 from tunesmith.run.ports import Listener
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State
 from tunesmith.run.store import PLAN, RunFolder, begun, explained, partial_of
 from tunesmith.search import check_name
 from tunesmith.session import machine, runs
-from tunesmith.session.problems import LoadedProblem, all_texts, read_text, restore, templates_of
+from tunesmith.session.problems import LoadedProblem, all_texts, read_text, restore, state_and_templates
 from tunesmith.session.runs import RunInput, begin, versions
 from tunesmith.strategies import casting
 from tunesmith.strategies.strategies import played
@@ -384,7 +384,5 @@ class ComparisonRuns:
 
 
 def journal_facts(path: Path) -> tuple[State, comparing.RunFacts]:
-    folder = RunFolder.open(path)
-    state = fold(folder.journal().read())
-    templates = templates_of(folder, state)
+    state, templates = state_and_templates(RunFolder.open(path))
     return state, comparing.facts_of(templates.problem, state, templates)

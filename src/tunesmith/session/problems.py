@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -20,7 +20,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Started
-from tunesmith.run.state import State
+from tunesmith.run.state import State, fold
 from tunesmith.run.store import FolderTexts, RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
@@ -43,13 +43,13 @@ class DraftedProblem:
     fills: int  # places that only the user can fill in
 
 
+@dataclass(eq=False)
 class Files:
     """The files a problem names, read once; what was read is what the run keeps."""
 
-    def __init__(self, root: Path, where: str = PROBLEM_FILE) -> None:
-        self.root = root
-        self.where = where  # what messages call the problem
-        self.texts: dict[str, str] = {}
+    root: Path
+    where: str = PROBLEM_FILE  # what messages call the problem
+    texts: dict[str, str] = field(default_factory=dict)
 
     def read(self, name: str) -> str:
         if name not in self.texts:
@@ -106,9 +106,8 @@ class LoadedProblem(NamedTuple):
         """
         kernel = kernel or {}
         files, file_name = _source_files(source, kernel.get("language"))
-        names: dict[str, str | None] = {}
+        names: dict[str, str | None] = {"reference": None, "inputs": None}
         for what, function in (("reference", reference), ("inputs", inputs)):
-            names[what] = None
             if function is not None:
                 files.texts[f"{what}.py"] = problem_text.function_file(function, what)
                 names[what] = f"{what}.py:{function.__name__}"
@@ -136,14 +135,12 @@ def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple
     if "\n" not in source.strip() and "(" not in source:
         hint = f"for a file write: source=Path({source!r})"
         raise BadInput(f"source is the text of a kernel or a Path to its file, got {source!r}", hint=hint)
-    files = Files(Path(), "Problem.build")
     if not languages.exists(language or ""):
         names = ", ".join(each.name for each in languages.known())
         fault = f"a kernel given as text needs its language, one of {names}; got {language!r}"
         raise BadInput(fault, hint="say it: kernel={'language': 'opencl'}")
     name = "kernel" + languages.named(language or "").suffixes[0]
-    files.texts[name] = source
-    return files, name
+    return Files(Path(), "Problem.build", {name: source}), name
 
 
 class HeaderFolders:
@@ -276,6 +273,12 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     return problem, template_of(texts[started.template], name, problem, texts)
 
 
+def state_and_templates(folder: RunFolder) -> tuple[State, Templates]:
+    """As far as its journal goes."""
+    state = fold(folder.journal().read())
+    return state, templates_of(folder, state)
+
+
 def templates_of(folder: RunFolder, state: State) -> Templates:
     """The problem of a run and all its templates, given or drafted, on the device in force."""
     problem, given = reload(folder, state.started)
@@ -325,20 +328,16 @@ def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]
 def restore(texts: Mapping[str, str]) -> LoadedProblem:
     """A problem as it was kept, with its files: as good as read from where the user has them. Its headers go
     with its kernel."""
-    files = Files(Path())
-    own = problem_texts(texts)
-    files.texts = {name: text for name, text in own.items() if not name.startswith(HEADER)}
-    return LoadedProblem(problem_of(texts), files)
+    own = {name: text for name, text in problem_texts(texts).items() if not name.startswith(HEADER)}
+    return LoadedProblem(problem_of(texts), Files(Path(), texts=own))
 
 
 def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
     """Sizes from a file in place of those the problem has."""
     text = read_text(path, "correct the name; it counts from the current folder")
     changed = with_workloads(loaded.definition, text, path=str(path))
-    files = Files(loaded.files.root, loaded.files.where)
     kept = {name: own for name, own in loaded.files.texts.items() if not name.startswith(WORKLOADS)}
-    files.texts = {**kept, WORKLOADS + path.name: text}
-    return LoadedProblem(changed, files)
+    return LoadedProblem(changed, replace(loaded.files, texts={**kept, WORKLOADS + path.name: text}))
 
 
 def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:

@@ -26,10 +26,10 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.ports import Listener
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import verified_choice
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State
 from tunesmith.run.store import RunFolder, explained
 from tunesmith.session import machine, wiring
-from tunesmith.session.problems import LoadedProblem, load_template, templates_of
+from tunesmith.session.problems import LoadedProblem, load_template, state_and_templates
 from tunesmith.space.params import Config
 
 NOT_WANTED = "--no-counters was given"
@@ -86,30 +86,22 @@ def of_problem(
         raise BadInput(
             "--config needs the template whose parameters it sets", hint="name it: --template FILE"
         )
-    subjects: tuple[ProfileSubject, ...] = (ProfileSubject(),)
-    notes: tuple[str, ...] = ()
-    wanted: ProfileSubject | None = None
-    if template is not None:
-        wanted = ProfileSubject(template, parse_config(template, values or ""))
-        subjects = (ProfileSubject(), wanted)
-        notes = (NOT_CHECKED,)
+    wanted = ProfileSubject(template, parse_config(template, values or "")) if template is not None else None
     return ProfileTarget(
         problem,
-        {w.name: subjects for w in problem.workloads},
+        {w.name: _each_once(wanted) for w in problem.workloads},
         backends.backend_for(problem.kernel.language, config.backend),
         Path(),
         f"{problem.name}-roofline.svg",
         template,
-        notes=notes,
+        notes=(NOT_CHECKED,) if wanted is not None else (),
         wanted=wanted,
     )
 
 
 def of_run(path: Path, values: str | None) -> ProfileTarget:
     """`values` are of the template of the run's winner."""
-    folder = RunFolder.open(path)
-    state = fold(folder.journal().read())
-    templates = templates_of(folder, state)
+    state, templates = state_and_templates(RunFolder.open(path))
     problem = templates.problem
     assert state.started is not None, "a run that can be read has begun"
     if backends.kind(state.started.backend).from_file:

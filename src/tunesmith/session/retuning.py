@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tunesmith.run.candidates import rows_for
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
 from tunesmith.run.library import LibraryEntry, best_of, kernel_digest, rows_of, signature_of, thinned
-from tunesmith.run.ports import Listener, Tried
+from tunesmith.run.ports import Listener
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.reporting import delivered_templates
 from tunesmith.run.rounds import best_scores
@@ -74,15 +75,11 @@ def priors_of(
 
 
 def _newest(root: Path) -> list[Path]:
-    journals = [(_changed(path), path.parent) for path in root.glob(f"*/{JOURNAL}")]
+    journals: list[tuple[int, Path]] = []
+    for path in root.glob(f"*/{JOURNAL}"):
+        with suppress(OSError):  # taken away while we look
+            journals.append((path.stat().st_mtime_ns, path.parent))
     return [folder for _, folder in sorted(journals, reverse=True)[:LOOKED_AT]]
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:  # taken away while we look
-        return 0
 
 
 def _named(path: Path, problem: Problem, template: Template | None, first: bool) -> Primed:
@@ -116,19 +113,16 @@ def _primed(
     if other.name != problem.name:
         return f"its problem is {other.name}, not {problem.name}"
     tried = sound_scores(other, state)
+    names = [p.name for p in template.space.params] if template is not None else []
     searched = [t for t in tried if t.config.items]  # a kernel without parameters tells a search nothing
-    fitting = [
-        t for t in searched if template is None or _names(t) == {p.name for p in template.space.params}
-    ]
+    fitting = [t for t in searched if template is None or set(t.config.as_dict()) == set(names)]
     if tried and not fitting and template is not None:
         listed = ", ".join(tried[0].config.as_dict()) or "none"
-        return f"its parameters are {listed}, not {', '.join(p.name for p in template.space.params)}"
+        return f"its parameters are {listed}, not {', '.join(names)}"
     known = best_scores(tuple(fitting))
     if not known:
         return NOTHING
-    best = max(
-        known, key=lambda own: known[own]
-    )  # of several templates one: their scores have little in common
+    best = max(known, key=lambda own: known[own])  # of several one: their scores have little in common
     return primed_by(name, state, other, best, template, first) or NOTHING
 
 
@@ -143,10 +137,6 @@ def primed_by(
         return None
     best = best_of(problem, state, candidate) if first else ()
     return Primed(f"{name} on {state.device.name}", tuple(thinned(rows)), best)
-
-
-def _names(tried: Tried) -> set[str]:
-    return set(tried.config.as_dict())
 
 
 # -- a template once more -------------------------------------------------------------------------------
@@ -293,11 +283,9 @@ def _winners(folder: RunFolder, state: State, problem: Problem) -> dict[str, str
 
 def _text(folder: RunFolder, state: State, candidate: str, texts: Mapping[str, str]) -> str:
     assert state.started is not None
-    return (
-        folder.get(state.candidate(candidate).template).decode()
-        if candidate
-        else texts[state.started.template]
-    )
+    if not candidate:
+        return texts[state.started.template]
+    return folder.get(state.candidate(candidate).template).decode()
 
 
 # -- a template file, an entry of the library -----------------------------------------------------------

@@ -164,17 +164,18 @@ def check(
         )
     if not STRATEGIES[strategy].is_concrete:
         return
-    if template_given:
-        fault = f"with --strategy {strategy} kernels are written, and --template names one that is there"
-        raise BadInput(fault, hint="leave out one of the two")
-    if priors_named:
-        fault = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
-        raise BadInput(fault, hint="leave out --prior-run")
-    if from_library:
-        raise BadInput(
-            f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters",
-            hint="leave out --from-library",
-        )
+    named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
+    no_search = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
+    no_params = (
+        f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters"
+    )
+    for given, fault, hint in (
+        (template_given, named_too, "leave out one of the two"),
+        (priors_named, no_search, "leave out --prior-run"),
+        (from_library, no_params, "leave out --from-library"),
+    ):
+        if given:
+            raise BadInput(fault, hint=hint)
     played(config.model, strategy)
 
 
