@@ -43,10 +43,13 @@ from tunesmith.problem.feasible import configs_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Settings, Steered
 from tunesmith.run.loop import Loop
-from tunesmith.session import registry
+from tunesmith.run.talking import Talking
+from tunesmith.search import searcher
+from tunesmith.session import wiring
 from tunesmith.session.machine import temporary_scratch
 from tunesmith.session.runs import DEFAULT_EVALS, UNLIMITED
 from tunesmith.space.expr import parse
+from tunesmith.strategies.strategies import roles
 
 WITHIN = -math.log(1 - 0.03)
 MISLED = ", every answer turned round"
@@ -77,7 +80,7 @@ def recorded(folder: Path) -> tuple[Run, Profiles]:
 @contextmanager
 def profiling(run: Run) -> Iterator[Profiler]:
     with temporary_scratch() as scratch:
-        builders = registry.builders("cuda", scratch, run.device, 1, "nvrtc")
+        builders = wiring.builders("cuda", scratch, run.device, 1, "nvrtc")
         try:
             reader = backends.instructions_reader("cuda")
             counting = NoCounting("a search does without")
@@ -99,7 +102,9 @@ def work(job: Job) -> dict[str, Any]:
         lab = RecordedLab(run, profiler, known, WITHIN)
         journal = MemoryJournal(run, settings)
         templates = Templates(run.problem, run.device, run.template, NoTexts())
-        loop = registry.loop(run.problem, templates, settings, lab, journal, Silence())
+        talk = Talking(run.problem, templates, *roles(run.problem, templates))
+        own = (run.problem, templates, settings, lab, searcher(settings.search), talk, journal)
+        loop = Loop(*own, Silence(), heeds_words=False)
         reached = ended(loop)
     moves = [r.event for r in journal.records if isinstance(r.event, Steered)]
     return {

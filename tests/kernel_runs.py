@@ -17,7 +17,7 @@ from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.space.params import Config
-from tunesmith.strategies.strategies import concrete_talking
+from tunesmith.strategies.strategies import models_talking
 
 ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}
 
@@ -67,7 +67,7 @@ class KernelRun(Run):
     def talk(self, templates: Templates) -> Talking:
         conversation = Conversation(self.models, self.pauses.append)  # type: ignore[arg-type]
         strategy = self.settings.strategy
-        made = concrete_talking(PROBLEM, templates, strategy, ALL, conversation, Catalogue)  # type: ignore[arg-type]
+        made = models_talking(PROBLEM, templates, strategy, ALL, conversation, Catalogue)  # type: ignore[arg-type]
         if made.writer is not None:
             object.__setattr__(made.writer, "signature", lambda _template: None)
         return made

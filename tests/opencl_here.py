@@ -13,7 +13,7 @@ import pytest
 
 from tunesmith.backends.opencl import pocl as opencl_pocl
 from tunesmith.errors import TunesmithError
-from tunesmith.session import registry
+from tunesmith.session import machine
 
 
 def show_unpacked_pocl() -> None:
@@ -39,7 +39,7 @@ def has_opencl() -> bool:
     show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            return bool(registry.list_devices("opencl", Path(scratch)))
+            return bool(machine.list_devices("opencl", Path(scratch)))
         except TunesmithError:
             return False
 

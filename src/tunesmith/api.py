@@ -127,10 +127,8 @@ def tune(
     from tunesmith.strategies import strategies
 
     if prior_runs and others.get("prior") is False:
-        raise BadInput(
-            f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from",
-            hint="leave out one of the two",
-        )
+        fault = f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from"
+        raise BadInput(fault, hint="leave out one of the two")
     config = settings(device=device, budget=budget, model=model, **others)
     loaded, listening, earlier = _problem(problem), _listener(listener), tuple(map(Path, prior_runs))
     definition, files = loaded
@@ -367,23 +365,23 @@ def resume_comparison(
 # -- what callers may pass ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class _Callback:
     """A listener that is a function."""
 
-    def __init__(self, call: Callable[[ProgressUpdate], object]) -> None:
-        self._call = call
+    call: Callable[[ProgressUpdate], object]
 
     def event(self, record: Recorded, state: State) -> None:
         line = event_line(record.event, state)
         text, passing = (line.text, line.passing) if line else ("", False)
         tried = state.statuses().total()
-        self._call(ProgressUpdate(text, passing, record.event, record.at, tried, best_so_far(state)))
+        self.call(ProgressUpdate(text, passing, record.event, record.at, tried, best_so_far(state)))
 
     def note(self, text: str) -> None:
-        self._call(ProgressUpdate(text, passing=True))
+        self.call(ProgressUpdate(text, passing=True))
 
     def say(self, text: str) -> None:
-        self._call(ProgressUpdate(text, passing=False))
+        self.call(ProgressUpdate(text, passing=False))
 
 
 def _listener(given: ListenerLike | None) -> Listener:

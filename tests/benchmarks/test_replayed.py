@@ -17,9 +17,12 @@ from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Ceilings, Profile
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Profiled, Settings, Steered
+from tunesmith.run.loop import Loop
 from tunesmith.run.scores import scores
-from tunesmith.session import registry
+from tunesmith.run.talking import Talking
+from tunesmith.search import searcher
 from tunesmith.space.params import Config
+from tunesmith.strategies.strategies import roles
 
 WITHIN = -math.log(0.97)
 
@@ -61,7 +64,9 @@ def search(
     lab = RecordedLab(RUN, Diagnosing(), known, within)  # type: ignore[arg-type]
     journal = MemoryJournal(RUN, settings)
     templates = Templates(PROBLEM, DEVICE, ANSWERED, NoTexts())
-    loop = registry.loop(PROBLEM, templates, settings, lab, journal, Silence())
+    talk = Talking(PROBLEM, templates, *roles(PROBLEM, templates))
+    own = (PROBLEM, templates, settings, lab, searcher(settings.search), talk, journal)
+    loop = Loop(*own, Silence(), heeds_words=False)
     try:
         loop.run()
     except Reached as why:

@@ -13,6 +13,7 @@ from tests.running import FIXTURES, tunesmith
 from tests.talkers import Scripted
 from tunesmith.problem.codec import encode_tagged
 from tunesmith.problem.template import Template
+from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import (
     Baseline,
@@ -28,14 +29,15 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import RunFolder
 from tunesmith.run.talking import Talking
-from tunesmith.session import registry
+from tunesmith.search import searcher
 from tunesmith.session.problems import PROMPT, templates_of
 from tunesmith.space.params import Config
-from tunesmith.strategies import casting, strategies
+from tunesmith.strategies import casting
 
 DIGITS = 9  # of numbers that another machine computes from the same measurements
 
@@ -114,7 +116,7 @@ def talking(folder: RunFolder, templates: Templates, state: State) -> Talking:
     """The roles of a run, as those that a journal names play them."""
     assert state.started is not None
     files, settings = dict(state.started.files), state.settings
-    roles = strategies.roles_of(settings.strategy)
+    roles = STRATEGIES[settings.strategy].roles
     prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in roles if f"{PROMPT}{r}" in files}
     cast = casting.Casting(settings.models, prompts, folder.path, strategy=settings.strategy)
     return casting.talking(templates.problem, templates, state, cast)
@@ -130,8 +132,8 @@ def replayed(run: Path) -> list[Event]:
     said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
     lab = _Recorded(events)
-    loop = registry.loop(templates.problem, templates, state.settings, lab, memory, _Silent(), talk)  # type: ignore[arg-type]
-    loop.run()
+    own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk, memory)
+    Loop(*own, _Silent(), heeds_words=False).run()  # type: ignore[arg-type]
     return memory.events
 
 

@@ -21,7 +21,7 @@ from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.outcome import Effort, Outcome, Purpose, Result, Trial
 from tunesmith.run.ports import ResultCache
-from tunesmith.session import registry
+from tunesmith.session import machine
 from tunesmith.space.params import Config
 
 SCALE = """
@@ -165,8 +165,8 @@ class Harness:
 
 def device_of(spec: str, scratch: Path | None = None) -> Device:
     if scratch is not None:
-        return registry.pick_device(registry.list_devices(spec, scratch), None, spec)
-    return registry.pick_device(backends.backend(spec).devices(), None, spec)
+        return machine.pick_device(machine.list_devices(spec, scratch), None)
+    return machine.pick_device(backends.backend(spec).devices(), None)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pytest
 import tunesmith
 from tests.scripts.played_machine import SCRIPTS, SH, Machine
 from tunesmith.backends.opencl import pocl as opencl_pocl
-from tunesmith.session import registry
+from tunesmith.session import wiring
 
 NO_DOWNLOAD = 3  # pocl.sh's exit status where nothing could be downloaded
 
@@ -146,7 +146,7 @@ class TestEnvironment:
         monkeypatch.setattr(
             "tunesmith.lab.process.WorkerProcess", lambda _command, env, _scratch: started.append(env)
         )
-        registry.worker_spawner(backend, prefix)("test")
+        wiring.worker_spawner(backend, prefix)("test")
         assert (started[0].get("OCL_ICD_VENDORS") == f"{prefix}/pocl/vendors") is told
 
 

@@ -20,7 +20,6 @@ from tunesmith.backends.port import Unsupported
 from tunesmith.errors import DeviceMissing
 from tunesmith.problem.device import Device
 from tunesmith.session import authoring as doctor
-from tunesmith.session import registry
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ class Machine:
         monkeypatch.setattr(opencl.platform, "machine", lambda: "x86_64")
         monkeypatch.setattr(shutil, "which", self.programs.get)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
-        monkeypatch.setattr(registry, "list_devices", self._list)
+        monkeypatch.setattr(doctor.machine, "list_devices", self._list)
         monkeypatch.setattr(cuda_doctor.ctypes, "CDLL", self._load)
         monkeypatch.setattr(cuda_doctor.nvrtc, "version", self._nvrtc)
         monkeypatch.setattr(cuda_doctor.nvcc, "version", lambda: self.nvcc)

@@ -26,7 +26,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Attached, Baseline, Event, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.state import State, fold
-from tunesmith.session import machine, registry
+from tunesmith.session import machine, wiring
 from tunesmith.session.machine import Here, choose_compiler, choose_device, place_for
 
 PROBLEM = a_problem()
@@ -49,7 +49,7 @@ class Compilers:
 
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(backends, "toolchain", lambda spec: self._toolchain())
-        self.monkeypatch.setattr(registry, "builders", self._builders)
+        self.monkeypatch.setattr(wiring, "builders", self._builders)
 
     def _toolchain(self) -> Toolchain | None:
         known = self.known
@@ -215,13 +215,13 @@ class TestDevice:
         assert no.value.hint == machine.DOCTOR
 
     def test_why_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(registry, "list_devices", lambda *_: ())
+        monkeypatch.setattr(machine, "list_devices", lambda *_: ())
         assert machine.look("cuda", Path()) == Here("cuda", (), "the cuda backend sees no device")
 
         def broken(*_: object) -> tuple[Device, ...]:
             raise DeviceMissing("the driver is too old", hint="a newer one")
 
-        monkeypatch.setattr(registry, "list_devices", broken)
+        monkeypatch.setattr(machine, "list_devices", broken)
         assert machine.look("cuda", Path()) == Here("cuda", (), "the driver is too old")
 
 
@@ -329,8 +329,8 @@ class TestHowMuchAtOnce:
     def test_builders_and_what_is_built_ahead(
         self, monkeypatch: pytest.MonkeyPatch, kind: str, cores: int, wanted: int, builders: int, ahead: int
     ) -> None:
-        monkeypatch.setattr(registry.os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(wiring.os, "cpu_count", lambda: cores)
         device = replace(DEVICE, kind=kind)
-        assert registry.builder_count(device, wanted) == builders
-        assert registry.builder_count(replace(device, absent=True), wanted) == (wanted or cores)
-        assert registry.built_ahead(device, builders) == ahead
+        assert wiring.builder_count(device, wanted) == builders
+        assert wiring.builder_count(replace(device, absent=True), wanted) == (wanted or cores)
+        assert wiring.built_ahead(device, builders) == ahead

@@ -35,21 +35,12 @@ class ModelAnalyst:
             return None
 
         def first() -> Question:
-            return of_role("analyst", self.prompt, self._parts(state), "json", ANALYSIS)
+            parts = [*measured.task_parts(self.problem, state), *measured.round_parts(self.problem, state)]
+            return of_role("analyst", self.prompt, parts, "json", ANALYSIS)
 
         said = state.this_turn("analyst")
         found = settled("analyst", said, REPAIRS, lambda reply: read_json(reply, Analysis), first)
         return found if isinstance(found, Question) else None
-
-    def _parts(self, state: State) -> list[PromptPart]:
-        return [
-            *material.kernel_parts(self.problem),
-            material.problem_part(self.problem, state.device),
-            material.device_part(state.device, state),
-            measured.times_part(self.problem, state),
-            measured.diagnosis_part(self.problem, state),
-            *measured.round_parts(self.problem, state),
-        ]
 
     def words(self, state: State) -> str:
         """What it said in this turn; where that cannot be used, why."""

@@ -28,12 +28,12 @@ LONGEST_REASON = 6000  # of the words about the kernel that is gone on from
 NOTHING = "Nothing yet: the device is not where this was written. It will be measured on it, later."
 
 
-def task_parts(problem: Problem, state: State, moves: Catalogue) -> list[PromptPart]:
-    """What planners, authors and a conversation are told alike."""
+def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -> list[PromptPart]:
+    """What planners, authors and a conversation are told alike; an analyst without how the kernel is read."""
     return [
         *material.kernel_parts(problem),
         material.problem_part(problem, state.device),
-        material.reading_part(moves),
+        *([material.reading_part(moves)] if moves is not None else []),
         material.device_part(state.device, state),
         times_part(problem, state),
         diagnosis_part(problem, state),

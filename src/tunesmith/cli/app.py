@@ -8,27 +8,15 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
 
-from tunesmith import __version__
-from tunesmith.cli.console import (
-    AsJson,
-    add_command,
-    fail,
-    handled,
-    print_encoded,
-    print_line,
-    print_note,
-    print_table,
-    progress,
-    say,
-    show_lines,
-    write,
-)
+import tunesmith
+from tunesmith.cli import console
+from tunesmith.cli.console import AsJson, print_line, progress
 from tunesmith.cli.library import library_app
-from tunesmith.cli.options import Backend, DeviceName, OneTemplate, ProblemFile, Seed
+from tunesmith.cli.options import Backend, OneTemplate, PlaceOptions, ProblemFile, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
 from tunesmith.errors import DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
@@ -53,50 +41,43 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Draft a problem folder from a kernel source; "FILL" stands where only you know."""
-    with handled(as_json):
-        from tunesmith.session import problems
+    from tunesmith.session import problems
 
-        draft = problems.draft(kernel_file, output, entry)
-        then = f"tunesmith check {shlex.quote(str(draft.folder))}"
-        places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
-        say(
-            as_json,
-            {"folder": plain(str(draft.folder)), "files": draft.files, "fill": draft.fills},
-            [
-                f"wrote {', '.join(draft.files)} in {draft.folder}",
-                f"{places}: only you know what belongs there. Then: {then}",
-            ],
-        )
+    draft = problems.draft(kernel_file, output, entry)
+    then = f"tunesmith check {shlex.quote(str(draft.folder))}"
+    places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
+    console.say(
+        as_json,
+        {"folder": plain(str(draft.folder)), "files": draft.files, "fill": draft.fills},
+        [
+            f"wrote {', '.join(draft.files)} in {draft.folder}",
+            f"{places}: only you know what belongs there. Then: {then}",
+        ],
+    )
 
 
 def check(
     problem: ProblemFile,
     template: OneTemplate = None,
-    backend: Backend = None,
-    device: DeviceName = None,
     seed: Seed = None,
     as_json: AsJson = False,
+    **place: Unpack[PlaceOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
-    with handled(as_json):
-        from tunesmith import api
-
-        with progress(as_json) as listener:
-            done = api.check(
-                problem, template=template, device=device, listener=listener, backend=backend, seed=seed
-            )
-        known: dict[str, Any] = {"problem": done.problem, "device": done.device}
-        known |= {"feasible": done.feasible, "notes": done.notes}
-        notes = [f"note: {note}" for note in done.notes]
-        count = f"the template has {counted(done.feasible or 0, 'configuration')} for it there"
-        counts = [count] if done.feasible is not None else []
-        if done.missing:
-            if not as_json:
-                show_lines([*counts, *notes])
-            fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
-        by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
-        right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
-        say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
+    with progress(as_json) as listener:
+        done = tunesmith.check(problem, template=template, listener=listener, seed=seed, **place)
+    known: dict[str, Any] = {"problem": done.problem, "device": done.device}
+    known |= {"feasible": done.feasible, "notes": done.notes}
+    notes = [f"note: {note}" for note in done.notes]
+    count = f"the template has {counted(done.feasible or 0, 'configuration')} for it there"
+    counts = [count] if done.feasible is not None else []
+    if done.missing:
+        if not as_json:
+            console.show_lines([*counts, *notes])
+        console.fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
+    by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
+    right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
+    console.say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
 
 
 def template(
@@ -105,32 +86,28 @@ def template(
         Path | None, typer.Option("-o", "--out", help="The file to write; by default stdout.")
     ] = None,
     moves: Annotated[str | None, typer.Option(help="Only these, separated by commas; see `explain`.")] = None,
-    backend: Backend = None,
-    device: DeviceName = None,
     as_json: AsJson = False,
+    **place: Unpack[PlaceOptions],
 ) -> None:
     """Only write the expert's template of a kernel; nothing is built or run."""
-    with handled(as_json):
-        from tunesmith import api
-
-        wanted = [name.strip() for name in moves.split(",") if name.strip()] if moves is not None else None
-        made = api.write_template(problem, moves=wanted, out=out, device=device, backend=backend)
-        if as_json:
-            print_encoded(made)
-            return
-        for line in (*made.notes, *_refusals(made.refused)):
-            print_note(line)
-        if made.template is None:
-            print_line(f"there is no template: {made.declined}", stderr=True)
-            return
-        count = counted(made.feasible or 0, "configuration")
-        how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
-        print_note(f"{made.problem}: {how}")
-        if out is None:
-            write(made.template.rstrip())
-        else:
-            go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
-            print_line(f"wrote {out}; search it with: {go_on}")
+    wanted = [name.strip() for name in moves.split(",") if name.strip()] if moves is not None else None
+    made = tunesmith.write_template(problem, moves=wanted, out=out, **place)
+    if as_json:
+        console.print_encoded(made)
+        return
+    for line in (*made.notes, *_refusals(made.refused)):
+        console.print_note(line)
+    if made.template is None:
+        print_line(f"there is no template: {made.declined}", stderr=True)
+        return
+    count = counted(made.feasible or 0, "configuration")
+    how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
+    console.print_note(f"{made.problem}: {how}")
+    if out is None:
+        console.write(made.template.rstrip())
+    else:
+        go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
+        print_line(f"wrote {out}; search it with: {go_on}")
 
 
 def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
@@ -147,22 +124,17 @@ def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def explain(
-    problem: ProblemFile, backend: Backend = None, device: DeviceName = None, as_json: AsJson = False
-) -> None:
+def explain(problem: ProblemFile, as_json: AsJson = False, **place: Unpack[PlaceOptions]) -> None:
     """Show what the expert reads in a kernel, and which moves apply to it."""
-    with handled(as_json):
-        from tunesmith import api
-
-        reading = api.explain(problem, device=device, backend=backend)
-        if as_json:
-            print_encoded(reading)
-            return
-        show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
-        print_line("")
-        print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
-        for line in _refusals(reading.refused):
-            print_line(f"  {line}")
+    reading = tunesmith.explain(problem, **place)
+    if as_json:
+        console.print_encoded(reading)
+        return
+    console.show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
+    print_line("")
+    print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
+    for line in _refusals(reading.refused):
+        print_line(f"  {line}")
 
 
 def profile(
@@ -181,68 +153,61 @@ def profile(
     remeasure: Annotated[
         bool, typer.Option("--remeasure", help="Measure the device's ceilings again, whatever is kept.")
     ] = False,
-    backend: Backend = None,
-    device: DeviceName = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the plot; by default the run's, or this one.")
     ] = None,
     as_json: AsJson = False,
+    **place: Unpack[PlaceOptions],
 ) -> None:
     """Show how far a kernel is from what its device can do, why, and what to do about it."""
-    with handled(as_json):
-        from tunesmith import api
-        from tunesmith.deliver.profile_page import page_lines
+    from tunesmith.deliver.profile_page import page_lines
 
-        with progress(as_json) as listener:
-            page = api.profile(
-                target,
-                template=template,
-                config=values,
-                workloads=workload or (),
-                counters=counters,
-                remeasure=remeasure,
-                device=device,
-                listener=listener,
-                out=out,
-                backend=backend,
-            )
-        if not as_json:
-            show_lines(page_lines(page))
-        if page.missing:
-            hint = "run the same command where it is, or see what is missing with: tunesmith doctor"
-            fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
-        if as_json:
-            print_encoded(page)
+    with progress(as_json) as listener:
+        page = tunesmith.profile(
+            target,
+            template=template,
+            config=values,
+            workloads=workload or (),
+            counters=counters,
+            remeasure=remeasure,
+            listener=listener,
+            out=out,
+            **place,
+        )
+    if not as_json:
+        console.show_lines(page_lines(page))
+    if page.missing:
+        hint = "run the same command where it is, or see what is missing with: tunesmith doctor"
+        console.fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
+    if as_json:
+        console.print_encoded(page)
 
 
 def devices(backend: Backend = None, as_json: AsJson = False) -> None:
     """List the devices that kernels can run on."""
-    with handled(as_json):
-        from tunesmith import api
-        from tunesmith.cli.tables import devices_table
+    from tunesmith.cli.tables import devices_table
 
-        found = api.devices(backend)
-        if as_json:
-            print_encoded(found.devices)
-        elif found.devices:
-            print_table(devices_table(found.devices))
-        for trouble in found.troubles:
-            print_note(trouble)
+    found = tunesmith.devices(backend)
+    if as_json:
+        console.print_encoded(found.devices)
+    elif found.devices:
+        console.print_table(devices_table(found.devices))
+    for trouble in found.troubles:
+        console.print_note(trouble)
 
 
 def doctor(as_json: AsJson = False) -> None:
     """Say what is usable here, and the one command that enables what is not."""
-    with handled(as_json):
-        from tunesmith.session.authoring import examine
+    from tunesmith.session.authoring import examine
 
-        findings = examine()
-        if as_json:
-            print_encoded(findings)
-            return
-        for f in findings:
-            print_line(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
-            if f.fix:
-                print_line(f"         enable it with: {f.fix}")
+    findings = examine()
+    if as_json:
+        console.print_encoded(findings)
+        return
+    for f in findings:
+        print_line(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
+        if f.fix:
+            print_line(f"         enable it with: {f.fix}")
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
@@ -250,13 +215,13 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *(report, diff, compare, profile, devices, doctor),
 )
 for _command in _COMMANDS:
-    add_command(app, _command)
+    console.add_command(app, _command)
 app.add_typer(library_app, name="library")
 
 
 def _version(value: bool) -> None:
     if value:
-        print_line(f"tunesmith {__version__}")
+        print_line(f"tunesmith {tunesmith.__version__}")
         raise typer.Exit
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_type_hints
 
 import typer
 
@@ -47,15 +47,24 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show every trial
 
 
 def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
-    """A command of the app, with the options that all have."""
+    """A command of the app, with the options that all have. Its errors are messages and exit codes."""
 
     @functools.wraps(function)
     def run(*, quiet: bool = False, verbose: bool = False, **named: object) -> None:
         verbosity.quiet, verbosity.verbose = quiet, verbose
-        function(**named)
+        with handled(bool(named["as_json"])):
+            function(**named)
 
     hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
-    defaults = {name: given.default for name, given in inspect.signature(function).parameters.items()}
+    defaults: dict[str, Any] = {}
+    for name, given in inspect.signature(function).parameters.items():
+        if given.kind is inspect.Parameter.VAR_KEYWORD:  # a group of options, each of them None by default
+            group = get_type_hints(get_args(hints.pop(name))[0], include_extras=True)
+            hints |= group
+            defaults |= dict.fromkeys(group)
+        else:
+            defaults[name] = given.default
+    defaults["as_json"] = defaults.pop("as_json")  # after what is the command's own
     known: Any = run
     known.__annotations__ = hints
     known.__signature__ = inspect.Signature(
@@ -94,13 +103,17 @@ def handled(as_json: bool) -> Iterator[None]:
 
 
 def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
-    print_line(f"error: {message}", stderr=True)
-    if hint:
-        print_line(f"hint: {hint}", stderr=True)
+    _print_error(message, hint)
     if as_json:
         told = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
         print_encoded({**told, **more})
     raise typer.Exit(code)
+
+
+def _print_error(message: str, hint: str | None) -> None:
+    print_line(f"error: {message}", stderr=True)
+    if hint:
+        print_line(f"hint: {hint}", stderr=True)
 
 
 @contextmanager
@@ -129,11 +142,9 @@ def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
         run, trouble = (None, found) if isinstance(found, TunesmithError) else (found, found.missing)
         if trouble is not None:
             troubles.append((folder, trouble))
-        error = {
-            "exit": trouble.exit_code if trouble else 0,
-            "error": plain(str(trouble)) if trouble else None,
-        }
-        rows.append({"run": str(folder), **error, "report": run.result if run else None})
+        code, error = (trouble.exit_code, plain(str(trouble))) if trouble else (0, None)
+        report = run.result if run else None
+        rows.append({"run": str(folder), "exit": code, "error": error, "report": report})
         if not as_json:
             print_line(f"== {folder}")
             if run is not None:
@@ -141,11 +152,9 @@ def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
     if as_json:
         print_encoded(rows)
     for folder, trouble in troubles:
-        print_line(f"error: {folder}: {trouble}", stderr=True)
-        if trouble.hint:
-            print_line(f"hint: {trouble.hint}", stderr=True)
-    if code := most_urgent(trouble.exit_code for _, trouble in troubles):
-        raise typer.Exit(code)
+        _print_error(f"{folder}: {trouble}", trouble.hint)
+    if worst := most_urgent(trouble.exit_code for _, trouble in troubles):
+        raise typer.Exit(worst)
 
 
 def show_comparison(found: Compared, as_json: bool) -> None:
@@ -161,9 +170,8 @@ def show_comparison(found: Compared, as_json: bool) -> None:
         print_line(f"runs that count  {counted} of {len(found.comparison.runs)}")
         print_line(f"report           {found.folder / 'compare.md'}")
     for folder, trouble in found.troubles:
-        print_line(f"error: {folder}: {trouble}", stderr=True)
-        if trouble.hint and isinstance(trouble, BadInput):  # the others go on with the comparison, see below
-            print_line(f"hint: {trouble.hint}", stderr=True)
+        # The others go on with the comparison, see below.
+        _print_error(f"{folder}: {trouble}", trouble.hint if isinstance(trouble, BadInput) else None)
     if code := most_urgent(trouble.exit_code for _, trouble in found.troubles):
         print_line(f"hint: go on with: {found.go_on}", stderr=True)
         raise typer.Exit(code)
@@ -231,6 +239,6 @@ def write(text: str, stderr: bool = False) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes there
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(0) from None
-        print_line(f"error: cannot write the result to stdout: {error.strerror}", stderr=True)
-        print_line("hint: runs are kept; show the newest again with: tunesmith report", stderr=True)
+        hint = "runs are kept; show the newest again with: tunesmith report"
+        _print_error(f"cannot write the result to stdout: {error.strerror}", hint)
         raise typer.Exit(2) from None

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tunesmith.cli.console import (
-    AsJson,
-    add_command,
-    handled,
-    print_encoded,
-    print_line,
-    print_note,
-    print_table,
-    say,
-    show_lines,
-    write,
-)
+from tunesmith.cli import console
+from tunesmith.cli.console import AsJson, handled
 from tunesmith.text import plain
 
 if TYPE_CHECKING:
@@ -51,25 +41,26 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
         from tunesmith.run.library import summary
 
         own = _library()
-        entries = own.entries(print_note)
+        entries = own.entries(console.print_note)
         if as_json:
-            print_encoded([summary(entry) for entry in entries])
+            console.print_encoded([summary(entry) for entry in entries])
         elif entries:
-            print_table(library_table(entries))
+            console.print_table(library_table(entries))
         else:
-            print_line(f"{own.folder} has no template yet: runs that find something better put theirs there")
+            console.print_line(
+                f"{own.folder} has no template yet: runs that find something better put theirs there"
+            )
 
 
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one of them: what it is of, what it gave and where, and how to use it again."""
-    with handled(as_json):
-        from tunesmith.cli.tables import library_lines
+    from tunesmith.cli.tables import library_lines
 
-        entry = _library().get(name)
-        if as_json:
-            print_encoded(entry)
-        else:
-            show_lines(library_lines(entry))
+    entry = _library().get(name)
+    if as_json:
+        console.print_encoded(entry)
+    else:
+        console.show_lines(library_lines(entry))
 
 
 def export(
@@ -78,25 +69,23 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write its template to a file of its own."""
-    with handled(as_json):
-        from tunesmith.session import library as kept
+    from tunesmith.session import library as kept
 
-        entry = _library().get(name)
-        if out is None and not as_json:
-            write(plain(entry.template.rstrip()))
-            return
-        if out is None:
-            print_encoded({"name": name, "template": entry.template})
-            return
-        written = [str(path) for path in kept.export(entry, out)]
-        say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
+    entry = _library().get(name)
+    if out is None and not as_json:
+        console.write(plain(entry.template.rstrip()))
+        return
+    if out is None:
+        console.print_encoded({"name": name, "template": entry.template})
+        return
+    written = [str(path) for path in kept.export(entry, out)]
+    console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Take it out of the library; runs are left alone."""
-    with handled(as_json):
-        _library().remove(name)
-        say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
+    _library().remove(name)
+    console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
 
 
 def _library() -> Library:
@@ -107,4 +96,4 @@ def _library() -> Library:
 
 
 for _command in (show, export, remove):
-    add_command(library_app, _command)
+    console.add_command(library_app, _command)

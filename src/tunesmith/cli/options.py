@@ -1,10 +1,13 @@
-"""Options and arguments that several commands have, and what a shell may complete them with."""
+"""Options and arguments that several commands have, and what a shell may complete them with.
+
+A command takes a group of options as `**named: Unpack[Group]`; None says that one was not given.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -29,6 +32,22 @@ def _arms(incomplete: str) -> list[str]:
     return [f"{head}{comma}{arm}" for arm in ARMS if arm.startswith(last)]
 
 
+def _switch(name: str, text: str) -> typer.models.OptionInfo:
+    found: typer.models.OptionInfo = typer.Option(f"--{name}/--no-{name}", help=text)
+    return found
+
+
+_SEARCHERS, _STRATEGIES = (
+    _names("tunesmith.search", "SEARCHERS"),
+    _names("tunesmith.run.budget", "STRATEGIES"),
+)
+_WHO = (
+    "Who plays the roles: openai:NAME[@URL], anthropic:NAME, mailbox[:DIR], recorded:DIR or expert; "
+    "or planner=…,author=…."
+)
+_STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
+_ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
+
 Backend = Annotated[
     str | None,
     typer.Option(
@@ -37,67 +56,67 @@ Backend = Annotated[
     ),
 ]
 DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; see `devices`.")]
-TemplateFile = Annotated[
-    Path | None, typer.Option("--template", help="The template to search; by default the expert writes one.")
-]
 OneTemplate = Annotated[Path | None, typer.Option("--template", help="A template of the kernel.")]
 ProblemFile = Annotated[
     Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")
 ]
-RunFolder = Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")]
-ModelName = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help="Who plays the roles: openai:NAME[@URL], anthropic:NAME, mailbox[:DIR], "
-        "recorded:DIR or expert; or planner=…,author=….",
-    ),
-]
-Wait = Annotated[
-    bool | None, typer.Option("--wait/--no-wait", help="For replies to a mailbox; else stop, exit 4.")
-]
+Wait = Annotated[bool | None, _switch("wait", "For replies to a mailbox; else stop, exit 4.")]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
-SearchName = Annotated[
-    str | None,
-    typer.Option(
-        help="default, exhaustive, random, evolution or tpe.",
-        autocompletion=_names("tunesmith.search", "SEARCHERS"),
-    ),
-]
-StrategyName = Annotated[
-    str | None,
-    typer.Option(
-        help="template (searched), rewrite (kernels by roles) or single (one conversation).",
-        autocompletion=_names("tunesmith.run.budget", "STRATEGIES"),
-    ),
-]
-Arms = Annotated[
-    str | None,
-    typer.Option(
-        help="Arms, separated by commas: template, rewrite, rewrite-linear, single, expert.",
-        autocompletion=_arms,
-    ),
-]
-Evals = Annotated[int | None, typer.Option(min=1, help="Configurations to try at most.")]
-Seconds = Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")]
-Tokens = Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")]
-Money = Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")]
-Out = Annotated[Path | None, typer.Option(help="The run's folder.")]
-Cache = Annotated[bool | None, typer.Option("--cache/--no-cache", help="Use timings of earlier runs.")]
-Prune = Annotated[bool | None, typer.Option("--prune/--no-prune", help="Leave out what its build condemns.")]
-Steer = Annotated[
-    bool | None, typer.Option("--steer/--no-steer", help="Look first where the diagnosis points.")
-]
-Counters = Annotated[
-    bool | None,
-    typer.Option("--counters/--no-counters", help="Diagnose with hardware counters: takes seconds."),
-]
-UsePriors = Annotated[
-    bool | None, typer.Option("--prior/--no-prior", help="Begin from what earlier runs found.")
-]
-UseLibrary = Annotated[
-    bool | None, typer.Option("--library/--no-library", help="Keep winning templates in your library.")
-]
+
+
+class PlaceOptions(TypedDict):
+    backend: Backend
+    device: DeviceName
+
+
+class SearchOptions(PlaceOptions):
+    search: Annotated[
+        str | None,
+        typer.Option(help="default, exhaustive, random, evolution or tpe.", autocompletion=_SEARCHERS),
+    ]
+    evals: Annotated[int | None, typer.Option(min=1, help="Configurations to try at most.")]
+    time: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")]
+    seed: Seed
+    out: Annotated[Path | None, typer.Option(help="The run's folder.")]
+    cache: Annotated[bool | None, _switch("cache", "Use timings of earlier runs.")]
+    prune: Annotated[bool | None, _switch("prune", "Leave out what its build condemns.")]
+    steer: Annotated[bool | None, _switch("steer", "Look first where the diagnosis points.")]
+    counters: Annotated[bool | None, _switch("counters", "Diagnose with hardware counters: takes seconds.")]
+    prior: Annotated[bool | None, _switch("prior", "Begin from what earlier runs found.")]
+    library: Annotated[bool | None, _switch("library", "Keep winning templates in your library.")]
+
+
+class TuneOptions(SearchOptions):
+    """Beside those of a search: who writes what is searched."""
+
+    model: Annotated[str | None, typer.Option("--model", help=_WHO)]
+    strategy: Annotated[str | None, typer.Option(help=_STRATEGY, autocompletion=_STRATEGIES)]
+    linear: Annotated[
+        bool | None, _switch("linear", "With rewrite: go on from the last kernel, not the best.")
+    ]
+    wait: Wait
+    prompts: Prompts
+    record: Record
+    rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")]
+    tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")]
+    money: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")]
+
+
+class PlanOptions(TypedDict):
+    """What a comparison is planned by: none of them can be given when one goes on."""
+
+    strategies: Annotated[str | None, typer.Option(help=_ARMS, autocompletion=_arms)]
+    repeats: Annotated[int | None, typer.Option(min=1, help="Of each arm; 3 by default.")]
+    out: Annotated[Path | None, typer.Option(help="The comparison's folder.")]
+    model: Annotated[str | None, typer.Option(help="As for `tune`; a folder has one below it for each run.")]
+    evals: Annotated[int | None, typer.Option(min=1, help="Of each run; 400 by default.")]
+    time: Annotated[float | None, typer.Option(min=0, help="Seconds of search, of each run.")]
+    rounds: Annotated[int | None, typer.Option(min=1, help="Of each run; 5 by default.")]
+    tokens: Annotated[int | None, typer.Option(min=1, help="Of each run.")]
+    money: Annotated[float | None, typer.Option(min=0, help="Dollars, of each run.")]
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the first repeat; 0 by default.")]
+    prompts: Prompts
+    backend: Backend
+    device: DeviceName

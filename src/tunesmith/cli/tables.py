@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tunesmith.deliver.compared import ComparisonResult
@@ -19,52 +19,43 @@ from tunesmith.text import counted, named_values, plain
 SHOWN = 4  # workloads, on a line
 
 
+def _columns(*names: str, right: bool = False) -> list[Column]:
+    """That are never wrapped."""
+    return [Column(name, justify="right" if right else "left", no_wrap=True) for name in names]
+
+
+def _filled(table: Table, rows: Iterable[Sequence[str]]) -> Table:
+    for row in rows:
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    return table
+
+
 def comparison_table(found: ComparisonResult) -> Table:
-    table = Table()
-    for name in ("problem", "arm", "spread", "interval of the mean"):
-        table.add_column(name, no_wrap=True)
-    for name in ("runs", "mean", "worst", "success", "evaluations"):
-        table.add_column(name, justify="right", no_wrap=True)
     overall = found.overall if len(found.common) > 1 else ()
+    rows = []
     for cell in (*found.cells, *overall):
         mean, worst = ("" if v is None else f"{v:.2f}×" for v in (cell.mean, cell.least))
-        runs = f"{cell.counted} of {cell.planned}"
         tried = f"{cell.costs.evaluations:.0f}" if cell.costs else ""
-        success = f"{cell.successes} of {cell.counted}"
         name = cell.problem or f"all {len(found.common)}"
-        table.add_row(
-            Text(plain(name)),
-            cell.arm,
-            spread_text(cell),
-            interval_text(cell),
-            runs,
-            mean,
-            worst,
-            success,
-            tried,
-        )
-    return table
+        runs, success = f"{cell.counted} of {cell.planned}", f"{cell.successes} of {cell.counted}"
+        words = (name, cell.arm, spread_text(cell), interval_text(cell))
+        rows.append((*words, runs, mean, worst, success, tried))
+    columns = _columns("problem", "arm", "spread", "interval of the mean")
+    columns += _columns("runs", "mean", "worst", "success", "evaluations", right=True)
+    return _filled(Table(*columns), rows)
 
 
 def difference_table(found: RunDifference) -> Table:
-    table = Table()
-    table.add_column("workload", no_wrap=True)
-    for name in ("before", "after", "ratio", "speed-up before", "speed-up after"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("intervals of the speed-ups")
+    rows = []
     for w in found.workloads:
         (low, high), (other_low, other_high) = w.before_interval, w.after_interval
         apart = "apart" if w.is_clear else "overlap"
-        table.add_row(
-            Text(plain(w.name)),
-            f"{w.before_us:.1f} µs",
-            f"{w.after_us:.1f} µs",
-            f"{w.ratio:.3f}×",
-            f"{w.before_speedup:.2f}×",
-            f"{w.after_speedup:.2f}×",
-            f"{low:.2f} to {high:.2f}, {other_low:.2f} to {other_high:.2f}: {apart}",
-        )
-    return table
+        spans = f"{low:.2f} to {high:.2f}, {other_low:.2f} to {other_high:.2f}: {apart}"
+        times, gains = ((w.before_us, w.after_us), (w.before_speedup, w.after_speedup))
+        figures = (*(f"{t:.1f} µs" for t in times), f"{w.ratio:.3f}×", *(f"{gain:.2f}×" for gain in gains))
+        rows.append((w.name, *figures, spans))
+    figures_of = _columns("before", "after", "ratio", "speed-up before", "speed-up after", right=True)
+    return _filled(Table(*_columns("workload"), *figures_of, "intervals of the speed-ups"), rows)
 
 
 def difference_lines(found: RunDifference) -> list[str]:
@@ -78,34 +69,23 @@ def difference_lines(found: RunDifference) -> list[str]:
 
 
 def devices_table(devices: Sequence[Device]) -> Table:
-    table = Table()
-    for name in ("backend", "id", "device", "platform", "driver", "kind", "units", "memory", "cache"):
-        table.add_column(name)
+    rows = []
     for d in devices:
-        table.add_row(
-            d.backend,
-            d.id,
-            Text(plain(d.name)),
-            Text(plain(d.platform)),
-            Text(plain(d.driver)),
-            d.kind,
-            str(d.limits.sms),
-            size_text(d.limits.memory),
-            size_text(d.limits.llc),
-        )
-    return table
+        sizes = (str(d.limits.sms), size_text(d.limits.memory), size_text(d.limits.llc))
+        rows.append((d.backend, d.id, d.name, d.platform, d.driver, d.kind, *sizes))
+    names = ("backend", "id", "device", "platform", "driver", "kind", "units", "memory", "cache")
+    return _filled(Table(*names), rows)
 
 
 def library_table(entries: Sequence[LibraryEntry]) -> Table:
-    table = Table()
-    for name in ("name", "language", "device", "speed-up", "workloads", "date", "from"):
-        table.add_column(name, justify="right" if name == "speed-up" else "left")
+    speedup = Column("speed-up", justify="right")
+    rows = []
     for e in entries:
         sizes = ", ".join(served.workload for served in e.served[:SHOWN])
-        more = f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
-        told = [e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes + more, e.date[:10]]
-        table.add_row(*(Text(plain(text)) for text in (*told, PurePath(e.origin).name)))
-    return table
+        sizes += f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
+        origin = PurePath(e.origin).name
+        rows.append((e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes, e.date[:10], origin))
+    return _filled(Table("name", "language", "device", speedup, "workloads", "date", "from"), rows)
 
 
 def library_lines(entry: LibraryEntry) -> list[str]:

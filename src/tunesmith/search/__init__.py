@@ -21,10 +21,8 @@ SEARCHERS = {
 
 def check_name(name: str) -> None:
     if name not in SEARCHERS:
-        raise BadInput(
-            f"unknown search {name!r}; known are {', '.join(SEARCHERS)}",
-            hint="choose one of these, or leave --search out",
-        )
+        hint = "choose one of these, or leave --search out"
+        raise BadInput(f"unknown search {name!r}; known are {', '.join(SEARCHERS)}", hint=hint)
 
 
 def searcher(name: str) -> Searcher:

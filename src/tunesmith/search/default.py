@@ -168,7 +168,7 @@ class _Asking:
         models = {side: self._model(side, keep, numbers) for side, keep in used.items()}
         for model in models.values():
             for taken in range(len(numbers) - len(self.pending), len(numbers)):
-                model.expect(taken)
+                model.posterior.expect(taken)
         gain = SOON * float(models[False].improvements()[open_].max()) if False in models else None
         picks: list[int] = []
         for turn, side in enumerate(follows[: int(open_.sum())], start=self.turn):
@@ -179,7 +179,7 @@ class _Asking:
             picks.append(int(numbers[place]))
             if len(picks) < n:
                 for model in models.values():
-                    model.expect(place)
+                    model.posterior.expect(place)
         return picks, gain
 
     def _around(self, used: Numbers) -> list[Numbers]:

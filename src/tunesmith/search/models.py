@@ -9,16 +9,8 @@ import numpy as np
 
 from tunesmith.search.candidates import Numbers
 from tunesmith.search.transfer import DOUBT, TRUST, Guide, Targets, targets
-from tunesmith.space.gaussian_process import (
-    Encoding,
-    Hyperparameters,
-    Matrix,
-    Positions,
-    Posterior,
-    Trend,
-    Vector,
-    fit,
-)
+from tunesmith.space import gaussian_process as gp
+from tunesmith.space.gaussian_process import Matrix, Vector
 from tunesmith.space.space import Space
 
 FITTED = 60  # outcomes that hyperparameters are fitted to
@@ -30,7 +22,7 @@ class Outcomes:
     """Scores (a column for each function, NaN where it failed) of configurations given by positions."""
 
     space: Space
-    known: Positions
+    known: gp.Positions
     scores: Matrix
     level: float
 
@@ -39,7 +31,7 @@ class Outcomes:
         return targets(self.scores, self.level)
 
     @property
-    def settings(self) -> Hyperparameters:
+    def settings(self) -> gp.Hyperparameters:
         """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
         count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
         part = most_telling(self.scores[:count, 0], FITTED)
@@ -47,35 +39,43 @@ class Outcomes:
         return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
 
 
+@dataclass(frozen=True)
 class ImprovementModel:
     """Asked how much each candidate may add."""
 
-    def __init__(self, posterior: Posterior, made: Targets, weights: Vector) -> None:
-        self._posterior, self._made, self._weights = posterior, made, weights
+    posterior: gp.Posterior
+    made: Targets
+    weights: Vector
 
     def improvements(self) -> Vector:
-        return improvement(self._posterior, self._made, self._weights)
+        """In log units, summed over the functions by weight: the general configuration counts 1, and each
+        workload, which may get one of its own, its share."""
+        deviations = self.posterior.deviations[:, None]
+        ahead = (self.posterior.means - self.made.best) / deviations
+        expected = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
+        total: Vector = expected @ (self.weights * self.made.scales)
+        return total
 
-    def expect(self, candidate: int) -> None:
-        self._posterior.expect(candidate)
 
-
-def own(outcomes: Outcomes, candidates: Positions, weights: Vector, trend: Trend | None) -> ImprovementModel:
-    encoding, made = Encoding.of(outcomes.space), outcomes.targets
-    posterior = Posterior(encoding, outcomes.settings, outcomes.known, made.values, candidates, trend)
+def own(
+    outcomes: Outcomes, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None
+) -> ImprovementModel:
+    encoding, made = gp.Encoding.of(outcomes.space), outcomes.targets
+    posterior = gp.Posterior(encoding, outcomes.settings, outcomes.known, made.values, candidates, trend)
     return ImprovementModel(posterior, made, weights)
 
 
-def guided(outcomes: Outcomes, candidates: Positions, weights: Vector, guide: Guide) -> ImprovementModel:
+def guided(outcomes: Outcomes, candidates: gp.Positions, weights: Vector, guide: Guide) -> ImprovementModel:
     """With the earlier runs' prediction as a trend: of the expected weight, give or take what our own
     outcomes say."""
     known, made = outcomes.known, outcomes.targets
     every = guide.predictions(np.concatenate([known, candidates]), known, outcomes.scores[:, 0])
     every = (every - every[: len(known)].mean()) / made.scales[0]
     there, here = every[: len(known)], every[len(known) :]
-    trend = Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
+    trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
     left = made.values - TRUST * there[:, None]
-    posterior = Posterior(Encoding.of(outcomes.space), outcomes.settings, known, left, candidates, trend)
+    encoding = gp.Encoding.of(outcomes.space)
+    posterior = gp.Posterior(encoding, outcomes.settings, known, left, candidates, trend)
     posterior.means += TRUST * here[:, None]
     return ImprovementModel(posterior, made, weights)
 
@@ -91,23 +91,13 @@ def most_telling(scores: Vector, count: int) -> Numbers:
 
 
 @lru_cache(maxsize=32)  # pure: the same outcomes give the same hyperparameters
-def _fitted(space: Space, positions: bytes, kind: str, values: bytes) -> Hyperparameters:
+def _fitted(space: Space, positions: bytes, kind: str, values: bytes) -> gp.Hyperparameters:
     rows = np.frombuffer(positions, dtype=kind).reshape(-1, len(space.params))
-    return fit(Encoding.of(space), rows, np.frombuffer(values).reshape(len(rows), -1))
+    return gp.fit(gp.Encoding.of(space), rows, np.frombuffer(values).reshape(len(rows), -1))
 
 
 def _with_constant(column: Vector) -> Matrix:
     return np.stack([np.ones(len(column)), column], axis=1)
-
-
-def improvement(posterior: Posterior, targets: Targets, weights: Vector) -> Vector:
-    """In log units, summed over the functions by weight: the general configuration counts 1, and each
-    workload, which may get one of its own, its share."""
-    deviations = posterior.deviations[:, None]
-    ahead = (posterior.means - targets.best) / deviations
-    expected = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
-    total: Vector = expected @ (weights * targets.scales)
-    return total
 
 
 def _below(z: Vector) -> Vector:

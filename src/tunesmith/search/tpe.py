@@ -69,9 +69,7 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise BadInput(
-            "the search 'tpe' needs Optuna, which is not installed here",
-            hint="pip install 'tunesmith[optuna]', or choose another --search",
-        ) from None
+        hint = "pip install 'tunesmith[optuna]', or choose another --search"
+        raise BadInput("the search 'tpe' needs Optuna, which is not installed here", hint=hint) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

@@ -9,16 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.run.ports import Prior
-from tunesmith.space.gaussian_process import (
-    JITTER,
-    Encoding,
-    Hyperparameters,
-    Matrix,
-    Positions,
-    Vector,
-    covariance,
-    fit,
-)
+from tunesmith.space import gaussian_process as gp
+from tunesmith.space.gaussian_process import Matrix, Vector
 from tunesmith.space.space import Space
 
 LEVEL = 0.5  # below this quantile differences are of no interest: how slow the slow ones are misleads a model
@@ -76,13 +68,13 @@ class Guide:
 
     def __init__(self, space: Space, priors: tuple[Prior, ...]) -> None:
         models = [_model(space, prior) for prior in priors]
-        self._encoding = Encoding.of(space)
+        self._encoding = gp.Encoding.of(space)
         self._models = [model for model in models if model is not None]
 
     def __bool__(self) -> bool:
         return bool(self._models)
 
-    def predictions(self, positions: Positions, known: Positions, scores: Vector) -> Vector:
+    def predictions(self, positions: gp.Positions, known: gp.Positions, scores: Vector) -> Vector:
         """For each configuration; runs count by their agreement with the scores known here, once there are
         some."""
         each = [model.means(self._encoding, positions) for model in self._models]
@@ -96,11 +88,11 @@ class Guide:
 
 
 class _PriorModel:
-    def __init__(self, settings: Hyperparameters, rows: Positions, weights: Vector) -> None:
+    def __init__(self, settings: gp.Hyperparameters, rows: gp.Positions, weights: Vector) -> None:
         self._settings, self._rows, self._weights = settings, rows, weights
 
-    def means(self, encoding: Encoding, positions: Positions) -> Vector:
-        return covariance(encoding, self._settings, positions, self._rows) @ self._weights
+    def means(self, encoding: gp.Encoding, positions: gp.Positions) -> Vector:
+        return gp.covariance(encoding, self._settings, positions, self._rows) @ self._weights
 
 
 @lru_cache(maxsize=8)  # pure, and the same for every question of a run
@@ -123,12 +115,12 @@ def _model(space: Space, prior: Prior) -> _PriorModel | None:
         others = rng.choice(order[ROWS // 2 :], ROWS - ROWS // 2, replace=False)
         order = np.concatenate([order[: ROWS // 2], others])
     positions = np.array(rows, dtype=np.uint32)[order]
-    encoding = Encoding.of(space)
+    encoding = gp.Encoding.of(space)
     made = targets(np.array(scores)[order][:, None])
     part = rng.permutation(len(order))[:FITTED]
-    settings = fit(encoding, positions[part], made.values[part])
-    kernel = covariance(encoding, settings, positions, positions)
-    kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
+    settings = gp.fit(encoding, positions[part], made.values[part])
+    kernel = gp.covariance(encoding, settings, positions, positions)
+    kernel.flat[:: len(kernel) + 1] += settings.noise + gp.JITTER
     return _PriorModel(settings, positions, np.linalg.solve(kernel, made.values[:, 0]) * made.scales[0])
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.backends.backend_kind import DoctorFinding, module_finding
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.lab.lab import LabSettings
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device, Limits
 from tunesmith.problem.feasible import configs_of
@@ -19,7 +20,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.run.store import explained
-from tunesmith.session import machine, registry
+from tunesmith.session import machine, wiring
 from tunesmith.session.problems import LoadedProblem, load_template
 from tunesmith.strategies import strategies as roles
 
@@ -38,7 +39,7 @@ def examine() -> list[DoctorFinding]:
 
 def _devices(backend: str) -> tuple[Device, ...]:
     with machine.temporary_scratch() as scratch:
-        return registry.list_devices(backend, scratch)
+        return machine.list_devices(backend, scratch)
 
 
 # Where kernels can be read and written, though no backend runs them yet: by their language.
@@ -127,16 +128,8 @@ def check(
                 hint="run the same command where one is, or see what is missing with: tunesmith doctor",
             )
             return CheckedProblem(*known, 0, feasible, missing, notes)
-        lab = registry.lab(
-            problem,
-            device,
-            spec,
-            scratch,
-            seed=config.seed,
-            builders=1,
-            compiler=compiler,
-            progress=listener.note,
-        )
+        own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
+        lab = wiring.lab(problem, device, spec, scratch, settings=own, progress=listener.note)
         try:
             return CheckedProblem(*known, lab.check(), feasible, notes=notes)
         finally:
@@ -160,10 +153,8 @@ def make_template(
     if moves is not None:
         known = [*available, *(name for name, _ in refused)]
         if unknown := [name for name in moves if name not in known]:
-            raise BadInput(
-                f"--moves: there is no move {unknown[0]!r}; there are {', '.join(known) or 'none'}",
-                hint="name some of these, separated by commas, or leave --moves out",
-            )
+            fault = f"--moves: there is no move {unknown[0]!r}; there are {', '.join(known) or 'none'}"
+            raise BadInput(fault, hint="name some of these, separated by commas, or leave --moves out")
     if out is not None and os.path.lexists(out):
         raise BadInput("the file exists already", where=str(out), hint="choose another name with --out")
     written = author.write(Refactoring(moves if moves is not None else available), problem, device)

@@ -9,44 +9,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.deliver import comparing
+from tunesmith.deliver import comparison as pages
 from tunesmith.deliver.compared import ComparisonResult, compare
-from tunesmith.deliver.comparing import (
-    ARMS,
-    Allowance,
-    ComparisonPlan,
-    Planned,
-    PlannedProblem,
-    RunFacts,
-    RunResult,
-)
-from tunesmith.deliver.comparison import (
-    DATA,
-    MARKDOWN,
-    PLOTS,
-    RUNS,
-    comparison_json,
-    comparison_markdown,
-    comparison_plots,
-)
+from tunesmith.deliver.comparing import ARMS
 from tunesmith.deliver.comparison_words import limits
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
 from tunesmith.models.mailbox import near_miss
 from tunesmith.models.names import alone, placed
 from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.run import store
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.config import RunConfig, debugging
 from tunesmith.run.ports import Listener
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State
 from tunesmith.run.store import PLAN, RunFolder, begun, explained, partial_of
 from tunesmith.search import check_name
 from tunesmith.session import machine, runs
-from tunesmith.session.problems import LoadedProblem, all_texts, read_text, restore, templates_of
+from tunesmith.session.problems import LoadedProblem, all_texts, read_text, restore, state_and_templates
 from tunesmith.session.runs import RunInput, begin, versions
 from tunesmith.strategies import casting
 from tunesmith.strategies.strategies import played
@@ -58,6 +42,10 @@ PROMPTS = "prompts"
 POLL = 0.5  # seconds between two looks for replies
 REMIND = 60.0  # seconds after which it is said again what is waited for
 Troubles = tuple[tuple[Path, TunesmithError], ...]
+# Of a run that an error stopped; by any other it has failed. What the user can mend is not the arm's fault.
+STATUSES: tuple[tuple[type[TunesmithError], comparing.RunStatus], ...] = (
+    *((WaitingForModel, "waiting"), (DeviceMissing, "no device"), (BadInput, "stopped")),
+)
 
 
 @dataclass(frozen=True)
@@ -83,24 +71,16 @@ def start(
     _check(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
     names = comparing.folder_names([problem.name for problem, _ in loaded])
     planned = tuple(
-        PlannedProblem(name, problem.name, problem.digest, _digests(own))
+        comparing.PlannedProblem(name, problem.name, problem.digest, _digests(own))
         for name, (problem, _), own in zip(names, loaded, texts, strict=True)
     )
-    _refuse_twice(planned)
+    for place, problem in enumerate(planned):
+        if problem.digest in (other.digest for other in planned[:place]):
+            fault = f"the problem {problem.name} is named twice"
+            raise BadInput(fault, hint="name it once, and use --repeats")
     plan = _plan(planned, arms, repeats, _digests(prompts), config)
     if out is not None and (out / PLAN).exists():
-        folder = RunFolder(out, config.wait)
-        folder.lock()
-        try:
-            if other := comparing.differences(_read_plan(folder), plan):
-                raise BadInput(
-                    f"this folder holds another comparison: {'; '.join(other)}",
-                    where=str(out),
-                    hint=f"go on with that one: {folder.go_on}; or choose another folder with --out",
-                )
-            return _go_on(folder, config, listener)
-        finally:
-            folder.unlock()
+        return _lock_and_go_on(RunFolder(out, config.wait), config, listener, plan)
     folder = _create(out, config)
     try:
         for text in (text for own in (*texts, prompts) for text in own.values()):
@@ -113,22 +93,24 @@ def start(
 
 def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
     if not (path / PLAN).is_file():
-        raise BadInput(
-            f"there is no comparison in this folder: it has no {PLAN}",
-            where=str(path),
-            hint="name the folder that `tunesmith compare PROBLEM...` has written",
-        )
-    folder = RunFolder(path, config.wait)
+        hint = "name the folder that `tunesmith compare PROBLEM...` has written"
+        raise BadInput(f"there is no comparison in this folder: it has no {PLAN}", where=str(path), hint=hint)
+    return _lock_and_go_on(RunFolder(path, config.wait), config, listener)
+
+
+def _lock_and_go_on(
+    folder: RunFolder, config: RunConfig, listener: Listener, plan: comparing.ComparisonPlan | None = None
+) -> Compared:
+    """With what is there, which must be as planned where there is a plan."""
     folder.lock()
     try:
+        if plan is not None and (other := comparing.differences(_read_plan(folder), plan)):
+            fault = f"this folder holds another comparison: {'; '.join(other)}"
+            hint = f"go on with that one: {folder.go_on}; or choose another folder with --out"
+            raise BadInput(fault, where=str(folder.path), hint=hint)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
-
-
-def resume_command(path: Path, wait: bool) -> str:
-    """What to type, whether there is a comparison yet or not."""
-    return store.resume_command(path, wait, compared=True)
 
 
 # -- planning -----------------------------------------------------------------------------------------------
@@ -137,10 +119,12 @@ def resume_command(path: Path, wait: bool) -> str:
 def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener: Listener) -> None:
     """Everything that can be refused before anything is written."""
     talking = [arm for arm in arms if ARMS[arm].talks]
-    if talking:
-        _check_models(talking, config.model)
-        for arm in talking:
-            casting.prepare(model_of(arm, config.model), ARMS[arm].strategy)
+    models = [(model_of(arm, config.model), ARMS[arm].strategy) for arm in talking]
+    if not all(config.model and played(*one) for one in models):
+        hint = "add --model openai:NAME or another, or compare --strategies expert alone"
+        raise BadInput(f"{', '.join(talking)}: a model is needed, and --model names none", hint=hint)
+    for one in models:
+        casting.prepare(*one)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:
@@ -160,31 +144,21 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
                 listener.note(f"planned without a device: {error}")
 
 
-def _check_models(arms: Sequence[str], model: str) -> None:
-    """BadInput where a strategy cannot do with those that are named, or has none."""
-    for arm in arms:
-        if not (model and played(model_of(arm, model), ARMS[arm].strategy)):
-            raise BadInput(
-                f"{', '.join(arms)}: a model is needed, and --model names none",
-                hint="add --model openai:NAME or another, or compare --strategies expert alone",
-            )
-
-
 def _plan(
-    problems: tuple[PlannedProblem, ...],
+    problems: tuple[comparing.PlannedProblem, ...],
     arms: tuple[str, ...],
     repeats: int,
     prompts: tuple[tuple[str, str], ...],
     config: RunConfig,
-) -> ComparisonPlan:
+) -> comparing.ComparisonPlan:
     evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
     rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
-    return ComparisonPlan(
+    return comparing.ComparisonPlan(
         problems,
         arms,
         repeats,
         config.seed,
-        Allowance(evals, config.time, rounds, config.tokens, config.money),
+        comparing.Allowance(evals, config.time, rounds, config.tokens, config.money),
         model=config.model if any(ARMS[arm].talks for arm in arms) else "",
         backend=config.backend or "",
         device=config.device or "",
@@ -209,17 +183,6 @@ def _digests(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, digest_of(text.encode())) for name, text in texts.items())
 
 
-def _refuse_twice(problems: Sequence[PlannedProblem]) -> None:
-    seen: dict[str, str] = {}
-    for problem in problems:
-        if problem.digest in seen:
-            raise BadInput(
-                f"the problem {problem.name} is named twice",
-                hint="name it once, and use --repeats",
-            )
-        seen[problem.digest] = problem.name
-
-
 def _create(out: Path | None, config: RunConfig) -> RunFolder:
     if out is None:
         return RunFolder.create_next(Path(config.runs), "compare", config.wait)
@@ -228,22 +191,19 @@ def _create(out: Path | None, config: RunConfig) -> RunFolder:
     return RunFolder.create(out, config.wait)
 
 
-def _read_plan(folder: RunFolder) -> ComparisonPlan:
+def _read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
     where = folder.path / PLAN
     with explained("read the plan", where):
         data = where.read_bytes()
     try:
-        plan = decode(data, ComparisonPlan, "plan of a comparison")
+        plan = decode(data, comparing.ComparisonPlan, "plan of a comparison")
     except Malformed as error:
         raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED_PLAN) from error
     unknown = [arm for arm in plan.arms if arm not in ARMS]
     if plan.format != comparing.FORMAT or unknown:
         why = f"it has the arm {unknown[0]}" if unknown else f"its format is {plan.format}"
-        raise BadInput(
-            f"the plan is of another version of Tunesmith: {why}",
-            where=str(where),
-            hint="go on with that version, or begin another comparison with --out",
-        )
+        hint = "go on with that version, or begin another comparison with --out"
+        raise BadInput(f"the plan is of another version of Tunesmith: {why}", where=str(where), hint=hint)
     return plan
 
 
@@ -277,11 +237,11 @@ def model_of(arm: str, model: str) -> str:
 @dataclass
 class ComparisonRuns:
     folder: RunFolder
-    plan: ComparisonPlan
+    plan: comparing.ComparisonPlan
     config: RunConfig
     listener: Listener
-    results: dict[Planned, RunResult] = field(default_factory=dict)
-    errors: dict[Planned, TunesmithError] = field(default_factory=dict)
+    results: dict[comparing.Planned, comparing.RunResult] = field(default_factory=dict)
+    errors: dict[comparing.Planned, TunesmithError] = field(default_factory=dict)
 
     def run(self) -> tuple[ComparisonResult, Troubles]:
         """Every run as far as it goes; where replies come by files and are waited for, again and again."""
@@ -304,50 +264,44 @@ class ComparisonRuns:
         troubles = ((self._path(item), self.errors[item]) for item in every if item in self.errors)
         return self._tell(), tuple(troubles)
 
-    def _path(self, item: Planned) -> Path:
-        return self.folder.path / RUNS / item.place
+    def _path(self, item: comparing.Planned) -> Path:
+        return self.folder.path / pages.RUNS / item.place
 
-    def _seen(self, item: Planned) -> RunResult:
+    def _seen(self, item: comparing.Planned) -> comparing.RunResult:
         """What an earlier call has left of it."""
         path = self._path(item)
         if not begun(path):
-            return RunResult(item, "not begun")
+            return comparing.RunResult(item, "not begun")
         try:
             state, facts = journal_facts(path)
         except TunesmithError as error:  # told again, with its exit code, when the run is resumed
-            return RunResult(item, "stopped", str(error))
+            return comparing.RunResult(item, "stopped", str(error))
         done = state.stopped is not None and (path / "report.json").exists()
         if done and (own := self._recording(item)):
             casting.record(Path(own), state)
         if done:
-            return RunResult(item, "finished", facts=facts)
+            return comparing.RunResult(item, "finished", facts=facts)
         if state.open_request is not None:
-            return RunResult(
+            return comparing.RunResult(
                 item, "waiting", f"request {state.open_request.request.number} has no reply yet", facts
             )
-        return RunResult(item, "stopped", "not finished", facts)
+        return comparing.RunResult(item, "stopped", "not finished", facts)
 
-    def _one(self, item: Planned) -> RunResult:
+    def _one(self, item: comparing.Planned) -> comparing.RunResult:
         path = self._path(item)
         self.errors.pop(item, None)
         error = self._trouble(item, path)
         if error is None:
-            return RunResult(item, "finished", facts=journal_facts(path)[1])
+            return comparing.RunResult(item, "finished", facts=journal_facts(path)[1])
         self.errors[item] = error
         known = None
-        if begun(path):
-            try:
-                known = journal_facts(path)[1]
-            except TunesmithError:
-                known = None  # the trouble is that there is nothing to be read
-        if isinstance(error, WaitingForModel):
-            return RunResult(item, "waiting", str(error), known)
-        if isinstance(error, DeviceMissing):
-            return RunResult(item, "no device", str(error), known)
-        # What the user can mend is not the arm's fault.
-        return RunResult(item, "stopped" if isinstance(error, BadInput) else "failed", str(error), known)
+        with suppress(TunesmithError):  # the trouble may be that there is nothing to be read
+            known = journal_facts(path)[1] if begun(path) else None
+        status: comparing.RunStatus = "failed"
+        status = next((status for kind, status in STATUSES if isinstance(error, kind)), status)
+        return comparing.RunResult(item, status, str(error), known)
 
-    def _trouble(self, item: Planned, path: Path) -> TunesmithError | None:
+    def _trouble(self, item: comparing.Planned, path: Path) -> TunesmithError | None:
         """Go on with one run; what stops it does not stop the others."""
         config = self._config(item)
         try:
@@ -366,7 +320,7 @@ class ComparisonRuns:
                 raise
             return TunesmithError(f"a bug in Tunesmith: {bug_text(error)}")
 
-    def _config(self, item: Planned) -> RunConfig:
+    def _config(self, item: comparing.Planned) -> RunConfig:
         """The same for every arm but for its strategy; no run knows of another."""
         plan, arm, budget = self.plan, ARMS[item.arm], self.plan.budget
         return replace(
@@ -395,12 +349,12 @@ class ComparisonRuns:
             wait=False,
         )
 
-    def _recording(self, item: Planned) -> str:
+    def _recording(self, item: comparing.Planned) -> str:
         """Where what its models say is kept; empty: nowhere."""
         asked = self.config.record and ARMS[item.arm].talks
         return str(Path(self.config.record) / item.place) if asked else ""
 
-    def _answered(self) -> list[Planned]:
+    def _answered(self) -> list[comparing.Planned]:
         """Wait until replies are there; the runs that can go on. None: nobody waits for a file."""
         awaited = {
             item: Path(error.awaits)
@@ -423,14 +377,12 @@ class ComparisonRuns:
 
     def _tell(self) -> ComparisonResult:
         found = compare(self.plan, tuple(self.results.values()))
-        self.folder.replace_folder(PLOTS, comparison_plots(found))
-        self.folder.write(MARKDOWN, comparison_markdown(found).encode())
-        self.folder.write(DATA, comparison_json(found))
+        self.folder.replace_folder(pages.PLOTS, pages.comparison_plots(found))
+        self.folder.write(pages.MARKDOWN, pages.comparison_markdown(found).encode())
+        self.folder.write(pages.DATA, pages.comparison_json(found))
         return found
 
 
-def journal_facts(path: Path) -> tuple[State, RunFacts]:
-    folder = RunFolder.open(path)
-    state = fold(folder.journal().read())
-    templates = templates_of(folder, state)
+def journal_facts(path: Path) -> tuple[State, comparing.RunFacts]:
+    state, templates = state_and_templates(RunFolder.open(path))
     return state, comparing.facts_of(templates.problem, state, templates)

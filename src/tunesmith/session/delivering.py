@@ -1,4 +1,4 @@
-"""A run as it stands, and what it leaves in its folder: results, or where it stopped, the best template."""
+"""What a run delivers: the kernels, the report and its plots, and the run as a user holds it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.report import Report, UnfinishedBest, WorkloadReport
 from tunesmith.run.reporting import best_unfinished, build_report, delivered_templates, unfinished_name
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State
 from tunesmith.run.store import OBJECTS, RunFolder
 from tunesmith.session import library
-from tunesmith.session.problems import templates_of
+from tunesmith.session.problems import state_and_templates
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,7 @@ def deliver(folder: RunFolder, templates: Templates, state: State, config: RunCo
 
 def as_it_stands(folder: RunFolder) -> Run:
     """A run, finished or not, from its journal; nothing is written."""
-    state = fold(folder.journal().read())
-    templates = templates_of(folder, state)
+    state, templates = state_and_templates(folder)
     problem, tuned = templates.problem, tuple[str, ...]()
     if state.started is not None and state.stopped is not None:
         choice = verified_choice(problem, state)

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.backend_kind import Toolchain
+from tunesmith.backends.messages import Devices, Failed, ListDevices
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
 from tunesmith.lab.memory import Verdict
+from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.problem.device import Device
 from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Problem
@@ -22,10 +24,11 @@ from tunesmith.run.events import Attached
 from tunesmith.run.state import State
 from tunesmith.run.store import explained
 from tunesmith.run.survey import judge, still_unable
-from tunesmith.session import registry
+from tunesmith.session import wiring
 from tunesmith.space.params import Config
 
 DOCTOR = "see what is missing with: tunesmith doctor"
+LIST_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Here:
 
 def look(spec: str, scratch: Path) -> Here:
     try:
-        devices = registry.list_devices(spec, scratch)
+        devices = list_devices(spec, scratch)
     except DeviceMissing as error:
         return Here(spec, (), error.message)
     name = spec.partition(":")[0]
@@ -49,11 +52,56 @@ def look(spec: str, scratch: Path) -> Here:
 def choose_device(here: Here, wanted: str | None) -> Device:
     """One that is here; else, where kernels can be built without one, the description of one that is not."""
     if here.devices:
-        return registry.pick_device(here.devices, wanted, here.spec)
+        return pick_device(here.devices, wanted)
     absent = backends.absent_device(here.spec, wanted)
     if absent is None:
         raise DeviceMissing(here.trouble, hint=DOCTOR)
     return absent
+
+
+def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
+    """Asked in a worker, because a broken driver may take its process along."""
+    if backends.plays_absent(spec):
+        return ()
+    if backends.kind(spec).from_file:
+        backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
+    worker = wiring.worker_spawner(spec, scratch)("devices")
+    name = spec.partition(":")[0]
+    try:
+        reply, _ = worker.request(ListDevices(), deadline=LIST_SECONDS)
+    except WorkerTimedOut as error:
+        slow = f"the {name} driver did not answer within {LIST_SECONDS:.0f} s"
+        raise DeviceMissing(slow, hint="see what is wrong with: tunesmith doctor") from error
+    except WorkerDied as error:
+        raise DeviceMissing(f"the {name} backend cannot start here: {error}", hint=DOCTOR) from error
+    finally:
+        worker.kill()
+    if isinstance(reply, Failed):
+        raise DeviceMissing(reply.message, hint=DOCTOR)
+    assert isinstance(reply, Devices)
+    return reply.devices
+
+
+def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
+    """The device with that id, or the only one whose name, platform or architecture contains the text; with
+    no text, the first."""
+    if wanted is None:
+        # A CPU through PoCL is the embedded default; anything else is the user's choice.
+        return next((d for d in devices if d.finishes_compiling_at_launch), devices[0])
+    close = [d for d in devices if d.id == wanted]
+    close = close or [d for d in devices if backends.kind(d.backend).is_architecture(d, wanted)]
+    close = close or [d for d in devices if wanted.lower() in _described(d)]
+    if len(close) != 1:
+        every = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
+        fault = "matches more than one device" if close else "matches no device"
+        hint = f"give the id, for example: --device {devices[0].id}"
+        raise DeviceMissing(f"--device {wanted!r} {fault}; there are: {every}", hint=hint)
+    return close[0]
+
+
+def _described(device: Device) -> str:
+    architecture = backends.kind(device.backend).architecture(device)
+    return f"{device.platform} {device.name} {architecture}".lower()
 
 
 # -- compilers ------------------------------------------------------------------------------------------
@@ -80,7 +128,7 @@ def choose_compiler(
     for name, version in _candidates(problem, known, toolchain):
         compiler = f"{name} {version}".strip()
         note(f"building the original with {compiler or 'the compiler'}")
-        builders = registry.builders(spec, scratch, device, 2, name)
+        builders = wiring.builders(spec, scratch, device, 2, name)
         try:
             builds = [(v, builders.start(v)) for v in _probes(problem, template, device)]
             done = [(variant, future.result()) for variant, future in builds]
@@ -105,10 +153,8 @@ def _candidates(
     wanted = problem.kernel.compiler
     chosen = [pair for pair in known if not wanted or pair[0] == wanted]
     if not chosen:
-        raise BadInput(
-            f"the problem asks for compiler = {wanted!r}, here there is: {listed(known)}",
-            hint=f"{toolchain.how_to_install(wanted)}, or take compiler out of [kernel]",
-        )
+        fault = f"the problem asks for compiler = {wanted!r}, here there is: {listed(known)}"
+        raise BadInput(fault, hint=f"{toolchain.how_to_install(wanted)}, or take compiler out of [kernel]")
     return chosen
 
 
@@ -197,10 +243,8 @@ def place_for(
     compiler, known = state.compiler, backends.compilers(here.spec) or ()
     if compiler and tuple(compiler.split(" ", 1)) not in known:
         if state.baseline is not None:
-            raise DeviceMissing(
-                f"what this run has timed was built with {compiler}; here there is: {listed(known)}",
-                hint="resume it where that compiler is, or start a new run here",
-            )
+            fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
+            raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
         compiler = choose_compiler(problem, templates.given, device, here.spec, scratch, note)
     if device.absent == state.device.absent and compiler == state.compiler:
         return Place(device, missing)
@@ -208,7 +252,7 @@ def place_for(
     if not device.absent and compiler == state.compiler:
         accidents = (COMPILER_CRASHED, COMPILER_SLOW)
         unable = still_unable(problem, templates.lookup(state), state.surveyed, device, accidents)
-    ahead = registry.built_ahead(device, registry.builder_count(device, builders))
+    ahead = wiring.built_ahead(device, wiring.builder_count(device, builders))
     return Place(device, missing, Attached(device, compiler, ahead, unable))
 
 
@@ -231,10 +275,8 @@ def _same_device(wanted: Device, here: Here) -> Device:
     if not same:
         found = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in here.devices)
         own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
-        raise DeviceMissing(
-            f"this run belongs to {own}; {f'here there is: {found}' if found else here.trouble}",
-            hint="resume it where that device is, or start a new run here",
-        )
+        fault = f"this run belongs to {own}; {f'here there is: {found}' if found else here.trouble}"
+        raise DeviceMissing(fault, hint="resume it where that device is, or start a new run here")
     return next((d for d in same if d.id == wanted.id), same[0])
 
 

@@ -5,34 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tunesmith.errors import BadInput
-from tunesmith.problem import languages
+from tunesmith.problem import languages, problem_text
 from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_file import parse_problem, with_workloads
-from tunesmith.problem.problem_text import (
-    AccuracyTable,
-    ArgumentTable,
-    Expression,
-    Function,
-    KernelTable,
-    LaunchTable,
-    SizeTable,
-    WorkloadTable,
-    function_file,
-    toml_text,
-)
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Started
-from tunesmith.run.state import State
+from tunesmith.run.state import State, fold
 from tunesmith.run.store import FolderTexts, RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
@@ -55,13 +43,13 @@ class DraftedProblem:
     fills: int  # places that only the user can fill in
 
 
+@dataclass(eq=False)
 class Files:
     """The files a problem names, read once; what was read is what the run keeps."""
 
-    def __init__(self, root: Path, where: str = PROBLEM_FILE) -> None:
-        self.root = root
-        self.where = where  # what messages call the problem
-        self.texts: dict[str, str] = {}
+    root: Path
+    where: str = PROBLEM_FILE  # what messages call the problem
+    texts: dict[str, str] = field(default_factory=dict)
 
     def read(self, name: str) -> str:
         if name not in self.texts:
@@ -99,17 +87,17 @@ class LoadedProblem(NamedTuple):
         *,
         source: str | os.PathLike[str],
         entry: str,
-        arguments: Sequence[ArgumentTable],
-        launch: LaunchTable | Sequence[LaunchTable],
-        contract: Mapping[str, SizeTable],
-        workloads: Mapping[str, WorkloadTable],
-        reference: Function | None = None,
-        inputs: Function | None = None,
+        arguments: Sequence[problem_text.ArgumentTable],
+        launch: problem_text.LaunchTable | Sequence[problem_text.LaunchTable],
+        contract: Mapping[str, problem_text.SizeTable],
+        workloads: Mapping[str, problem_text.WorkloadTable],
+        reference: problem_text.Function | None = None,
+        inputs: problem_text.Function | None = None,
         require: Sequence[str] = (),
-        kernel: KernelTable | None = None,
-        accuracy: AccuracyTable | None = None,
-        traffic: Expression | None = None,
-        operations: Mapping[str, Expression] | None = None,
+        kernel: problem_text.KernelTable | None = None,
+        accuracy: problem_text.AccuracyTable | None = None,
+        traffic: problem_text.Expression | None = None,
+        operations: Mapping[str, problem_text.Expression] | None = None,
     ) -> LoadedProblem:
         """From Python values, under the rules of a problem file.
 
@@ -118,11 +106,10 @@ class LoadedProblem(NamedTuple):
         """
         kernel = kernel or {}
         files, file_name = _source_files(source, kernel.get("language"))
-        names: dict[str, str | None] = {}
+        names: dict[str, str | None] = {"reference": None, "inputs": None}
         for what, function in (("reference", reference), ("inputs", inputs)):
-            names[what] = None
             if function is not None:
-                files.texts[f"{what}.py"] = function_file(function, what)
+                files.texts[f"{what}.py"] = problem_text.function_file(function, what)
                 names[what] = f"{what}.py:{function.__name__}"
         judged = {"reference": names["reference"], **(accuracy or {})}
         tables = {
@@ -137,7 +124,7 @@ class LoadedProblem(NamedTuple):
             "accuracy": judged if any(value is not None for value in judged.values()) else None,
             "operations": operations,
         }
-        return _checked(toml_text(tables), files)
+        return _checked(problem_text.toml_text(tables), files)
 
 
 def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple[Files, str]:
@@ -146,20 +133,14 @@ def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple
         files.read(Path(source).name)
         return files, Path(source).name
     if "\n" not in source.strip() and "(" not in source:
-        raise BadInput(
-            f"source is the text of a kernel or a Path to its file, got {source!r}",
-            hint=f"for a file write: source=Path({source!r})",
-        )
-    files = Files(Path(), "Problem.build")
+        hint = f"for a file write: source=Path({source!r})"
+        raise BadInput(f"source is the text of a kernel or a Path to its file, got {source!r}", hint=hint)
     if not languages.exists(language or ""):
         names = ", ".join(each.name for each in languages.known())
-        raise BadInput(
-            f"a kernel given as text needs its language, one of {names}; got {language!r}",
-            hint="say it: kernel={'language': 'opencl'}",
-        )
+        fault = f"a kernel given as text needs its language, one of {names}; got {language!r}"
+        raise BadInput(fault, hint="say it: kernel={'language': 'opencl'}")
     name = "kernel" + languages.named(language or "").suffixes[0]
-    files.texts[name] = source
-    return files, name
+    return Files(Path(), "Problem.build", {name: source}), name
 
 
 class HeaderFolders:
@@ -207,11 +188,9 @@ def load_problem(path: Path) -> LoadedProblem:
     if path.is_dir():
         path = path / PROBLEM_FILE
     if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
-        raise BadInput(
-            f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source",
-            where=str(path),
-            hint=f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}",
-        )
+        fault = f"a problem is named by its folder or its {PROBLEM_FILE}, this is a source"
+        hint = f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}"
+        raise BadInput(fault, where=str(path), hint=hint)
     text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
     return _checked(text, Files(path.parent, str(path)))
 
@@ -226,18 +205,12 @@ def _checked(text: str, files: Files) -> LoadedProblem:
         _check_signature(problem, where)
     _refuse_launch_words(problem.launches, rules, where)
     if rules.self_contained and problem.kernel.include:
-        raise BadInput(
-            f"{rules.name} sources must be self-contained, this one has include folders",
-            where=where,
-            hint="put what the kernel includes into its source",
-        )
+        fault = f"{rules.name} sources must be self-contained, this one has include folders"
+        raise BadInput(fault, where=where, hint="put what the kernel includes into its source")
     for name in problem.kernel.include:
         if not (files.root / name).is_dir():
-            raise BadInput(
-                f"[kernel]: include lists folders, there is no folder {name!r}",
-                where=where,
-                hint="correct it; it counts from the problem file's folder",
-            )
+            fault = f"[kernel]: include lists folders, there is no folder {name!r}"
+            raise BadInput(fault, where=where, hint="correct it; it counts from the problem file's folder")
     return LoadedProblem(problem, files)
 
 
@@ -300,6 +273,12 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     return problem, template_of(texts[started.template], name, problem, texts)
 
 
+def state_and_templates(folder: RunFolder) -> tuple[State, Templates]:
+    """As far as its journal goes."""
+    state = fold(folder.journal().read())
+    return state, templates_of(folder, state)
+
+
 def templates_of(folder: RunFolder, state: State) -> Templates:
     """The problem of a run and all its templates, given or drafted, on the device in force."""
     problem, given = reload(folder, state.started)
@@ -337,8 +316,6 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
     )
     for name, text in texts.items():
         if name.startswith(WORKLOADS):
-            from tunesmith.problem.problem_file import with_workloads
-
             problem = with_workloads(problem, text, path=name.removeprefix(WORKLOADS))
     return problem
 
@@ -351,21 +328,16 @@ def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]
 def restore(texts: Mapping[str, str]) -> LoadedProblem:
     """A problem as it was kept, with its files: as good as read from where the user has them. Its headers go
     with its kernel."""
-    files = Files(Path())
-    own = problem_texts(texts)
-    files.texts = {name: text for name, text in own.items() if not name.startswith(HEADER)}
-    return LoadedProblem(problem_of(texts), files)
+    own = {name: text for name, text in problem_texts(texts).items() if not name.startswith(HEADER)}
+    return LoadedProblem(problem_of(texts), Files(Path(), texts=own))
 
 
 def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
     """Sizes from a file in place of those the problem has."""
-
     text = read_text(path, "correct the name; it counts from the current folder")
     changed = with_workloads(loaded.definition, text, path=str(path))
-    files = Files(loaded.files.root, loaded.files.where)
     kept = {name: own for name, own in loaded.files.texts.items() if not name.startswith(WORKLOADS)}
-    files.texts = {**kept, WORKLOADS + path.name: text}
-    return LoadedProblem(changed, files)
+    return LoadedProblem(changed, replace(loaded.files, texts={**kept, WORKLOADS + path.name: text}))
 
 
 def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
@@ -394,11 +366,8 @@ def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedP
         del files[kernel_file.name]  # the source lies there already
     there = [name for name in files if os.path.lexists(folder / name)]
     if there:
-        raise BadInput(
-            f"{', '.join(there)} would be overwritten",
-            where=str(folder),
-            hint="choose another folder with -o DIR",
-        )
+        hint = "choose another folder with -o DIR"
+        raise BadInput(f"{', '.join(there)} would be overwritten", where=str(folder), hint=hint)
     with explained("write the draft", folder, instead="another folder with -o DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         try:

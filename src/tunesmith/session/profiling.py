@@ -26,10 +26,10 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.ports import Listener
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import verified_choice
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State
 from tunesmith.run.store import RunFolder, explained
-from tunesmith.session import machine, registry
-from tunesmith.session.problems import LoadedProblem, load_template, templates_of
+from tunesmith.session import machine, wiring
+from tunesmith.session.problems import LoadedProblem, load_template, state_and_templates
 from tunesmith.space.params import Config
 
 NOT_WANTED = "--no-counters was given"
@@ -86,30 +86,22 @@ def of_problem(
         raise BadInput(
             "--config needs the template whose parameters it sets", hint="name it: --template FILE"
         )
-    subjects: tuple[ProfileSubject, ...] = (ProfileSubject(),)
-    notes: tuple[str, ...] = ()
-    wanted: ProfileSubject | None = None
-    if template is not None:
-        wanted = ProfileSubject(template, parse_config(template, values or ""))
-        subjects = (ProfileSubject(), wanted)
-        notes = (NOT_CHECKED,)
+    wanted = ProfileSubject(template, parse_config(template, values or "")) if template is not None else None
     return ProfileTarget(
         problem,
-        {w.name: subjects for w in problem.workloads},
+        {w.name: _each_once(wanted) for w in problem.workloads},
         backends.backend_for(problem.kernel.language, config.backend),
         Path(),
         f"{problem.name}-roofline.svg",
         template,
-        notes=notes,
+        notes=(NOT_CHECKED,) if wanted is not None else (),
         wanted=wanted,
     )
 
 
 def of_run(path: Path, values: str | None) -> ProfileTarget:
     """`values` are of the template of the run's winner."""
-    folder = RunFolder.open(path)
-    state = fold(folder.journal().read())
-    templates = templates_of(folder, state)
+    state, templates = state_and_templates(RunFolder.open(path))
     problem = templates.problem
     assert state.started is not None, "a run that can be read has begun"
     if backends.kind(state.started.backend).from_file:
@@ -176,27 +168,20 @@ def parse_config(template: Template, text: str) -> Config:
             raise BadInput(f"--config: {name} is set twice", hint=f"say once what {name} shall be")
         seen.add(name)
         if name not in known:
-            raise BadInput(
-                f"--config: the template has no parameter {name!r}; it has {', '.join(known)}",
-                where=template.path,
-                hint='write it as --config "NAME=VALUE NAME=VALUE"',
-            )
+            fault = f"--config: the template has no parameter {name!r}; it has {', '.join(known)}"
+            raise BadInput(fault, where=template.path, hint='write it as --config "NAME=VALUE NAME=VALUE"')
         try:
             number = int(value, 0)
         except ValueError:
             got = f"{word!r}" if equals else f"{word!r} without a value"
-            raise BadInput(
-                f"--config: a parameter's value is an integer, got {got}",
-                where=template.path,
-                hint=f"write e.g. {name}={known[name].values[0]}",
-            ) from None
+            fault = f"--config: a parameter's value is an integer, got {got}"
+            hint = f"write e.g. {name}={known[name].values[0]}"
+            raise BadInput(fault, where=template.path, hint=hint) from None
         if number not in known[name].positions:
             allowed = ", ".join(map(str, known[name].values))
-            raise BadInput(
-                f"--config: {name}={number} is not in its domain: allowed are {allowed}",
-                where=template.path,
-                hint="choose one of them, or add the value to the template's [params]",
-            )
+            fault = f"--config: {name}={number} is not in its domain: allowed are {allowed}"
+            hint = "choose one of them, or add the value to the template's [params]"
+            raise BadInput(fault, where=template.path, hint=hint)
         config = config.replace(name, number)
     return config
 
@@ -205,10 +190,8 @@ def workloads_of(problem: Problem, wanted: Sequence[str]) -> list[Workload]:
     known = {w.name: w for w in problem.workloads}
     for name in wanted:
         if name not in known:
-            raise BadInput(
-                f"--workload {name!r} is none of the problem's; they are {', '.join(known)}",
-                hint="name one of these, or leave it out for all of them",
-            )
+            fault = f"--workload {name!r} is none of the problem's; they are {', '.join(known)}"
+            raise BadInput(fault, hint="name one of these, or leave it out for all of them")
     return [known[name] for name in dict.fromkeys(wanted)] or list(problem.workloads)
 
 
@@ -235,7 +218,7 @@ class _ProfileSession:
             compiler = machine.choose_compiler(
                 target.problem, target.template, device, target.spec, self.scratch, note
             )
-        builders = registry.builders(target.spec, self.scratch, device, 1, compiler)
+        builders = wiring.builders(target.spec, self.scratch, device, 1, compiler)
         try:
             ceilings, notes = (Ceilings(), ()) if missing else self._ceilings(device, builders)
             pages = self._look(device, builders, ceilings, workloads, present=not missing)
@@ -270,7 +253,7 @@ class _ProfileSession:
         with ExitStack() as opened:
 
             def runner() -> Runner:
-                made = registry.runner(self.target.spec, self.scratch, device)
+                made = wiring.runner(self.target.spec, self.scratch, device)
                 opened.callback(made.close)
                 return made
 
@@ -288,8 +271,8 @@ class _ProfileSession:
         present: bool,
     ) -> tuple[WorkloadPage, ...]:
         spec = self.target.spec
-        runner = registry.runner(spec, self.scratch, device) if present else None
-        counting = registry.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
+        runner = wiring.runner(spec, self.scratch, device) if present else None
+        counting = wiring.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
         profiler = Profiler(
             self.target.problem,
             device,
@@ -315,11 +298,9 @@ class _ProfileSession:
         reasons = [profiler.refusal(wanted, workload) for workload in workloads]
         if all(reasons):
             where = " or ".join(workload.name for workload in workloads)
-            raise BadInput(
-                f"{wanted.name} cannot run at {where}: {'; '.join(dict.fromkeys(reasons))}",
-                where=wanted.template.path,
-                hint='choose another configuration: --config "NAME=VALUE ..."',
-            )
+            fault = f"{wanted.name} cannot run at {where}: {'; '.join(dict.fromkeys(reasons))}"
+            hint = 'choose another configuration: --config "NAME=VALUE ..."'
+            raise BadInput(fault, where=wanted.template.path, hint=hint)
 
     def _one(self, profiler: Profiler, workload: Workload) -> WorkloadPage:
         views: list[View] = []

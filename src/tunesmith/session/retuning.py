@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,26 +22,16 @@ from tunesmith.run.candidates import rows_for
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
 from tunesmith.run.library import LibraryEntry, best_of, kernel_digest, rows_of, signature_of, thinned
-from tunesmith.run.ports import Listener, Tried
+from tunesmith.run.ports import Listener
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.reporting import delivered_templates
 from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State, fold
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder
+from tunesmith.session import problems
 from tunesmith.session.delivering import Run
 from tunesmith.session.library import Library
-from tunesmith.session.problems import (
-    PROBLEM_FILE,
-    TEMPLATE_HEADER,
-    LoadedProblem,
-    change_workloads,
-    load_template,
-    reload,
-    restore,
-    spec_of,
-    template_of,
-    texts_of,
-)
+from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.runs import Priors, RunInput, begin, no_priors
 from tunesmith.strategies.strategies import signature_fault
 
@@ -84,15 +75,11 @@ def priors_of(
 
 
 def _newest(root: Path) -> list[Path]:
-    journals = [(_changed(path), path.parent) for path in root.glob(f"*/{JOURNAL}")]
+    journals: list[tuple[int, Path]] = []
+    for path in root.glob(f"*/{JOURNAL}"):
+        with suppress(OSError):  # taken away while we look
+            journals.append((path.stat().st_mtime_ns, path.parent))
     return [folder for _, folder in sorted(journals, reverse=True)[:LOOKED_AT]]
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:  # taken away while we look
-        return 0
 
 
 def _named(path: Path, problem: Problem, template: Template | None, first: bool) -> Primed:
@@ -100,11 +87,8 @@ def _named(path: Path, problem: Problem, template: Template | None, first: bool)
     primed = _primed(path.resolve().name, state, own, problem, template, first)
     if isinstance(primed, str):
         about = template.path if template is not None else problem.name
-        raise BadInput(
-            f"this run says nothing about {about}: {primed}",
-            where=str(path),
-            hint="name a run of a template with the same parameters, or leave --prior-run out",
-        )
+        hint = "name a run of a template with the same parameters, or leave --prior-run out"
+        raise BadInput(f"this run says nothing about {about}: {primed}", where=str(path), hint=hint)
     return primed
 
 
@@ -113,7 +97,7 @@ def read_run(path: Path) -> tuple[State, Problem]:
     folder = RunFolder.open(path)
     try:
         state = fold(folder.journal().read())
-        own, _ = reload(folder, state.started)
+        own, _ = problems.reload(folder, state.started)
         sound_scores(own, state)
     except TunesmithError:
         raise
@@ -129,19 +113,16 @@ def _primed(
     if other.name != problem.name:
         return f"its problem is {other.name}, not {problem.name}"
     tried = sound_scores(other, state)
+    names = [p.name for p in template.space.params] if template is not None else []
     searched = [t for t in tried if t.config.items]  # a kernel without parameters tells a search nothing
-    fitting = [
-        t for t in searched if template is None or _names(t) == {p.name for p in template.space.params}
-    ]
+    fitting = [t for t in searched if template is None or set(t.config.as_dict()) == set(names)]
     if tried and not fitting and template is not None:
         listed = ", ".join(tried[0].config.as_dict()) or "none"
-        return f"its parameters are {listed}, not {', '.join(p.name for p in template.space.params)}"
+        return f"its parameters are {listed}, not {', '.join(names)}"
     known = best_scores(tuple(fitting))
     if not known:
         return NOTHING
-    best = max(
-        known, key=lambda own: known[own]
-    )  # of several templates one: their scores have little in common
+    best = max(known, key=lambda own: known[own])  # of several one: their scores have little in common
     return primed_by(name, state, other, best, template, first) or NOTHING
 
 
@@ -156,10 +137,6 @@ def primed_by(
         return None
     best = best_of(problem, state, candidate) if first else ()
     return Primed(f"{name} on {state.device.name}", tuple(thinned(rows)), best)
-
-
-def _names(tried: Tried) -> set[str]:
-    return set(tried.config.as_dict())
 
 
 # -- a template once more -------------------------------------------------------------------------------
@@ -235,19 +212,17 @@ class _Wanted:
         """The user's where one is named, which must be called alike; else as it was kept. And what is to be
         said of it."""
         if self.problem is None:
-            return self.resized(restore(texts)), ""
+            return self.resized(problems.restore(texts)), ""
         problem = self.problem.definition
         if signature_of(problem) != signature:
-            raise BadInput(
-                f"{what} is of another kernel: {signature}, the problem has {signature_of(problem)}",
-                where=self.problem.files.where,
-                hint="name the problem it was made for, or tune this one: tunesmith tune PROBLEM",
-            )
+            fault = f"{what} is of another kernel: {signature}, the problem has {signature_of(problem)}"
+            hint = "name the problem it was made for, or tune this one: tunesmith tune PROBLEM"
+            raise BadInput(fault, where=self.problem.files.where, hint=hint)
         changed = "; the kernel's text has changed since" if kernel_digest(problem) != kernel else ""
         return self.resized(self.problem), changed
 
     def resized(self, problem: LoadedProblem) -> LoadedProblem:
-        return problem if self.workloads is None else change_workloads(problem, self.workloads)
+        return problem if self.workloads is None else problems.change_workloads(problem, self.workloads)
 
 
 # -- a run ----------------------------------------------------------------------------------------------
@@ -262,26 +237,26 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
     started = state.started
     assert started is not None, "a run that can be read has begun"
     winners = _winners(folder, state, own)
-    texts, name = texts_of(folder, started), name_of(path)
+    texts, name = problems.texts_of(folder, started), name_of(path)
     loaded, changed = wanted.problem_for(texts, signature_of(own), kernel_digest(own), name)
     problem = loaded.definition
     # One that was given may have headers of its own, and those are looked for beside the first alone.
-    has_headers = any(key.startswith(TEMPLATE_HEADER) for key in texts)
+    has_headers = any(key.startswith(problems.TEMPLATE_HEADER) for key in texts)
     first = "" if "" in winners and has_headers else next(iter(winners))
-    template = template_of(_text(folder, state, first, texts), winners[first], problem, texts)
+    template = problems.template_of(_text(folder, state, first, texts), winners[first], problem, texts)
     beside: dict[str, Template] = {}
     for other in (candidate for candidate in winners if candidate != first):
         called = other or "given"
         try:
             text = _text(folder, state, other, texts)
-            beside[called] = template_of(text, winners[other], problem, {})
+            beside[called] = problems.template_of(text, winners[other], problem, {})
         except BadInput as error:
             wanted.listener.note(f"template {called} of {name} is left out: {error}")
     found = [(first, template), *((called if called != "given" else "", t) for called, t in beside.items())]
     primed = [primed_by(name, state, own, candidate, t, first=True) for candidate, t in found]
     known = tuple(one for one in primed if one is not None)
     origin = f"run {name} on {state.device.name}{changed}"
-    backend = spec_of(folder, started) if backends.kind(started.backend).from_file else None
+    backend = problems.spec_of(folder, started) if backends.kind(started.backend).from_file else None
     return RetuneSource(RunInput(loaded, template, beside, origin), lambda _device: known, backend)
 
 
@@ -295,28 +270,22 @@ def name_of(path: Path) -> str:
 def _winners(folder: RunFolder, state: State, problem: Problem) -> dict[str, str]:
     """The candidates whose templates are delivered, the general winner's first, and their files' names."""
     if state.stopped is None:
-        raise BadInput(
-            "this run has not finished, so nothing has won in it yet",
-            where=str(folder.path),
-            hint=f"go on with it: {folder.go_on}; or name a template file, with --problem",
-        )
+        fault = "this run has not finished, so nothing has won in it yet"
+        hint = f"go on with it: {folder.go_on}; or name a template file, with --problem"
+        raise BadInput(fault, where=str(folder.path), hint=hint)
     winners = delivered_templates(problem, state, verified_choice(problem, state))
     if not winners:
-        raise BadInput(
-            "this run has no template: none that was written passed the gate",
-            where=str(folder.path),
-            hint="write one, and name it: tunesmith retune TEMPLATE --problem PROBLEM",
-        )
+        fault = "this run has no template: none that was written passed the gate"
+        hint = "write one, and name it: tunesmith retune TEMPLATE --problem PROBLEM"
+        raise BadInput(fault, where=str(folder.path), hint=hint)
     return winners
 
 
 def _text(folder: RunFolder, state: State, candidate: str, texts: Mapping[str, str]) -> str:
     assert state.started is not None
-    return (
-        folder.get(state.candidate(candidate).template).decode()
-        if candidate
-        else texts[state.started.template]
-    )
+    if not candidate:
+        return texts[state.started.template]
+    return folder.get(state.candidate(candidate).template).decode()
 
 
 # -- a template file, an entry of the library -----------------------------------------------------------
@@ -331,7 +300,7 @@ def _of_file(path: Path, wanted: _Wanted) -> RetuneSource:
         )
     loaded = wanted.resized(wanted.problem)
     problem, files = loaded
-    template = load_template(path, problem, files)
+    template = problems.load_template(path, problem, files)
     if (fault := signature_fault(problem, template)) is not None:
         hint = "name the problem that the template was made for"
         raise BadInput(f"this is a template of another kernel: {fault}", where=str(path), hint=hint)
@@ -345,13 +314,13 @@ def _of_file(path: Path, wanted: _Wanted) -> RetuneSource:
 
 def _of_entry(entry: LibraryEntry, wanted: _Wanted) -> RetuneSource:
     texts = dict(entry.files)
-    if wanted.problem is None and PROBLEM_FILE not in texts:
+    if wanted.problem is None and problems.PROBLEM_FILE not in texts:
         hint = f"name it: tunesmith retune {entry.name} --problem PROBLEM"
         raise BadInput(f"{entry.name} of the library was kept without its problem", hint=hint)
     called = f"{entry.name} of the library"
     loaded, changed = wanted.problem_for(texts, entry.signature, entry.kernel, called)
-    own = {TEMPLATE_HEADER + spelling: text for spelling, text in entry.headers}
-    template = template_of(entry.template, entry.path, loaded.definition, own)
+    own = {problems.TEMPLATE_HEADER + spelling: text for spelling, text in entry.headers}
+    template = problems.template_of(entry.template, entry.path, loaded.definition, own)
     rows = tuple(rows_for(template, entry.rows))
     known: tuple[Primed, ...] = ()
     if any(score is not None for _, score in rows):

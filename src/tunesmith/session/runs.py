@@ -10,40 +10,32 @@ from pathlib import Path
 
 from tunesmith import __version__, backends
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
+from tunesmith.lab.builders import BuildSurveyor
+from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
+from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
 from tunesmith.run.caches import CeilingsCache, SqliteCache
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
 from tunesmith.run.events import Primed, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
+from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.reporting import build_report
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
+from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
-from tunesmith.search import check_name
-from tunesmith.session import machine, registry
+from tunesmith.search import check_name, searcher
+from tunesmith.session import machine, problems, wiring
 from tunesmith.session.delivering import Run, as_it_stands, deliver, with_place, write_best_template
-from tunesmith.session.problems import (
-    BESIDE,
-    KEPT,
-    PROMPT,
-    RECORDING,
-    TEMPLATE,
-    LoadedProblem,
-    keep,
-    reload,
-    spec_of,
-    templates_of,
-)
+from tunesmith.session.problems import LoadedProblem
 from tunesmith.strategies import casting, strategies
-from tunesmith.strategies import strategies as roles
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -91,7 +83,7 @@ def begin(
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
-    notes = roles.launch_notes(problem, device)
+    notes = strategies.launch_notes(problem, device)
     for note in notes:
         listener.say(f"note: {note}")
     primed = priors(device)
@@ -103,17 +95,19 @@ def begin(
         RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
     )
     try:
-        stored = keep(folder, *given.problem, template)
-        stored |= {f"{PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
+        stored = problems.keep(folder, *given.problem, template)
+        stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
-        stored |= {f"{BESIDE}{own}": digest for own, digest in beside.items()}
-        stored |= {f"{KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept}
+        stored |= {f"{problems.BESIDE}{own}": digest for own, digest in beside.items()}
+        stored |= {
+            f"{problems.KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept
+        }
         if spec.startswith("replay:"):
-            stored[RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
+            stored[problems.RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
         started = Started(
             problem=problem.name,
             files=tuple(stored.items()),
-            template=TEMPLATE + template.path if template is not None else "",
+            template=problems.TEMPLATE + template.path if template is not None else "",
             backend=spec.partition(":")[0],
             device=device,
             settings=_settings(config, device, feasible),
@@ -139,10 +133,8 @@ def begin(
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
     strategies.check(config, template is not None)
     if config.model and template is not None:
-        raise BadInput(
-            "with --template the template is given, and nothing is left for a model to write",
-            hint="leave out --template or --model",
-        )
+        fault = "with --template the template is given, and nothing is left for a model to write"
+        raise BadInput(fault, hint="leave out --template or --model")
     casting.prepare(config.model, config.strategy)
     return casting.prompts_for(config.model, config.prompts, config.strategy, note)
 
@@ -163,7 +155,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         evals=evals,
         seconds=config.time,
         seed=config.seed,
-        ahead=registry.built_ahead(device, registry.builder_count(device, config.builders)),
+        ahead=wiring.built_ahead(device, wiring.builder_count(device, config.builders)),
         use_cache=config.cache,
         prune=config.prune,
         steer=config.steer,
@@ -236,7 +228,7 @@ def _execute(
 def _unfinished(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Run:
     """Of a run that goes no further here: the report as it is, and the best template as a file."""
     state = fold(folder.journal().read())
-    write_best_template(folder, reload(folder, state.started)[0], state)
+    write_best_template(folder, problems.reload(folder, state.started)[0], state)
     return replace(as_it_stands(folder), missing=why)
 
 
@@ -255,15 +247,12 @@ def _continue(
 ) -> Run:
     journal = folder.journal()
     state = fold(journal.read())
-    templates = templates_of(folder, state) if templates is None else templates
+    templates = problems.templates_of(folder, state) if templates is None else templates
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
     if len(state.primed) < started.priors:
-        raise BadInput(
-            "this run was killed before it had begun",
-            where=str(folder.path),
-            hint="start it again with the same command",
-        )
+        hint = "start it again with the same command"
+        raise BadInput("this run was killed before it had begun", where=str(folder.path), hint=hint)
     if state.stopped is not None:
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
@@ -272,7 +261,7 @@ def _continue(
     state = _finish_talk(casting.talking(problem, templates, state, cast), state, journal, listener)
     scratch = folder.fresh_scratch()
     try:
-        spec = spec_of(folder, started)
+        spec = problems.spec_of(folder, started)
         here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
         place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
         if place.attached is not None:
@@ -295,9 +284,9 @@ def _continue(
 
 def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Casting:
     files, settings = dict(started.files), started.settings
-    named = ((role, f"{PROMPT}{role}") for role in strategies.roles_of(settings.strategy))
+    named = ((role, f"{problems.PROMPT}{role}") for role in STRATEGIES[settings.strategy].roles)
     prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
-    kept = [folder.get(digest) for name, digest in files.items() if name.startswith(KEPT)]
+    kept = [folder.get(digest) for name, digest in files.items() if name.startswith(problems.KEPT)]
     return casting.Casting(
         settings.models,
         prompts,
@@ -340,14 +329,12 @@ class ActiveRun:
         ceilings = use_cache or settings.ceilings
         kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None
         try:
-            lab = registry.lab(
+            lab = wiring.lab(
                 self.problem,
                 self.device,
                 self.spec,
                 self.scratch,
-                seed=settings.seed,
-                builders=registry.builder_count(self.device, self.config.builders),
-                compiler=state.compiler,
+                settings=LabSettings(settings.seed, self._builder_count(), state.compiler.partition(" ")[0]),
                 cache=cache,
                 known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
                 progress=self.listener.note,
@@ -355,9 +342,9 @@ class ActiveRun:
                 counters=settings.profile == "counters",
                 extra=state.extended.cases if state.extended else (),
             )
-            loop = registry.loop(
-                self.problem, self.templates, settings, lab, self.journal, self.listener, self.talk
-            )
+            # The built-in authors leave values out, and heed no words beyond that.
+            own, found = (self.problem, self.templates, settings, lab), searcher(settings.search)
+            loop = Loop(*own, found, self.talk, self.journal, self.listener, heeds_words=False)
             try:
                 if settings.steer:
                     lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
@@ -369,10 +356,14 @@ class ActiveRun:
                 cache.close()
 
     def survey(self, state: State) -> State:
-        count = registry.builder_count(self.device, self.config.builders)
-        builders = registry.builders(self.spec, self.scratch, self.device, count, state.compiler)
-        own = (self.problem, self.templates, state.settings, self.device, builders)
+        count = self._builder_count()
+        builders = wiring.builders(self.spec, self.scratch, self.device, count, state.compiler)
+        surveyor = BuildSurveyor(self.problem, self.device, builders)
+        own = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
         try:
-            return registry.survey(*own, self.journal, self.listener, self.talk).run()
+            return Survey(*own, self.talk, self.journal, self.listener).run()
         finally:
             builders.close()
+
+    def _builder_count(self) -> int:
+        return wiring.builder_count(self.device, self.config.builders)

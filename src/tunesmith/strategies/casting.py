@@ -16,22 +16,13 @@ from tunesmith.run.dialogue import LanguageModel, Role
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.store import explained
 from tunesmith.run.talking import Conversation, Talking
-from tunesmith.strategies.strategies import (
-    catalogue_of,
-    concrete_talking,
-    played,
-    prompt_name,
-    roles,
-    roles_of,
-    signature_fault,
-)
+from tunesmith.strategies.strategies import catalogue_of, models_talking, played, roles
 
 if TYPE_CHECKING:
     from tunesmith.models.names import Spec
     from tunesmith.problem.problem import Problem
     from tunesmith.run.candidates import Templates
     from tunesmith.run.library import LibraryTemplate
-    from tunesmith.run.ports import Catalogue
     from tunesmith.run.state import State
 
 MAILBOX = "mailbox"  # of a run, where no other is named
@@ -57,12 +48,10 @@ def prompts_for(
 ) -> dict[Role, str]:
     """The words for each role that a model plays: the user's own where there is such a file, else ours. What
     lies beside these and is not read is noted."""
-    own, names = Path(folder), {role: prompt_name(role, strategy) for role in roles_of(strategy)}
+    own, names = Path(folder), _prompt_names(strategy)
     if folder and not own.is_dir():
-        raise BadInput(
-            f"--prompts names a folder, there is no folder {folder!r}",
-            hint=f"it may hold {', '.join(f'{name}.md' for name in names.values())}",
-        )
+        hint = f"it may hold {', '.join(f'{name}.md' for name in names.values())}"
+        raise BadInput(f"--prompts names a folder, there is no folder {folder!r}", hint=hint)
     if folder:
         known, unread = _prompt_files(own)
         if unread:
@@ -77,26 +66,26 @@ def prompts_for(
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"cannot be read: {error}", where=str(file)) from error
         if not found[role].strip():
-            raise BadInput(
-                "the words for a role must say something, this file is empty",
-                where=str(file),
-                hint="write them, or remove the file: ours take its place",
-            )
+            fault = "the words for a role must say something, this file is empty"
+            raise BadInput(fault, where=str(file), hint="write them, or remove the file: ours take its place")
     return found
+
+
+def _prompt_names(strategy: str) -> dict[Role, str]:
+    """The files that hold the words for each role."""
+    kind = STRATEGIES[strategy]
+    return {role: kind.prompts.get(role, role) for role in kind.roles}
 
 
 def _prompt_files(folder: Path) -> tuple[list[str], list[str]]:
     """What is read, in any strategy, and what lies in the folder beside that; BadInput where nothing there is
     read."""
-    known = sorted({f"{prompt_name(role, s)}.md" for s in STRATEGIES for role in roles_of(s)})
+    known = sorted({f"{name}.md" for s in STRATEGIES for name in _prompt_names(s).values()})
     there = [file.name for file in folder.glob("*.md")]
     if not set(there) & set(known):
         got = f"; it has {', '.join(sorted(there))}" if there else ""
-        raise BadInput(
-            f"--prompts names a folder with one of {', '.join(known)} or more{got}",
-            where=str(folder),
-            hint="name the files so, or leave --prompts out",
-        )
+        fault = f"--prompts names a folder with one of {', '.join(known)} or more{got}"
+        raise BadInput(fault, where=str(folder), hint="name the files so, or leave --prompts out")
     return known, sorted(set(there) - set(known))
 
 
@@ -104,7 +93,7 @@ def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = played(spec, strategy)
     for one in dict.fromkeys(who.values()):
-        model = _model(one, Path())
+        model = _model(one, Casting(spec, {}, Path()))
         if hasattr(model, "prepare"):
             model.prepare()
 
@@ -124,43 +113,17 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
     who = played(cast.spec, cast.strategy)
     if not who or templates.given is not None:
         return Talking(problem, templates, planner, author)
-    made = _models(who, cast, state)
-    conversation = Conversation(made, cast.pause, cast.note)
-    device = state.device
+    conversation = Conversation(_models(who, cast, state), cast.pause, cast.note)
 
     @cache
     def catalogue() -> Catalogue:
         try:
-            return catalogue_of(problem, device)
+            return catalogue_of(problem, state.device)
         except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
-            from tunesmith.run.ports import Catalogue
-
             return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
-    if cast.strategy != "template":
-        return concrete_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue)
-    from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
-    from tunesmith.agents.author import ModelAuthor
-    from tunesmith.agents.planner import ModelPlanner
-
-    writer = None
-    if "author" in who:
-        writer = ModelAuthor(
-            problem,
-            templates,
-            catalogue,
-            cast.prompts["author"],
-            made["author"].name,
-            lambda template: signature_fault(problem, template),
-        )
-    analyst = ModelAnalyst(problem, cast.prompts["analyst"]) if "analyst" in who else None
-    if "planner" in who:
-        prompt = cast.prompts["planner"]
-        planner = ModelPlanner(problem, templates, catalogue, planner, prompt, writer is not None, analyst)
-    if analyst is not None:  # whoever plans: an author and the report read it, too
-        planner = Analysed(analyst, planner)
-    tester = ModelTester(problem, cast.prompts["tester"]) if "tester" in who else None
-    return Talking(problem, templates, planner, author, writer, tester, conversation)
+    expert = (planner, author) if cast.strategy == "template" else None
+    return models_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue, expert)
 
 
 def record(folder: Path, state: State) -> None:
@@ -180,7 +143,7 @@ def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role,
     for spec in who.values():
         if spec in made:
             continue
-        model = _model(spec, cast.folder, cast.wait, cast.note, cast.seconds)
+        model = _model(spec, cast)
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere
             model.skip(state.dialogue)
@@ -188,19 +151,13 @@ def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role,
     return {role: made[spec] for role, spec in who.items()}
 
 
-def _model(
-    spec: Spec,
-    run: Path,
-    wait: bool = True,
-    note: Callable[[str], None] = lambda _text: None,
-    seconds: float = 600.0,
-) -> LanguageModel:
+def _model(spec: Spec, cast: Casting) -> LanguageModel:
     from tunesmith.models.hosted import KEYS, Hosted
     from tunesmith.models.mailbox import Mailbox
     from tunesmith.models.recording import Player
 
     if spec.kind == "mailbox":
-        return Mailbox(Path(spec.rest) if spec.rest else run / MAILBOX, wait, note)
+        return Mailbox(Path(spec.rest) if spec.rest else cast.folder / MAILBOX, cast.wait, cast.note)
     if spec.kind == "recorded":
         return Player(Path(spec.rest))
-    return Hosted(spec.kind, spec.rest, spec.url, settings.model_keys(KEYS.values()), seconds)
+    return Hosted(spec.kind, spec.rest, spec.url, settings.model_keys(KEYS.values()), cast.seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tunesmith import backends
@@ -145,20 +146,9 @@ NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:
 
 def named(text: str) -> Strategy:
     if text not in STRATEGIES:
-        raise BadInput(
-            f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}",
-            hint="choose one of these, or leave --strategy out: templates are searched",
-        )
+        hint = "choose one of these, or leave --strategy out: templates are searched"
+        raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
     return STRATEGIES[text].name
-
-
-def roles_of(strategy: str) -> tuple[Role, ...]:
-    return STRATEGIES[strategy].roles
-
-
-def prompt_name(role: Role, strategy: str) -> str:
-    """The file that holds the words for a role."""
-    return STRATEGIES[strategy].prompts.get(role, role)
 
 
 def check(
@@ -174,21 +164,18 @@ def check(
         )
     if not STRATEGIES[strategy].is_concrete:
         return
-    if template_given:
-        raise BadInput(
-            f"with --strategy {strategy} kernels are written, and --template names one that is there",
-            hint="leave out one of the two",
-        )
-    if priors_named:
-        raise BadInput(
-            f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches",
-            hint="leave out --prior-run",
-        )
-    if from_library:
-        raise BadInput(
-            f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters",
-            hint="leave out --from-library",
-        )
+    named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
+    no_search = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
+    no_params = (
+        f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters"
+    )
+    for given, fault, hint in (
+        (template_given, named_too, "leave out one of the two"),
+        (priors_named, no_search, "leave out --prior-run"),
+        (from_library, no_params, "leave out --from-library"),
+    ):
+        if given:
+            raise BadInput(fault, hint=hint)
     played(config.model, strategy)
 
 
@@ -206,10 +193,8 @@ def played(spec: str, strategy: str) -> dict[Role, Spec]:
     missing = [role for role in kind.needed if role not in models]
     if missing:
         if not models:
-            raise BadInput(
-                f"--strategy {strategy} needs a language model: kernels are planned and written in words",
-                hint=NAME_ONE,
-            )
+            fault = f"--strategy {strategy} needs a language model: kernels are planned and written in words"
+            raise BadInput(fault, hint=NAME_ONE)
         raise BadInput(
             f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
             f"and their moves alone; it would be the {' and the '.join(missing)}",
@@ -225,10 +210,8 @@ def _alone(spec: str) -> Spec:
 
     role, has_role, rest = spec.partition("=") if "=" in spec.split("@", 1)[0] else ("", "", spec)
     if has_role and (role.strip() != SINGLE or "," in rest):
-        raise BadInput(
-            f"--strategy single is one conversation with one model, got {spec!r}",
-            hint="write --model SPEC, without roles",
-        )
+        hint = "write --model SPEC, without roles"
+        raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
     if not rest or (found := parse_spec(rest)).kind == EXPERT:
         raise BadInput(
             "--strategy single needs a language model: the expert holds no conversation", hint=NAME_ONE
@@ -236,31 +219,36 @@ def _alone(spec: str) -> Spec:
     return found
 
 
-def concrete_talking(
+def models_talking(
     problem: Problem,
     templates: Templates,
     strategy: str,
     prompts: Mapping[Role, str],
     conversation: Conversation,
     catalogue: Callable[[], Catalogue],
+    expert: tuple[Planner, Author] | None = None,
 ) -> Talking:
-    """Who talks where kernels are concrete: the roles of `rewrite`, or one model in all of them."""
+    """The roles that models play, `expert` in those that they do not; None: kernels are concrete."""
     from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
     from tunesmith.agents.author import ModelAuthor
-    from tunesmith.agents.planner import RewritePlanner
+    from tunesmith.agents.planner import ModelPlanner, RewritePlanner
     from tunesmith.agents.single import SinglePlanner, SingleWriter
 
-    def signature(template: Template) -> str | None:
-        return signature_fault(problem, template)
-
-    moves = Silent("kernels are written by a model")
+    own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
     names = {role: model.name for role, model in conversation.models.items()}
+    moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
     if strategy == "single":
-        alone = SingleWriter(problem, templates, catalogue, prompts[SINGLE], names[SINGLE], signature)
+        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)
         return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
     analyst = ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
     tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
-    planner: Planner = RewritePlanner(problem, templates, catalogue, prompts["planner"], analyst)
-    planner = Analysed(analyst, planner) if analyst is not None else planner
-    author = ModelAuthor(problem, templates, catalogue, prompts["author"], names["author"], signature, True)
-    return Talking(problem, templates, planner, moves, author, tester, conversation)
+    writer, planner = None, expert[0] if expert is not None else None
+    if "author" in names:
+        writer = ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
+    if planner is None:
+        planner = RewritePlanner(*own, prompts["planner"], analyst)
+    elif "planner" in names:
+        planner = ModelPlanner(*own, planner, prompts["planner"], writer is not None, analyst)
+    if analyst is not None:  # whoever plans: an author and the report read it, too
+        planner = Analysed(analyst, planner)
+    return Talking(problem, templates, planner, moves, writer, tester, conversation)

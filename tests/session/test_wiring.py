@@ -1,4 +1,4 @@
-"""What the registry wires together."""
+"""Backends, and labs as they are wired."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from tests.samples import DEVICE, a_problem
 from tunesmith import backends
 from tunesmith.errors import BadInput
+from tunesmith.lab.lab import LabSettings
 from tunesmith.profiles.facts import Ceilings
 from tunesmith.run.caches import CeilingsCache
-from tunesmith.session import registry
+from tunesmith.session import machine, wiring
 
 PROBLEM = a_problem()
 
@@ -27,7 +28,7 @@ class TestBackends:
             backends.backend_for("hip", None)
 
     def test_a_simulated_device_that_is_elsewhere(self, tmp_path: Path) -> None:
-        assert registry.list_devices("fake:absent", tmp_path) == ()
+        assert machine.list_devices("fake:absent", tmp_path) == ()
         absent = backends.absent_device("fake:absent", None)
         assert absent is not None
         assert absent.absent
@@ -50,7 +51,7 @@ class TestProfilesOfASearch:
     def made(self, spec: str, tmp_path: Path, is_host: bool, kept: CeilingsCache | None) -> str:
         device = replace(DEVICE, kind="cpu" if is_host else "gpu")
         assert device.is_host is is_host
-        own = registry.lab(PROBLEM, device, spec, tmp_path, seed=0, builders=1, ceilings=kept)
+        own = wiring.lab(PROBLEM, device, spec, tmp_path, settings=LabSettings(0, 1), ceilings=kept)
         try:
             return own.no_profiles
         finally:
