@@ -11,7 +11,7 @@ from tunesmith.expert.model.words import explain_lines
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES
 from tunesmith.expert.moves.local import find_site
 from tunesmith.expert.moves.packing import packs_in, planned, widest_vector
-from tunesmith.expert.moves.port import Context, NotApplicable
+from tunesmith.expert.moves.port import Context
 from tunesmith.expert.moves.settings import is_short
 from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
 from tunesmith.expert.writing.rules import Baked
@@ -63,7 +63,7 @@ def _hinted(draft: TemplateDraft, context: Context) -> str:
 
 
 def _kept(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, {"keep": ParameterChoice(context.macro("KEEP"), (0, 1), 0)})
+    found = planned(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
     if isinstance(found, str):
         return ""
     kept = [
@@ -73,7 +73,7 @@ def _kept(draft: TemplateDraft, context: Context) -> str:
 
 
 def _baked(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, {"bake": ParameterChoice(context.macro("BAKE"), (0, 1), 0)})
+    found = planned(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
     return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
 
 
@@ -165,14 +165,9 @@ def _is_local(moves: Sequence[str]) -> bool:
 
 def _about(on_text: bool) -> Mapping[str, str]:
     """What each does. A name may stand for a move on the model and for one on the text."""
-    model = {move.name: _first_line(type(move)) for move in MOVES}
-    text = {move.name: _first_line(type(move)) for move in LOCAL_MOVES}
+    model = {move.name: move.about for move in MOVES}
+    text = {move.name: move.about for move in LOCAL_MOVES}
     return {**model, **text} if on_text else {**text, **model}
-
-
-def _first_line(kind: type) -> str:
-    words = (kind.__doc__ or "").strip()
-    return " ".join(words.split("\n\n")[0].split())
 
 
 def _declared(text: str) -> list[tuple[str, str]]:
@@ -189,7 +184,7 @@ def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapp
     draft, found = TemplateDraft(kernel), dict[str, str]()
     for move in MOVES:
         changed = move.apply(draft, context) if move.name in moves else None
-        if changed is None or isinstance(changed, NotApplicable):
+        if changed is None or isinstance(changed, str):
             continue
         found[move.name] = where(move.name, draft, context) or where(move.name, changed, context)
         draft = changed

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from tunesmith.csource import nodes as c
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import with_wide
-from tunesmith.expert.moves.port import Context, NotApplicable, extend
+from tunesmith.expert.moves.port import Context, extend, move
 from tunesmith.expert.writing.fast_math import used_functions
 from tunesmith.problem.template import Remedy
 
@@ -243,39 +243,27 @@ FORMATS = (
 _CODES = 256  # that are looked at, spread over the format
 
 
-class Convert:
+@move("convert", (Remedy.HARDWARE_CONVERSIONS,), "CONVERT")
+def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Hardware conversions in place of a source's own: a parameter, judged by the oracle."""
-
-    name = "convert"
-    remedies = (Remedy.HARDWARE_CONVERSIONS,)
-    parameters = ("CONVERT",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        if context.language != "cuda":
-            return NotApplicable(f"hardware conversions are known for cuda alone, not for {context.language}")
-        found: list[tuple[str, str]] = []
-        pairs: list[tuple[str, str]] = []
-        names: list[str] = []
-        for function in used_functions(draft.kernel):
-            meant = recognised(function)
-            if meant is not None and any(meant.header in include for include in draft.kernel.source.includes):
-                found.append((function.name, meant.statement.format(x=function.parameters[0].name)))
-                names.append(f"{function.name} to {meant.name}")
-                pairs += [(function.name, meant.pair)] if meant.pair else []
-        if not found:
-            return NotApplicable("no helper of the source computes a conversion that the hardware has")
-        name = context.macro("CONVERT")
-        return extend(
-            replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs)),
-            self,
-            {
-                "convert": ParameterChoice(
-                    name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}"
-                )
-            },
-            prefer=with_wide(draft, context, name),
-            answers=[(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")],
-        )
+    if context.language != "cuda":
+        return f"hardware conversions are known for cuda alone, not for {context.language}"
+    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
+    names: list[str] = []
+    for function in used_functions(draft.kernel):
+        meant = recognised(function)
+        if meant is not None and any(meant.header in include for include in draft.kernel.source.includes):
+            found.append((function.name, meant.statement.format(x=function.parameters[0].name)))
+            names.append(f"{function.name} to {meant.name}")
+            pairs += [(function.name, meant.pair)] if meant.pair else []
+    if not found:
+        return "no helper of the source computes a conversion that the hardware has"
+    choice = ParameterChoice(name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}")
+    prefer = with_wide(draft, context, name)
+    answers = [(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")]
+    changed = replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs))
+    return extend(changed, "convert", choice, prefer, answers)
 
 
 def recognised(function: c.Function) -> Format | None:
