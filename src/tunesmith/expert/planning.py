@@ -1,7 +1,5 @@
 """Which moves a round's template has: by the diagnosis, added in rounds, left out where they do not pay.
 
-Which moves a round's template has: by the diagnosis, added in rounds, left out where they do not pay.
-
     round 1    how the work is shared (its moves hang together), and what answers the foremost findings
     later      the best template so far, less what made no difference, and a few moves more
     the end    the floor is near, nothing is left, or two rounds in a row brought nothing

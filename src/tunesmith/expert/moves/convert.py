@@ -1,10 +1,7 @@
 """Hardware conversions in place of a source's own: a parameter, judged by the oracle.
 
-Runs a small helper function on numbers: straight code on 32-bit integers and floats, nothing else.
-
-What it does not know ends the run with None: no guess is made about a function that was not run to its end.
-
-Hardware conversions in place of a source's own: a parameter, judged by the oracle.
+A small helper function is run on numbers: straight code on 32-bit integers and floats, nothing else. What is
+not known ends the run with None: no guess is made about a function that was not run to its end.
 
 A helper from float to 8 or 16 bits is run on codes of a format, the ties between them and numbers beside.
 One that always gives the nearest code is that conversion, however it is written, and the hardware has it.

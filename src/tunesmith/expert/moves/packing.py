@@ -44,9 +44,9 @@ def element_bytes(pack: Pack, found: WritingPlan) -> int | None:
     """Of one element: the array's own type, or what its pointer is cast to."""
     if pack.element is not None:
         return byte_size(pack.element.base)
-    kept = {kept.name: kept.type.base for kept in found.kernel.kept}
-    if pack.array in kept:
-        return byte_size(kept[pack.array])
+    for kept in found.kernel.kept:
+        if kept.name == pack.array:
+            return byte_size(kept.type.base)
     size = byte_size(found.arrays[pack.array].base)
     return size if size is not None else argument_of(pack.array, found).element.bytes
 

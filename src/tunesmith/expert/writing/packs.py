@@ -1,7 +1,5 @@
 """Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
 
-Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
-
 A pack is `width` elements for each of the VEC indices a thread takes at once; width 0 is one element that all
 of them share (`scale[i / 128]`). Only accesses that every turn makes are packed, and only where the array's
 other accesses in the same body cannot tell the difference.

@@ -103,6 +103,16 @@ class WritingPlan:
         return tuple(self.loops.values())
 
     @property
+    def is_spread(self) -> bool:
+        """Whether several blocks share a task's elements."""
+        return self.is_flat or self.knobs.split.most > 0
+
+    def index_type(self, loop: LoopPlan, wide: str) -> str:
+        """An int, unless a step beyond the end could overflow it."""
+        reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
+        return "int" if self.sizes.fits_int(*reach) else wide
+
+    @property
     def has_totals(self) -> bool:
         return any(loop.each.totals for loop in self.all_loops)
 

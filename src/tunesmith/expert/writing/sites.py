@@ -1,7 +1,5 @@
 """Where a loop's body touches arrays, and which loops may therefore run side by side.
 
-Loops of a task that do not depend on each other: which stand next to each other and may run side by side.
-
 Two such loops are over ranges of their own, total nothing and keep nothing, and neither touches an array that
 the other writes. So their turns may come in any order, also on different threads or blocks, and the two
 ranges may be one: first the indices of the one, then those of the other.
@@ -373,16 +371,12 @@ def either(first: c.Expr, one: c.Expr, other: c.Expr, types: Mapping[str, c.Type
         return one
     match one, other:
         case c.Index(), c.Index():
-            base, index = (
-                either(first, one.base, other.base, types),
-                either(first, one.index, other.index, types),
-            )
+            base = either(first, one.base, other.base, types)
+            index = either(first, one.index, other.index, types)
             return None if base is None or index is None else c.Index(base, index)
         case c.Binary(), c.Binary() if one.op == other.op:
-            left, right = (
-                either(first, one.left, other.left, types),
-                either(first, one.right, other.right, types),
-            )
+            left = either(first, one.left, other.left, types)
+            right = either(first, one.right, other.right, types)
             if left is not None and right is not None:
                 return c.Binary(one.op, left, right)
         case c.Cast(), c.Cast() if one.type == other.type:
