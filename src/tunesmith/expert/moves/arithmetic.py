@@ -12,7 +12,8 @@ from tunesmith.problem.template import Remedy
 
 @move("reciprocal", (Remedy.RECIPROCAL, Remedy.HOIST_INVARIANTS), "RECIP")
 def reciprocal(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
-    """Multiplication by a reciprocal in place of divisions by one number, judged by the oracle."""
+    """Multiplication by a reciprocal in place of divisions by one number: a parameter, judged by the
+    oracle."""
     if not fast_forms(draft.kernel, context.language).by_invariants:
         return "no float is divided by what is the same for a whole loop"
     choice = ParameterChoice(

@@ -15,11 +15,10 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
-
-Pairs = Iterable[tuple[str, str]]
 
 AnyDraft = TypeVar("AnyDraft")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -114,19 +113,6 @@ def alone(name: str, default: int, others: Iterable[ParameterChoice | None]) -> 
         for c in others
         if c is not None
     ]
-
-
-def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
-    """Conditions by name; a name that stands for something else already gets a number."""
-    found = dict(have)
-    for name, text in more:
-        if text in found.values():
-            continue
-        free, number = name, 2
-        while free in found:
-            free, number = f"{name}_{number}", number + 1
-        found[free] = text
-    return tuple(found.items())
 
 
 def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:

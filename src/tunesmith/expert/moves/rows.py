@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import as_division, from_terms, number, same_value, terms
-from tunesmith.expert.model.kernel import Each, Repeat, Step, Task, TemplateDraft, When
+from tunesmith.expert.model.kernel import Each, Task, TemplateDraft
 from tunesmith.expert.moves.port import Context, extend, move
 from tunesmith.expert.moves.shape import loops, shape_of
+from tunesmith.expert.writing.plan import map_steps
 from tunesmith.problem.template import Remedy
 
 
@@ -28,23 +29,10 @@ def redundant(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
         return "no loop only stores again what an earlier one has stored"
     if context.problem.accuracy.reference is None and not context.problem.accuracy.deterministic:
         return "without a reference and with results that vary nobody could tell whether it was needed"
-    steps = _without(draft.kernel.steps)
+    steps = map_steps(
+        draft.kernel.steps, lambda step: None if isinstance(step, Each) and step.again else step
+    )
     return extend(replace(draft, kernel=replace(draft.kernel, steps=steps)), "redundant", {})
-
-
-def _without(steps: Sequence[Step]) -> tuple[Step, ...]:
-    kept: list[Step] = []
-    for step in steps:
-        match step:
-            case Each(again=True):
-                continue
-            case When(then=then, otherwise=otherwise):
-                kept.append(replace(step, then=_without(then), otherwise=_without(otherwise)))
-            case Repeat(body=body):
-                kept.append(replace(step, body=_without(body)))
-            case _:
-                kept.append(step)
-    return tuple(kept)
 
 
 SHORTEST = 8  # elements of a row: fewer do not keep a team busy

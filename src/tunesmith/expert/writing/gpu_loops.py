@@ -65,16 +65,13 @@ class GpuLoops(GpuPacks):
         packed = self._is_packed(loop)
         parts: dict[str, str] = {}
         for total in each.totals:
-            start = print_expr(total.start)
+            start, declared = print_expr(total.start), "" if total.name in scope else f"{total.type.base} "
             if packed:
                 parts[total.name] = array = self._plan.names.fresh(f"{total.name}_parts")
                 out.add(f"{total.type.base} {array}[2] = {{{start}, {start}}};")
-                if total.name not in scope:
-                    out.add(f"{total.type.base} {total.name};")
-            elif total.name in scope:
-                out.add(f"{total.name} = {start};")
+                out.add(*([f"{declared}{total.name};"] if declared else []))
             else:
-                out.add(f"{total.type.base} {total.name} = {start};")
+                out.add(f"{declared}{total.name} = {start};")
             scope.add(total.name)
         if not packed:
             loop = LoopPlan(each, ())
@@ -126,12 +123,8 @@ class GpuLoops(GpuPacks):
                 self._statements(each, body.plain, out)
             return
         per_block = f"{lanes} * {items}"
-        with (
-            out.block(
-                self._head(type_, self._first(loop, "1", per_block, type_), end, self._step(per_block, type_))
-            ),
-            out.repeated(self._item, items),
-        ):
+        head = self._head(type_, self._first(loop, "1", per_block, type_), end, self._step(per_block, type_))
+        with out.block(head), out.repeated(self._item, items):
             out.add(f"const {each.type} {index} = ({each.type})({self._base} + {self._item} * {lanes});")
             with out.block(f"if ({index} < {end})"):
                 self._statements(each, body.plain, out)
@@ -161,9 +154,6 @@ class GpuLoops(GpuPacks):
         lasting = frozenset() if group is None else group.shared | group.early.keys()
         shared = [pack for pack in loop.packs if pack.key in lasting]
         own = [pack for pack in loop.packs if pack not in shared]
-        per_block = self.chunk
-        first = self._first(loop, vec, per_block, type_)
-        head = self._head(type_, first, end, self._step(per_block, type_))
         if group is None:
             self._open(loop, type_, end, out)
             self._declare(own, items, loop, out)
@@ -176,7 +166,8 @@ class GpuLoops(GpuPacks):
             out.open()
             out.add(f"const {type_} {self._base} = {self._first(loop, vec, '', type_)};", "#else")
             out.indent -= 1
-            out.open(head)
+            first = self._first(loop, vec, self.chunk, type_)
+            out.open(self._head(type_, first, end, self._step(self.chunk, type_)))
             self._declare(shared, items, loop, out)
             out.add("#endif")
             self._declare(own, self.count, loop, out)

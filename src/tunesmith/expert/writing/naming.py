@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 
@@ -112,6 +112,7 @@ def dialect(language: str) -> Dialect:
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+Pairs = Iterable[tuple[str, str]]
 
 
 class Names:
@@ -123,11 +124,26 @@ class Names:
             self._taken.update(_WORD.findall(without_comments(text)))
 
     def fresh(self, want: str) -> str:
-        name, number = want, 2
-        while name in self._taken:
-            name, number = f"{want}_{number}", number + 1
+        name = numbered(want, self._taken)
         self._taken.add(name)
         return name
+
+
+def numbered(want: str, taken: Container[str]) -> str:
+    """The name, with the first number from 2 on that makes it unlike those that are taken."""
+    name, number = want, 2
+    while name in taken:
+        name, number = f"{want}_{number}", number + 1
+    return name
+
+
+def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
+    """Conditions by name; a name that stands for something else already gets a number."""
+    found = dict(have)
+    for name, text in more:
+        if text not in found.values():
+            found[numbered(name, found)] = text
+    return tuple(found.items())
 
 
 # What a schedule that leaves a field open does; and what its macro is called in the code.

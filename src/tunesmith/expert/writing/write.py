@@ -14,7 +14,7 @@ from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, 
 from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.gpu_packs import filled, own_names, packs, resource
 from tunesmith.expert.writing.kernel_text import KernelText, guard
-from tunesmith.expert.writing.naming import Knob, Unwritable
+from tunesmith.expert.writing.naming import Knob, Unwritable, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
 from tunesmith.expert.writing.team_totals import TeamTotals
@@ -55,13 +55,13 @@ def header(plan: WritingPlan, baked: Baked) -> list[str]:
     lines.append("[default]")
     lines += [f"{choice.name:<{width}} = {choice.default}" for _, choice in named]
     lines += _conditions(plan)
-    lines += _answers(plan)
     if baked.sizes:
         lines.append("[defines]")
         lines += [f'{macro} = "{text}"' for macro, text in baked.declared()]
     flags = [] if schedule.registers is None else [f"--maxrregcount={{{schedule.registers.name}}}"]
     if flags := [*flags, *plan.draft.build_flags]:
-        lines += ["[build]", f"flags = [{', '.join(_quoted(flag) for flag in flags)}]"]
+        quoted = ", ".join(f'"{flag}"' for flag in flags)
+        lines += ["[build]", f"flags = [{quoted}]"]
     lines += _launch(plan)
     lines.append("///")
     return [f"// {line}".rstrip() for line in lines]
@@ -75,31 +75,16 @@ def _parameter(choice: ParameterChoice, width: int, note: str) -> str:
 
 
 def _conditions(plan: WritingPlan) -> list[str]:
-    found: dict[str, dict[str, str]] = {"require": {}, "prefer": {}}
-    given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
-    structural = rules_of(plan)
-    for kind, table in found.items():
-        own = [(name, text) for rule_kind, name, text in structural if rule_kind == kind]
-        for name, text in (*own, *given[kind]):
-            if text in table.values():
-                continue
-            free, number = name, 2
-            while free in table:
-                free, number = f"{name}_{number}", number + 1
-            table[free] = text
+    """What makes a configuration legal, what makes it worthwhile, and which ones answer a remedy."""
+    structural, draft = rules_of(plan), plan.draft
     lines: list[str] = []
-    for kind, table in found.items():
-        if table:
-            width = max(map(len, table))
-            lines += [f"[{kind}]", *(f'{name:<{width}} = "{text}"' for name, text in table.items())]
+    for kind, given in (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers)):
+        own = [(name, text) for rule_kind, name, text in structural if rule_kind == kind]
+        pairs = given if kind == "answers" else distinct((), (*own, *given))
+        width = max((len(name) for name, _ in pairs), default=0)
+        if pairs:
+            lines += [f"[{kind}]", *(f'{name:<{width}} = "{text}"' for name, text in pairs)]
     return lines
-
-
-def _answers(plan: WritingPlan) -> list[str]:
-    """Which configurations answer a remedy."""
-    answers = plan.draft.answers
-    width = max((len(remedy) for remedy, _ in answers), default=0)
-    return ["[answers]", *(f'{remedy:<{width}} = "{text}"' for remedy, text in answers)] if answers else []
 
 
 def _launch(plan: WritingPlan) -> list[str]:
@@ -109,36 +94,26 @@ def _launch(plan: WritingPlan) -> list[str]:
     lines += _listed("grid", grid(plan)) + _listed("block", block(plan))
     shared = shared_bytes(plan)
     if shared is not None:
-        lines.append(f'shared = "{_bare(shared)}"')
+        bare = shared[1:-1] if shared.startswith("(0 if") and shared.endswith(")") else shared
+        lines.append(f'shared = "{bare}"')
     return lines
 
 
 def _listed(name: str, texts: Sequence[str]) -> list[str]:
-    one = f"{name} = [{', '.join(_quoted(text) for text in texts)}]"
-    if len(one) <= 108:
-        return [one]
-    return [f"{name} = [", *(f"  {_quoted(text)}," for text in texts), "]"]
-
-
-def _bare(text: str) -> str:
-    return text[1:-1] if text.startswith("(0 if") and text.endswith(")") else text
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'
+    quoted = [f'"{text}"' for text in texts]
+    one = f"{name} = [{', '.join(quoted)}]"
+    return [one] if len(one) <= 108 else [f"{name} = [", *(f"  {text}," for text in quoted), "]"]
 
 
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
 
 
-def vector_types(
-    values: tuple[int, ...], knob: str, vec: str, ivec: str, as_vec: str, as_ivec: str
-) -> list[str]:
+def _vector_types(knob: Knob, vec: str, ivec: str, as_vec: str, as_ivec: str) -> list[str]:
     lines: list[str] = []
-    for number, value in enumerate(values):
+    for number, value in enumerate(knob.values):
         digits = "" if value == 1 else str(value)
         lines += [
-            f"#{'if' if number == 0 else 'elif'} {knob} == {value}",
+            f"#{'if' if number == 0 else 'elif'} {knob.name} == {value}",
             f"typedef float{digits} {vec};",
             f"typedef int{digits} {ivec};",
             f"#define {as_vec} as_float{digits}",
@@ -164,8 +139,8 @@ def _write_opencl(plan: WritingPlan) -> str:
     body = kernel.text()
     types: list[str] = []
     if loops.uses_vectors:
-        types = vector_types(plan.knobs.vector.values, plan.knobs.vector.name, vec, ivec, as_vec, as_ivec)
-        types += [
+        types = [
+            *_vector_types(plan.knobs.vector, vec, ivec, as_vec, as_ivec),
             "",
             "// A row may start at any float. A packed struct says so, and unlike vloadN it is never a call.",
             f"typedef struct __attribute__((packed)) {{ {vec} v; }} {(un := fresh('unaligned'))};",

@@ -112,11 +112,8 @@ def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str
     arrays = [word for word in args if problem.argument(word).is_array]
     if len(arrays) != len(draft.site.pointers):
         return f"not every pointer of {draft.site.name} is written as one in its header"
-    apart = [
-        pointer
-        for pointer, array in zip(draft.site.pointers, arrays, strict=True)
-        if array not in shared and not pointer.restrict
-    ]
+    pairs = zip(draft.site.pointers, arrays, strict=True)
+    apart = [pointer for pointer, array in pairs if array not in shared and not pointer.restrict]
     spelled = "restrict" if context.language == "opencl" else "__restrict__"
     if not apart:
         return f"every pointer is {spelled} already, or may share memory with another (alias)"
@@ -126,9 +123,14 @@ def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str
         "restrict",
         ParameterChoice(name, (0, 1), 0, f"1: pointers are {spelled}, as the contract allows"),
         edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
-        preamble=(f"#if {name}", f"#define {word} {spelled}", "#else", f"#define {word}", "#endif"),
+        preamble=_switched(name, word, spelled),
         answers=((Remedy.HOIST_INVARIANTS, f"{name} == 1"),),
     )
+
+
+def _switched(switch: str, word: str, meaning: str) -> tuple[str, ...]:
+    """A macro that is empty unless switched on."""
+    return f"#if {switch}", f"#define {word} {meaning}", "#else", f"#define {word}", "#endif"
 
 
 @move("unroll", (Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT), "UNROLL")
@@ -177,7 +179,8 @@ def fast(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
 
 @move("bounds", (Remedy.LAUNCH_BOUNDS,), "BOUNDS")
 def bounds(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
-    """`__launch_bounds__` where there are none: the compiler learns how large blocks are, how many fit."""
+    """`__launch_bounds__` on a kernel that has none: the compiler learns how large blocks are, how many
+    fit."""
     if context.language == "opencl":
         return "OpenCL C has no launch bounds"
     if draft.site.has_bounds:
@@ -191,13 +194,7 @@ def bounds(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
         "bounds",
         ParameterChoice(name, (0, 1, 2, 4), 0, "blocks that must fit on a multiprocessor; 0: not said"),
         edits=(Edit(draft.site.marker_end, f" {word}"),),
-        preamble=(
-            f"#if {name}",
-            f"#define {word} __launch_bounds__({threads}, {name})",
-            "#else",
-            f"#define {word}",
-            "#endif",
-        ),
+        preamble=_switched(name, word, f"__launch_bounds__({threads}, {name})"),
         prefer=[("bounds_fit", f"{name} * {threads} <= {most}"), *one_at_a_time(draft, name, 0)],
         answers=((Remedy.LAUNCH_BOUNDS, f"{name} > 0"),),
     )

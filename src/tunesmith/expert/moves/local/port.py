@@ -14,8 +14,9 @@ from typing import cast
 
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.port import Context, Pairs, alone, distinct, either
+from tunesmith.expert.moves.port import Context, alone, either
 from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
+from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import PLACEHOLDER
 
