@@ -39,10 +39,6 @@ def _tasks(draft: TemplateDraft, _context: Context) -> str:
     return f"a task is one {tasks}" if tasks else ""
 
 
-def _shared(draft: TemplateDraft, context: Context) -> str:
-    return "; ".join(filter(None, [_tasks(draft, context), _loops(draft, context)]))
-
-
 def _loops(draft: TemplateDraft, _context: Context) -> str:
     return _of_loops(loops(draft.kernel))
 
@@ -66,10 +62,9 @@ def _kept(draft: TemplateDraft, context: Context) -> str:
     found = planned(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
     if isinstance(found, str):
         return ""
-    kept = [
-        p.array for group in found.keeps for each in group.loops for p in each.packs if p.key in group.shared
-    ]
-    return _arrays(kept) + f"; {_of_loops(e.each for group in found.keeps for e in group.loops)}"
+    pairs = [(group, each) for group in found.keeps for each in group.loops]
+    kept = [p.array for group, each in pairs for p in each.packs if p.key in group.shared]
+    return _arrays(kept) + f"; {_of_loops(each.each for _, each in pairs)}"
 
 
 def _baked(draft: TemplateDraft, context: Context) -> str:
@@ -77,21 +72,9 @@ def _baked(draft: TemplateDraft, context: Context) -> str:
     return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
 
 
-def _converted(draft: TemplateDraft, _context: Context) -> str:
-    return ", ".join(name for name, _ in draft.hardware)
-
-
-def _fast(draft: TemplateDraft, context: Context) -> str:
-    return ", ".join(fast_forms(draft.kernel, context.language).functions)
-
-
 def _quotients(draft: TemplateDraft, context: Context) -> str:
     count = fast_forms(draft.kernel, context.language).by_invariants
     return f"{count} of the divisors in {_loops(draft, context)}"
-
-
-def _divided(draft: TemplateDraft, context: Context) -> str:
-    return f"{index_divisions(draft.kernel)} of the divisions in {_loops(draft, context)}"
 
 
 def _unrolled(draft: TemplateDraft, _context: Context) -> str:
@@ -99,27 +82,23 @@ def _unrolled(draft: TemplateDraft, _context: Context) -> str:
     return f"inner loops, {lines_text(loop.line for loop in own)}"
 
 
-def _again(draft: TemplateDraft, _context: Context) -> str:
-    return _of_loops(each for each in loops(draft.kernel) if each.again)
-
-
 def _arrays(names: Iterable[str]) -> str:
     return f"arrays {', '.join(dict.fromkeys(names))}"
 
 
 _PLACES: Mapping[str, Callable[[TemplateDraft, Context], str]] = {
-    "redundant": _again,
+    "redundant": lambda draft, _: _of_loops(each for each in loops(draft.kernel) if each.again),
     "rows": _loops,
-    "lanes": _shared,
+    "lanes": lambda draft, context: "; ".join(filter(None, [_tasks(draft, context), _loops(draft, context)])),
     "tasks": _tasks,
     "vector": _vectors,
     "items": _loops,
     "split": _loops,
     "keep": _kept,
-    "convert": _converted,
+    "convert": lambda draft, _: ", ".join(name for name, _ in draft.hardware),
     "reciprocal": _quotients,
-    "fast": _fast,
-    "divide": _divided,
+    "fast": lambda draft, context: ", ".join(fast_forms(draft.kernel, context.language).functions),
+    "divide": lambda d, context: f"{index_divisions(d.kernel)} of the divisions in {_loops(d, context)}",
     "hints": _hinted,
     "bake": _baked,
     "unroll": _unrolled,

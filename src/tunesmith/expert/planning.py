@@ -119,13 +119,8 @@ def idle_moves(
         stems = PARAMETERS.get(move, ())
         own = [name for name in default.as_dict() if name.rstrip("_") in stems]
         unused = all(winner[name] == default[name] for winner in winners for name in own)
-        if (
-            own
-            and winners
-            and unused
-            and move not in ALWAYS
-            and not any(_may_be_faster(e, own) for e in explanations)
-        ):
+        open_still = move in ALWAYS or any(_may_be_faster(e, own) for e in explanations)
+        if own and winners and unused and not open_still:
             found.append(move)
     return tuple(found)
 

@@ -21,14 +21,8 @@ from tunesmith.expert.moves.port import Context, extend, move
 from tunesmith.expert.writing.fast_math import used_functions
 from tunesmith.problem.template import Remedy
 
-_BITS = {
-    "unsigned char": 8,
-    "uint8_t": 8,
-    "unsigned short": 16,
-    "uint16_t": 16,
-    "unsigned int": 32,
-    "uint32_t": 32,
-}
+_BITS = {"unsigned char": 8, "unsigned short": 16, "unsigned int": 32}
+_BITS |= {"uint8_t": 8, "uint16_t": 16, "uint32_t": 32}
 _SIGNED = ("int", "int32_t")
 _DEEPEST = 100
 
@@ -70,14 +64,11 @@ def _block(stmts: Iterable[c.Stmt], names: dict[str, RunValue], depth: int) -> R
                 if op != "=":
                     given = _binary(op[:-1], names[name], given)
                 names[name] = _as_kind(given, names[name].kind)
-            case c.If(condition=condition, then=then, otherwise=otherwise):
-                taken = then if _value(condition, names, 0).number else otherwise
-                result = _block(taken, names, depth + 1)
-                if result is not None:
-                    return result
-            case c.Scope(body=body):
-                result = _block(body, names, depth + 1)
-                if result is not None:
+            case c.If() | c.Scope():
+                taken = stmt.body if isinstance(stmt, c.Scope) else stmt.then
+                if isinstance(stmt, c.If) and not _value(stmt.condition, names, 0).number:
+                    taken = stmt.otherwise
+                if (result := _block(taken, names, depth + 1)) is not None:
                     return result
             case c.Return(value=value) if value is not None:
                 return _value(value, names, 0)
@@ -92,9 +83,8 @@ def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
     d = depth + 1
     match expr:
         case c.Number(text=text, value=int(value)):
-            return RunValue(
-                "unsigned" if "u" in text.lower().removeprefix("0x") or value >= 2**31 else "int", value
-            )
+            unsigned = "u" in text.lower().removeprefix("0x") or value >= 2**31
+            return RunValue("unsigned" if unsigned else "int", value)
         case c.Number(text=text, value=value) if text[-1:] in "fF":
             return RunValue("float", _single(value))
         case c.Name(name=name) if name in names:
@@ -103,13 +93,10 @@ def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
             return _converted(_value(value, names, d), type_.base)
         case c.Ternary(condition=condition, yes=yes, no=no):
             return _value(yes if _value(condition, names, d).number else no, names, d)
-        case c.Unary(op="-", operand=operand):
+        case c.Unary(op="-" | "~" as op, operand=operand):
             inner = _value(operand, names, d)
-            return _wrapped(inner.kind, -inner.number)
-        case c.Unary(op="~", operand=operand):
-            inner = _value(operand, names, d)
-            if inner.kind != "float":
-                return _wrapped(inner.kind, ~int(inner.number))
+            if op == "-" or inner.kind != "float":
+                return _wrapped(inner.kind, -inner.number if op == "-" else ~int(inner.number))
         case c.Unary(op="!", operand=operand):
             return RunValue("int", int(not _value(operand, names, d).number))
         case c.Binary(op="&&" | "||" as op, left=left, right=right):
@@ -270,12 +257,8 @@ def recognised(function: c.Function) -> Format | None:
     only = function.parameters[0].type
     if only.base != "float" or only.is_pointer or only.reference or function.result.is_pointer:
         return None
-    for form in FORMATS:
-        if function.result.base in form.results and all(
-            run(function, v) == form.code(v) for v in _samples(form)
-        ):
-            return form
-    return None
+    forms = (form for form in FORMATS if function.result.base in form.results)
+    return next((f for f in forms if all(run(function, v) == f.code(v) for v in _samples(f))), None)
 
 
 def _samples(form: Format) -> list[float]:
