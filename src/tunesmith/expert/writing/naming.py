@@ -92,13 +92,17 @@ def _by_axis(form: str, axes: str) -> tuple[str, ...]:
 
 _CUDA = Dialect(
     'extern "C" __global__ void',
-    *(_by_axis(form, "xyz") for form in ("threadIdx.{}", "blockIdx.{}", "gridDim.{}")),
+    thread=_by_axis("threadIdx.{}", "xyz"),
+    block=_by_axis("blockIdx.{}", "xyz"),
+    grid=_by_axis("gridDim.{}", "xyz"),
     wide="long long",
     truth="bool",
 )
 _OPENCL = Dialect(
     "__kernel",
-    *(_by_axis(form, "012") for form in ("get_local_id({})", "get_group_id({})", "get_num_groups({})")),
+    thread=_by_axis("get_local_id({})", "012"),
+    block=_by_axis("get_group_id({})", "012"),
+    grid=_by_axis("get_num_groups({})", "012"),
     wide="long",
     truth="int",
 )
