@@ -14,7 +14,7 @@ from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
 from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Context, NotApplicable
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Context
 from tunesmith.expert.moves.local import find_site, start, template_text
 from tunesmith.expert.writing import Unwritable, write
 from tunesmith.problem import languages
@@ -127,10 +127,10 @@ def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[
         if move.name not in wanted and move.name not in BASE:
             continue
         result = move.apply(draft, context)
-        if not isinstance(result, NotApplicable):
+        if not isinstance(result, str):
             draft = result if move.name in wanted else _settled(result, draft)
         elif move.name in wanted:
-            refused.append((move.name, result.reason))
+            refused.append((move.name, result))
     return draft, refused
 
 
@@ -186,8 +186,8 @@ def _local(task: Refactoring, context: Context, why: str) -> Written | Declined:
     for move in LOCAL_MOVES:
         if move.name in task.moves:
             result = move.apply(draft, context)
-            if isinstance(result, NotApplicable):
-                refused.append((move.name, result.reason))
+            if isinstance(result, str):
+                refused.append((move.name, result))
             else:
                 draft = result
     refused += _not_here(task, [move.name for move in LOCAL_MOVES], f"the kernel keeps its own text: {why}")

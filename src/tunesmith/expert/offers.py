@@ -11,7 +11,7 @@ from tunesmith.expert.model.words import explain_lines
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES
 from tunesmith.expert.moves.local import find_site
 from tunesmith.expert.moves.packing import packs_in, planned, widest_vector
-from tunesmith.expert.moves.port import Context, NotApplicable
+from tunesmith.expert.moves.port import Context
 from tunesmith.expert.moves.settings import is_short
 from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
 from tunesmith.expert.writing.rules import Baked
@@ -39,10 +39,6 @@ def _tasks(draft: TemplateDraft, _context: Context) -> str:
     return f"a task is one {tasks}" if tasks else ""
 
 
-def _shared(draft: TemplateDraft, context: Context) -> str:
-    return "; ".join(filter(None, [_tasks(draft, context), _loops(draft, context)]))
-
-
 def _loops(draft: TemplateDraft, _context: Context) -> str:
     return _of_loops(loops(draft.kernel))
 
@@ -63,26 +59,17 @@ def _hinted(draft: TemplateDraft, context: Context) -> str:
 
 
 def _kept(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, {"keep": ParameterChoice(context.macro("KEEP"), (0, 1), 0)})
+    found = planned(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
     if isinstance(found, str):
         return ""
-    kept = [
-        p.array for group in found.keeps for each in group.loops for p in each.packs if p.key in group.shared
-    ]
-    return _arrays(kept) + f"; {_of_loops(e.each for group in found.keeps for e in group.loops)}"
+    pairs = [(group, each) for group in found.keeps for each in group.loops]
+    kept = [p.array for group, each in pairs for p in each.packs if p.key in group.shared]
+    return _arrays(kept) + f"; {_of_loops(each.each for _, each in pairs)}"
 
 
 def _baked(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, {"bake": ParameterChoice(context.macro("BAKE"), (0, 1), 0)})
+    found = planned(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
     return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
-
-
-def _converted(draft: TemplateDraft, _context: Context) -> str:
-    return ", ".join(name for name, _ in draft.hardware)
-
-
-def _fast(draft: TemplateDraft, context: Context) -> str:
-    return ", ".join(fast_forms(draft.kernel, context.language).functions)
 
 
 def _quotients(draft: TemplateDraft, context: Context) -> str:
@@ -90,17 +77,9 @@ def _quotients(draft: TemplateDraft, context: Context) -> str:
     return f"{count} of the divisors in {_loops(draft, context)}"
 
 
-def _divided(draft: TemplateDraft, context: Context) -> str:
-    return f"{index_divisions(draft.kernel)} of the divisions in {_loops(draft, context)}"
-
-
 def _unrolled(draft: TemplateDraft, _context: Context) -> str:
     own = [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
     return f"inner loops, {lines_text(loop.line for loop in own)}"
-
-
-def _again(draft: TemplateDraft, _context: Context) -> str:
-    return _of_loops(each for each in loops(draft.kernel) if each.again)
 
 
 def _arrays(names: Iterable[str]) -> str:
@@ -108,18 +87,18 @@ def _arrays(names: Iterable[str]) -> str:
 
 
 _PLACES: Mapping[str, Callable[[TemplateDraft, Context], str]] = {
-    "redundant": _again,
+    "redundant": lambda draft, _: _of_loops(each for each in loops(draft.kernel) if each.again),
     "rows": _loops,
-    "lanes": _shared,
+    "lanes": lambda draft, context: "; ".join(filter(None, [_tasks(draft, context), _loops(draft, context)])),
     "tasks": _tasks,
     "vector": _vectors,
     "items": _loops,
     "split": _loops,
     "keep": _kept,
-    "convert": _converted,
+    "convert": lambda draft, _: ", ".join(name for name, _ in draft.hardware),
     "reciprocal": _quotients,
-    "fast": _fast,
-    "divide": _divided,
+    "fast": lambda draft, context: ", ".join(fast_forms(draft.kernel, context.language).functions),
+    "divide": lambda d, context: f"{index_divisions(d.kernel)} of the divisions in {_loops(d, context)}",
     "hints": _hinted,
     "bake": _baked,
     "unroll": _unrolled,
@@ -165,14 +144,9 @@ def _is_local(moves: Sequence[str]) -> bool:
 
 def _about(on_text: bool) -> Mapping[str, str]:
     """What each does. A name may stand for a move on the model and for one on the text."""
-    model = {move.name: _first_line(type(move)) for move in MOVES}
-    text = {move.name: _first_line(type(move)) for move in LOCAL_MOVES}
+    model = {move.name: move.about for move in MOVES}
+    text = {move.name: move.about for move in LOCAL_MOVES}
     return {**model, **text} if on_text else {**text, **model}
-
-
-def _first_line(kind: type) -> str:
-    words = (kind.__doc__ or "").strip()
-    return " ".join(words.split("\n\n")[0].split())
 
 
 def _declared(text: str) -> list[tuple[str, str]]:
@@ -189,7 +163,7 @@ def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapp
     draft, found = TemplateDraft(kernel), dict[str, str]()
     for move in MOVES:
         changed = move.apply(draft, context) if move.name in moves else None
-        if changed is None or isinstance(changed, NotApplicable):
+        if changed is None or isinstance(changed, str):
             continue
         found[move.name] = where(move.name, draft, context) or where(move.name, changed, context)
         draft = changed

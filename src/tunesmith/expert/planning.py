@@ -1,7 +1,5 @@
 """Which moves a round's template has: by the diagnosis, added in rounds, left out where they do not pay.
 
-Which moves a round's template has: by the diagnosis, added in rounds, left out where they do not pay.
-
     round 1    how the work is shared (its moves hang together), and what answers the foremost findings
     later      the best template so far, less what made no difference, and a few moves more
     the end    the floor is near, nothing is left, or two rounds in a row brought nothing
@@ -121,13 +119,8 @@ def idle_moves(
         stems = PARAMETERS.get(move, ())
         own = [name for name in default.as_dict() if name.rstrip("_") in stems]
         unused = all(winner[name] == default[name] for winner in winners for name in own)
-        if (
-            own
-            and winners
-            and unused
-            and move not in ALWAYS
-            and not any(_may_be_faster(e, own) for e in explanations)
-        ):
+        open_still = move in ALWAYS or any(_may_be_faster(e, own) for e in explanations)
+        if own and winners and unused and not open_still:
             found.append(move)
     return tuple(found)
 

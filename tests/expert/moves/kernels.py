@@ -8,7 +8,7 @@ from tests.samples import HOPPER
 from tunesmith.csource.nodes import Expr, Number, Return, Stmt, Type
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, Task, TemplateDraft, Total
-from tunesmith.expert.moves import MOVES, Context, Move, NotApplicable
+from tunesmith.expert.moves import MOVES, Context, Move
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
@@ -132,7 +132,7 @@ def applied(
     draft = TemplateDraft(given)
     for name in names:
         found = move(name).apply(draft, Context(problem, device))
-        assert not isinstance(found, NotApplicable), f"{name}: {found.reason}"
+        assert not isinstance(found, str), f"{name}: {found}"
         draft = found
     return draft
 
@@ -141,5 +141,5 @@ def refused(given: KernelModel, *names: str, problem: Problem = PROBLEM, device:
     """Why the last of the moves does not apply after the others."""
     draft = applied(given, *names[:-1], problem=problem, device=device)
     found = move(names[-1]).apply(draft, Context(problem, device))
-    assert isinstance(found, NotApplicable), found
-    return found.reason
+    assert isinstance(found, str), found
+    return found

@@ -7,13 +7,13 @@ import pytest
 from tests.expert.writing.models import each, rmsnorm
 from tunesmith.csource.nodes import Type
 from tunesmith.csource.printing import print_expr
-from tunesmith.expert.writing.packs import Packed, pack_accesses
+from tunesmith.expert.writing.packs import Pack, pack_accesses
 from tunesmith.expert.writing.sizes import Sizes
 
 ARRAYS = {name: Type("__half", 1) for name in ("a", "b", "out")}
 
 
-def packed(body: str, most: int = 8, stop: str = "d") -> Packed:
+def packed(body: str, most: int = 8, stop: str = "d") -> tuple[Pack, ...]:
     kernel, problem = rmsnorm()
     return pack_accesses(each(stop, body), ARRAYS, (), Sizes.of(kernel, problem), most, True)
 
@@ -22,7 +22,7 @@ def described(body: str, most: int = 8) -> list[str]:
     return [
         f"{p.array} x{p.width} {'load' if p.loads else ''}{'store' if p.stores else ''}"
         f" needs {sorted(print_expr(n) for n in p.needs)}"
-        for p in packed(body, most).packs
+        for p in packed(body, most)
     ]
 
 
@@ -72,10 +72,10 @@ def test_what_is_written_is_not_read_first() -> None:
 
 
 def test_an_array_with_stores_in_two_places_is_read_in_order() -> None:
-    assert [p.array for p in packed("out[i] = a[i]; out[i + 16] = out[i + 8];").packs] == ["a"]
+    assert [p.array for p in packed("out[i] = a[i]; out[i + 16] = out[i + 8];")] == ["a"]
 
 
 def test_a_conditional_store_beside_a_sure_one_lands_in_the_pack() -> None:
-    (first, second) = packed("out[i] = a[i]; if (a[i] == b[0]) out[i] = b[1];").packs
+    (first, second) = packed("out[i] = a[i]; if (a[i] == b[0]) out[i] = b[1];")
     assert {first.array, second.array} == {"a", "out"}
     assert len({node for node, _ in second.sites}) == 1

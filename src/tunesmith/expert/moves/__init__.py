@@ -1,44 +1,24 @@
-"""The moves, one file each: what turns performance choices of a kernel into parameters of a template."""
+"""The moves: what turns performance choices of a kernel into parameters of a template."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from tunesmith.expert.model.kernel import TemplateDraft
-from tunesmith.expert.moves.arithmetic import Bake, Divide, Fast, Reciprocal
-from tunesmith.expert.moves.convert import Convert
+from tunesmith.expert.moves import arithmetic, rows, settings, sharing, vectors
+from tunesmith.expert.moves.convert import convert
 from tunesmith.expert.moves.local import LOCAL_MOVES
-from tunesmith.expert.moves.port import Context, Move, NotApplicable
-from tunesmith.expert.moves.rows import Redundant, Rows
-from tunesmith.expert.moves.settings import Bounds, FlagsMove, Registers, Unroll
-from tunesmith.expert.moves.sharing import Beside, LanesMove, Persistent, Split, Tasks
-from tunesmith.expert.moves.vectors import Hints, Items, Keep, Vector
+from tunesmith.expert.moves.port import Context, Move
 from tunesmith.problem.template import Remedy
 
-__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "NotApplicable"]
+__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move"]
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
-    Redundant(),
-    Rows(),
-    Beside(),
-    LanesMove(),
-    Tasks(),
-    Vector(),
-    Items(),
-    Split(),
-    Keep(),
-    Convert(),
-    Reciprocal(),
-    Fast(),
-    Divide(),
-    Hints(),
-    Persistent(),
-    Bake(),
-    Unroll(),
-    Bounds(),
-    Registers(),
-    FlagsMove(),
+    *(rows.redundant, rows.rows, sharing.beside, sharing.lanes, sharing.tasks),
+    *(vectors.vector, vectors.items, sharing.split, vectors.keep, convert),
+    *(arithmetic.reciprocal, arithmetic.fast, arithmetic.divide, vectors.hints, sharing.persistent),
+    *(arithmetic.bake, settings.unroll, settings.bounds, settings.registers, settings.flags),
 )
 
 

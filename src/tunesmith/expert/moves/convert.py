@@ -1,10 +1,7 @@
 """Hardware conversions in place of a source's own: a parameter, judged by the oracle.
 
-Runs a small helper function on numbers: straight code on 32-bit integers and floats, nothing else.
-
-What it does not know ends the run with None: no guess is made about a function that was not run to its end.
-
-Hardware conversions in place of a source's own: a parameter, judged by the oracle.
+A small helper function is run on numbers: straight code on 32-bit integers and floats, nothing else. What is
+not known ends the run with None: no guess is made about a function that was not run to its end.
 
 A helper from float to 8 or 16 bits is run on codes of a format, the ties between them and numbers beside.
 One that always gives the nearest code is that conversion, however it is written, and the hardware has it.
@@ -20,18 +17,12 @@ from dataclasses import dataclass, replace
 from tunesmith.csource import nodes as c
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.packing import with_wide
-from tunesmith.expert.moves.port import Context, NotApplicable, extend
+from tunesmith.expert.moves.port import Context, extend, move
 from tunesmith.expert.writing.fast_math import used_functions
 from tunesmith.problem.template import Remedy
 
-_BITS = {
-    "unsigned char": 8,
-    "uint8_t": 8,
-    "unsigned short": 16,
-    "uint16_t": 16,
-    "unsigned int": 32,
-    "uint32_t": 32,
-}
+_BITS = {"unsigned char": 8, "unsigned short": 16, "unsigned int": 32}
+_BITS |= {"uint8_t": 8, "uint16_t": 16, "uint32_t": 32}
 _SIGNED = ("int", "int32_t")
 _DEEPEST = 100
 
@@ -73,14 +64,11 @@ def _block(stmts: Iterable[c.Stmt], names: dict[str, RunValue], depth: int) -> R
                 if op != "=":
                     given = _binary(op[:-1], names[name], given)
                 names[name] = _as_kind(given, names[name].kind)
-            case c.If(condition=condition, then=then, otherwise=otherwise):
-                taken = then if _value(condition, names, 0).number else otherwise
-                result = _block(taken, names, depth + 1)
-                if result is not None:
-                    return result
-            case c.Scope(body=body):
-                result = _block(body, names, depth + 1)
-                if result is not None:
+            case c.If() | c.Scope():
+                taken = stmt.body if isinstance(stmt, c.Scope) else stmt.then
+                if isinstance(stmt, c.If) and not _value(stmt.condition, names, 0).number:
+                    taken = stmt.otherwise
+                if (result := _block(taken, names, depth + 1)) is not None:
                     return result
             case c.Return(value=value) if value is not None:
                 return _value(value, names, 0)
@@ -95,9 +83,8 @@ def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
     d = depth + 1
     match expr:
         case c.Number(text=text, value=int(value)):
-            return RunValue(
-                "unsigned" if "u" in text.lower().removeprefix("0x") or value >= 2**31 else "int", value
-            )
+            unsigned = "u" in text.lower().removeprefix("0x") or value >= 2**31
+            return RunValue("unsigned" if unsigned else "int", value)
         case c.Number(text=text, value=value) if text[-1:] in "fF":
             return RunValue("float", _single(value))
         case c.Name(name=name) if name in names:
@@ -106,13 +93,10 @@ def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
             return _converted(_value(value, names, d), type_.base)
         case c.Ternary(condition=condition, yes=yes, no=no):
             return _value(yes if _value(condition, names, d).number else no, names, d)
-        case c.Unary(op="-", operand=operand):
+        case c.Unary(op="-" | "~" as op, operand=operand):
             inner = _value(operand, names, d)
-            return _wrapped(inner.kind, -inner.number)
-        case c.Unary(op="~", operand=operand):
-            inner = _value(operand, names, d)
-            if inner.kind != "float":
-                return _wrapped(inner.kind, ~int(inner.number))
+            if op == "-" or inner.kind != "float":
+                return _wrapped(inner.kind, -inner.number if op == "-" else ~int(inner.number))
         case c.Unary(op="!", operand=operand):
             return RunValue("int", int(not _value(operand, names, d).number))
         case c.Binary(op="&&" | "||" as op, left=left, right=right):
@@ -243,39 +227,27 @@ FORMATS = (
 _CODES = 256  # that are looked at, spread over the format
 
 
-class Convert:
+@move("convert", (Remedy.HARDWARE_CONVERSIONS,), "CONVERT")
+def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Hardware conversions in place of a source's own: a parameter, judged by the oracle."""
-
-    name = "convert"
-    remedies = (Remedy.HARDWARE_CONVERSIONS,)
-    parameters = ("CONVERT",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        if context.language != "cuda":
-            return NotApplicable(f"hardware conversions are known for cuda alone, not for {context.language}")
-        found: list[tuple[str, str]] = []
-        pairs: list[tuple[str, str]] = []
-        names: list[str] = []
-        for function in used_functions(draft.kernel):
-            meant = recognised(function)
-            if meant is not None and any(meant.header in include for include in draft.kernel.source.includes):
-                found.append((function.name, meant.statement.format(x=function.parameters[0].name)))
-                names.append(f"{function.name} to {meant.name}")
-                pairs += [(function.name, meant.pair)] if meant.pair else []
-        if not found:
-            return NotApplicable("no helper of the source computes a conversion that the hardware has")
-        name = context.macro("CONVERT")
-        return extend(
-            replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs)),
-            self,
-            {
-                "convert": ParameterChoice(
-                    name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}"
-                )
-            },
-            prefer=with_wide(draft, context, name),
-            answers=[(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")],
-        )
+    if context.language != "cuda":
+        return f"hardware conversions are known for cuda alone, not for {context.language}"
+    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
+    names: list[str] = []
+    for function in used_functions(draft.kernel):
+        meant = recognised(function)
+        if meant is not None and any(meant.header in include for include in draft.kernel.source.includes):
+            found.append((function.name, meant.statement.format(x=function.parameters[0].name)))
+            names.append(f"{function.name} to {meant.name}")
+            pairs += [(function.name, meant.pair)] if meant.pair else []
+    if not found:
+        return "no helper of the source computes a conversion that the hardware has"
+    choice = ParameterChoice(name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}")
+    prefer = with_wide(draft, context, name)
+    answers = [(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")]
+    changed = replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs))
+    return extend(changed, "convert", choice, prefer, answers)
 
 
 def recognised(function: c.Function) -> Format | None:
@@ -285,12 +257,8 @@ def recognised(function: c.Function) -> Format | None:
     only = function.parameters[0].type
     if only.base != "float" or only.is_pointer or only.reference or function.result.is_pointer:
         return None
-    for form in FORMATS:
-        if function.result.base in form.results and all(
-            run(function, v) == form.code(v) for v in _samples(form)
-        ):
-            return form
-    return None
+    forms = (form for form in FORMATS if function.result.base in form.results)
+    return next((f for f in forms if all(run(function, v) == f.code(v) for v in _samples(f))), None)
 
 
 def _samples(form: Format) -> list[float]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.moves.port import Context
+from tunesmith.expert.moves.port import Context, alone
 from tunesmith.expert.writing.naming import Unwritable
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
@@ -22,12 +21,10 @@ MOST_ACCESSES = 2  # that one pack may take
 POWERS = (16, 8, 4, 2)  # elements; the most that are tried first
 
 
-def planned(
-    draft: TemplateDraft, context: Context, choices: Mapping[str, ParameterChoice] | None = None
-) -> WritingPlan | str:
+def planned(draft: TemplateDraft, context: Context, **choices: ParameterChoice) -> WritingPlan | str:
     """The writer's plan with these choices as well, or why it has none."""
     try:
-        return make_plan(replace(draft, schedule=replace(draft.schedule, **(choices or {}))), context.problem)
+        return make_plan(replace(draft, schedule=replace(draft.schedule, **choices)), context.problem)
     except Unwritable as error:
         return error.reason
 
@@ -47,9 +44,9 @@ def element_bytes(pack: Pack, found: WritingPlan) -> int | None:
     """Of one element: the array's own type, or what its pointer is cast to."""
     if pack.element is not None:
         return byte_size(pack.element.base)
-    kept = {kept.name: kept.type.base for kept in found.kernel.kept}
-    if pack.array in kept:
-        return byte_size(kept[pack.array])
+    for kept in found.kernel.kept:
+        if kept.name == pack.array:
+            return byte_size(kept.type.base)
     size = byte_size(found.arrays[pack.array].base)
     return size if size is not None else argument_of(pack.array, found).element.bytes
 
@@ -61,7 +58,7 @@ def index_bytes(pack: Pack, found: WritingPlan) -> int:
 
 def loaded_bytes(draft: TemplateDraft, context: Context) -> int:
     """Bytes that one index of the busiest loop loads in packs; 0 where it loads none so."""
-    found = planned(draft, context, {"items": ParameterChoice("ITEMS", (1, 2), 1)})
+    found = planned(draft, context, items=ParameterChoice("ITEMS", (1, 2), 1))
     if isinstance(found, str):
         return 0
     each = [
@@ -79,7 +76,7 @@ def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[in
     """
     why = ""
     for most in POWERS:
-        found = planned(draft, context, {"vector": ParameterChoice(name, (1, most), 1)})
+        found = planned(draft, context, vector=ParameterChoice(name, (1, most), 1))
         if isinstance(found, str):
             why = why or found
             continue
@@ -179,11 +176,5 @@ def with_wide(draft: TemplateDraft, context: Context, name: str, default: int = 
 def one_at_a_time(draft: TemplateDraft, context: Context, name: str, default: int) -> list[tuple[str, str]]:
     """What only steers the compiler is tried one by one: together such settings work against each other."""
     schedule = draft.schedule
-    others = [
-        c for c in (schedule.unroll, schedule.bounds, schedule.registers, schedule.flags) if c is not None
-    ]
-    alone = [
-        (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")
-        for c in others
-    ]
-    return with_wide(draft, context, name, default) + alone
+    settings = (schedule.unroll, schedule.bounds, schedule.registers, schedule.flags)
+    return with_wide(draft, context, name, default) + alone(name, default, settings)

@@ -2,34 +2,26 @@
 
 A move looks at the model and the contract, and where its precondition is proved adds a choice to the draft's
 schedule, with what makes it worthwhile (`prefer`) and which remedies it is (`answers`). What a choice must
-fulfil to be legal the writer states beside the code that relies on it; a move adds what only it knows
-(`require`). It never changes what is computed: the writer prints the choice, the search decides.
+fulfil to be legal the writer states beside the code that relies on it. A move never changes what is computed:
+the writer prints the choice, the search decides.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
 
-Pairs = Iterable[tuple[str, str]]
-
 AnyDraft = TypeVar("AnyDraft")
 _WORD = re.compile(r"[^\W\d]\w*")
-
-
-@dataclass(frozen=True)
-class NotApplicable:
-    """Why a move does not apply, in words."""
-
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -63,40 +55,49 @@ class Context:
         return name
 
 
-class Move(Protocol[AnyDraft]):
+@dataclass(frozen=True)
+class Move(Generic[AnyDraft]):
     """On the model of a kernel (`TemplateDraft`), or on its text (`LocalDraft`)."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        """What it can answer; which of them a template answers where is in its `answers`."""
-        ...
+    name: str
+    remedies: tuple[Remedy, ...]  # what it can answer; which of them a template does is in its `answers`
+    parameters: tuple[
+        str, ...
+    ]  # its choices, before `Context.macro` makes them unlike the source's own words
+    function: Callable[..., AnyDraft | str]
+
+    def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | str:
+        """The draft with the move's choice; or why it does not apply, in words."""
+        return self.function(draft, context, *map(context.macro, self.parameters))
 
     @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of its choices, before `Context.macro` makes them unlike the source's own words."""
-        ...
+    def about(self) -> str:
+        """What it does: the first paragraph of its docstring."""
+        return " ".join((self.function.__doc__ or "").strip().split("\n\n")[0].split())
 
-    def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | NotApplicable: ...
+
+def move(
+    name: str, remedies: tuple[Remedy, ...], *parameters: str
+) -> Callable[[Callable[..., AnyDraft | str]], Move[AnyDraft]]:
+    """Makes a move of a function of the draft, the context, and the names of its parameters."""
+    return lambda function: Move(name, remedies, parameters, function)
 
 
 def extend(
     draft: TemplateDraft,
-    move: Move[TemplateDraft],
-    choices: Mapping[str, ParameterChoice],
-    require: Pairs = (),
+    move: str,
+    choice: ParameterChoice | Mapping[str, ParameterChoice],
     prefer: Pairs = (),
     answers: Pairs = (),
 ) -> TemplateDraft:
-    """The draft with a move's choices, by field of the schedule, and its conditions."""
+    """The draft with a move's choice, or several by field of the schedule, and its conditions."""
+    choices = {move: choice} if isinstance(choice, ParameterChoice) else choice
     return replace(
         draft,
         schedule=replace(draft.schedule, **choices),
-        require=distinct(draft.require, require),
         prefer=distinct(draft.prefer, prefer),
         answers=either(draft.answers, answers),
-        moves=(*draft.moves, move.name),
+        moves=(*draft.moves, move),
     )
 
 
@@ -105,17 +106,13 @@ def product(*choices: ParameterChoice | None) -> str:
     return " * ".join(choice.name for choice in choices if choice is not None) or "1"
 
 
-def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
-    """Conditions by name; a name that stands for something else already gets a number."""
-    found = dict(have)
-    for name, text in more:
-        if text in found.values():
-            continue
-        free, number = name, 2
-        while free in found:
-            free, number = f"{name}_{number}", number + 1
-        found[free] = text
-    return tuple(found.items())
+def alone(name: str, default: int, others: Iterable[ParameterChoice | None]) -> list[tuple[str, str]]:
+    """What only steers the compiler is tried one by one: together such settings work against each other."""
+    return [
+        (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")
+        for c in others
+        if c is not None
+    ]
 
 
 def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:

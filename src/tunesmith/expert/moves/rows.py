@@ -2,95 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import as_division, from_terms, number, same_value, terms
-from tunesmith.expert.model.kernel import Each, Repeat, Step, Task, TemplateDraft, When
-from tunesmith.expert.moves.port import Context, NotApplicable, extend
+from tunesmith.expert.model.kernel import Each, Task, TemplateDraft
+from tunesmith.expert.moves.port import Context, extend, move
 from tunesmith.expert.moves.shape import loops, shape_of
+from tunesmith.expert.writing.plan import map_steps
 from tunesmith.problem.template import Remedy
 
 
-class Redundant:
+@move("redundant", (Remedy.ROW_IN_REGISTERS,))
+def redundant(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     """Loops left out that only store again what an earlier loop of the task has stored.
 
     That every element they store has been stored before is proved on the model; that the values are the same
     is not, so the whole template stands or falls with the oracle. There is no parameter: without the loop
     the rest of the kernel may be shared otherwise, and nobody wants it back.
     """
-
-    name = "redundant"
-    remedies = (Remedy.ROW_IN_REGISTERS,)
-    parameters = ()
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        found = [loop for loop in loops(draft.kernel) if loop.again]
-        if not found or any(loop.totals for loop in found):
-            return NotApplicable("no loop only stores again what an earlier one has stored")
-        if context.problem.accuracy.reference is None and not context.problem.accuracy.deterministic:
-            return NotApplicable(
-                "without a reference and with results that vary nobody could tell whether it was needed"
-            )
-        steps = _without(draft.kernel.steps)
-        return extend(replace(draft, kernel=replace(draft.kernel, steps=steps)), self, {})
-
-
-def _without(steps: Sequence[Step]) -> tuple[Step, ...]:
-    kept: list[Step] = []
-    for step in steps:
-        match step:
-            case Each(again=True):
-                continue
-            case When(then=then, otherwise=otherwise):
-                kept.append(replace(step, then=_without(then), otherwise=_without(otherwise)))
-            case Repeat(body=body):
-                kept.append(replace(step, body=_without(body)))
-            case _:
-                kept.append(step)
-    return tuple(kept)
+    found = [loop for loop in loops(draft.kernel) if loop.again]
+    if not found or any(loop.totals for loop in found):
+        return "no loop only stores again what an earlier one has stored"
+    if context.problem.accuracy.reference is None and not context.problem.accuracy.deterministic:
+        return "without a reference and with results that vary nobody could tell whether it was needed"
+    steps = map_steps(
+        draft.kernel.steps, lambda step: None if isinstance(step, Each) and step.again else step
+    )
+    return extend(replace(draft, kernel=replace(draft.kernel, steps=steps)), "redundant", {})
 
 
 SHORTEST = 8  # elements of a row: fewer do not keep a team busy
 
 
-class Rows:
+@move("rows", (Remedy.CHEAP_DIVISION, Remedy.HOIST_INVARIANTS))
+def rows(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     """A flat loop as rows: `i / d` and `i % d` become a task, the row, and the place in it; nothing is
     divided.
 
     Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. There
     is no parameter: with tasks the work is shared otherwise altogether.
     """
-
-    name = "rows"
-    remedies = (Remedy.CHEAP_DIVISION, Remedy.HOIST_INVARIANTS)
-    parameters = ()
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        kernel = draft.kernel
-        if kernel.tasks:
-            return NotApplicable("the work is in rows already")
-        if len(kernel.steps) != 1 or not isinstance(kernel.steps[0], Each) or kernel.steps[0].totals:
-            return NotApplicable("the kernel is more than one flat loop over independent elements")
-        loop = kernel.steps[0]
-        if not (isinstance(loop.start, Number) and loop.start.value == 0):
-            return NotApplicable("the loop does not start at 0")
-        found = next(_lengths(loop), None)
-        if found is None:
-            return NotApplicable("the index is not taken apart by a length that divides the whole")
-        rows, length = found
-        by_rows = replace(kernel, tasks=(), steps=(), team="block", lanes=None, accesses=())
-        row, place = _fresh(draft, "row"), _fresh(draft, f"{loop.index}_in_row")
-        inside = _taken_apart(loop, length, row, place)
-        by_rows = replace(by_rows, tasks=(Task(row, rows, loop.type),), steps=(inside,))
-        if min(shape_of(TemplateDraft(by_rows), context).extents, default=0) < SHORTEST:
-            return NotApplicable(
-                f"rows of fewer than {SHORTEST} elements do not keep a team busy, or their length is unknown"
-            )
-        return extend(replace(draft, kernel=by_rows), self, {})
+    kernel = draft.kernel
+    if kernel.tasks:
+        return "the work is in rows already"
+    if len(kernel.steps) != 1 or not isinstance(kernel.steps[0], Each) or kernel.steps[0].totals:
+        return "the kernel is more than one flat loop over independent elements"
+    loop = kernel.steps[0]
+    if not (isinstance(loop.start, Number) and loop.start.value == 0):
+        return "the loop does not start at 0"
+    found = next(_lengths(loop), None)
+    if found is None:
+        return "the index is not taken apart by a length that divides the whole"
+    rows, length = found
+    by_rows = replace(kernel, tasks=(), steps=(), team="block", lanes=None, accesses=())
+    row, place = _fresh(draft, "row"), _fresh(draft, f"{loop.index}_in_row")
+    inside = _taken_apart(loop, length, row, place)
+    by_rows = replace(by_rows, tasks=(Task(row, rows, loop.type),), steps=(inside,))
+    if min(shape_of(TemplateDraft(by_rows), context).extents, default=0) < SHORTEST:
+        return f"rows of fewer than {SHORTEST} elements do not keep a team busy, or their length is unknown"
+    return extend(replace(draft, kernel=by_rows), "rows", {})
 
 
 def _lengths(loop: Each) -> Iterator[tuple[Expr, Expr]]:

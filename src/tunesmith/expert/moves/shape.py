@@ -74,12 +74,11 @@ def shape_of(draft: TemplateDraft, context: Context) -> Shape:
     counts = [node for node in tasks if node is not None]
     whole = len(counts) == len(tasks)
     threads = _at_workloads(tuple(e.tree for e in problem.launches[0].block), context, prod)
+    texts = [unparse(node) for node in counts] if whole else []
     return Shape(
         extent=extent,
         extents=_at_workloads(known, context, max) if known else (),
-        tasks=" * ".join(f"({unparse(n)})" if not unparse(n).isidentifier() else unparse(n) for n in counts)
-        if whole and counts
-        else "",
+        tasks=" * ".join(text if text.isidentifier() else f"({text})" for text in texts),
         threads=threads,
         lanes=_lanes(kernel, sizes, context, threads),
     )

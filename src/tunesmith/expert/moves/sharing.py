@@ -5,7 +5,7 @@ from __future__ import annotations
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.moves.packing import widest_vector
-from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
+from tunesmith.expert.moves.port import Context, extend, move, product
 from tunesmith.expert.moves.shape import Shape, is_map, loops, runs_of, shape_of
 from tunesmith.problem.template import Remedy
 
@@ -19,41 +19,32 @@ MOST_EVEN = 4
 ON_CPU = (1, 8, 64)  # a CPU runs a group's work-items one after the other
 
 
-class LanesMove:
+_SHARED = (Remedy.BLOCK_SIZE, Remedy.WARP_PER_ROW, Remedy.SHUFFLE_REDUCTION, Remedy.SHARE_SERIAL_WORK)
+
+
+@move("lanes", _SHARED, "LANES")
+def lanes(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """How many threads share a task: a whole block, a warp, a part of a warp, or one thread alone."""
-
-    name = "lanes"
-    remedies = (Remedy.BLOCK_SIZE, Remedy.WARP_PER_ROW, Remedy.SHUFFLE_REDUCTION, Remedy.SHARE_SERIAL_WORK)
-    parameters = ("LANES",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        kernel = draft.kernel
-        if not loops(kernel):  # the writer has to know: a task is one thread's work
-            alone = ParameterChoice(context.macro("LANES"), (1,), 1, "a task is one thread's work")
-            return extend(draft, self, {"lanes": alone})
-        shape = shape_of(draft, context)
-        limits = context.device.limits
-        name = context.macro("LANES")
-        most = widest_vector(draft, context, "VEC")
-        values = _domain(shape, context, 1 if isinstance(most, str) else most[0])
-        default = nearest(values, shape.lanes)
-        answers = [(Remedy.BLOCK_SIZE, f"{name} != {default}")]
-        if not context.on_cpu:
-            answers.append((Remedy.WARP_PER_ROW, f"{name} <= {limits.warp or 32}"))
-        if kernel.team == "thread":
-            answers.append((Remedy.SHARE_SERIAL_WORK, f"{name} > 1"))
-        if not is_map(kernel) and not context.on_cpu:
-            answers.append((Remedy.SHUFFLE_REDUCTION, f"{name} <= {SHUFFLED}"))
-        prefer = []
-        if shape.extent and not context.on_cpu:
-            prefer.append(("no_idle_lanes", f"{name} < 2 * {term(shape.extent)}"))
-        return extend(
-            draft,
-            self,
-            {"lanes": ParameterChoice(name, values, default, "threads to a task")},
-            prefer=prefer,
-            answers=answers,
-        )
+    kernel = draft.kernel
+    if not loops(kernel):  # the writer has to know: a task is one thread's work
+        return extend(draft, "lanes", ParameterChoice(name, (1,), 1, "a task is one thread's work"))
+    shape = shape_of(draft, context)
+    limits = context.device.limits
+    most = widest_vector(draft, context, "VEC")
+    values = _domain(shape, context, 1 if isinstance(most, str) else most[0])
+    default = nearest(values, shape.lanes)
+    answers = [(Remedy.BLOCK_SIZE, f"{name} != {default}")]
+    if not context.on_cpu:
+        answers.append((Remedy.WARP_PER_ROW, f"{name} <= {limits.warp or 32}"))
+    if kernel.team == "thread":
+        answers.append((Remedy.SHARE_SERIAL_WORK, f"{name} > 1"))
+    if not is_map(kernel) and not context.on_cpu:
+        answers.append((Remedy.SHUFFLE_REDUCTION, f"{name} <= {SHUFFLED}"))
+    prefer = []
+    if shape.extent and not context.on_cpu:
+        prefer.append(("no_idle_lanes", f"{name} < 2 * {term(shape.extent)}"))
+    choice = ParameterChoice(name, values, default, "threads to a task")
+    return extend(draft, "lanes", choice, prefer, answers)
 
 
 def _domain(shape: Shape, context: Context, vector: int) -> tuple[int, ...]:
@@ -94,54 +85,41 @@ def term(text: str) -> str:
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 COUNTS_ON_CPU = (1, 4, 16, 64)
-LEAST_THREADS = (
-    64  # smaller blocks leave a multiprocessor's threads unused: there are 32 blocks to it at most
-)
+LEAST_THREADS = 64  # smaller blocks leave threads unused: a multiprocessor has 32 blocks at most
 MOST_THREADS = 512  # larger blocks of many rows only wait for each other's end
 
 
-class Tasks:
+@move("tasks", (Remedy.ROWS_PER_BLOCK, Remedy.WARP_PER_ROW, Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS), "TASKS")
+def tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Several tasks to a block, side by side: rows too short for a block, or a warp for each row."""
-
-    name = "tasks"
-    remedies = (Remedy.ROWS_PER_BLOCK, Remedy.WARP_PER_ROW, Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS)
-    parameters = ("TASKS",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        kernel, lanes = draft.kernel, draft.schedule.lanes
-        if not kernel.tasks:
-            return NotApplicable("the whole grid works on one task: there are none to put side by side")
-        shape = shape_of(draft, context)
-        name, limits = context.macro("TASKS"), context.device.limits
-        if lanes is None or lanes.values == (1,):  # a task is one thread's work
-            widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)
-            values = tuple(v for v in widths if v <= limits.max_threads)
-            choice = ParameterChoice(
-                name, values, nearest(values, shape.tasks_in_block), "tasks to a block, one a thread"
-            )
-            return extend(
-                draft, self, {"tasks": choice}, answers=[(Remedy.BLOCK_SIZE, f"{name} != {choice.default}")]
-            )
-        fewest = min(lanes.values)
-        counts = COUNTS_ON_CPU if context.on_cpu else COUNTS
-        most = max(1, (limits.max_threads if context.on_cpu else MOST_THREADS) // fewest)
-        values = tuple(v for v in counts if v <= most)
-        default = nearest(values, max(shape.threads, default=lanes.default) // lanes.default)
-        prefer = []
-        if not context.on_cpu:
-            least = min(LEAST_THREADS, limits.max_threads)
-            prefer.append(("enough_threads", f"{lanes.name} * {name} >= {least}"))
-            prefer.append(("short_rows", f"{name} == 1 or {lanes.name} * {name} <= {MOST_THREADS}"))
-        return extend(
-            draft,
-            self,
-            {"tasks": ParameterChoice(name, values, default, "tasks to a block")},
-            prefer=prefer,
-            answers=[(Remedy.ROWS_PER_BLOCK, f"{name} > 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")],
-        )
+    kernel, lanes = draft.kernel, draft.schedule.lanes
+    if not kernel.tasks:
+        return "the whole grid works on one task: there are none to put side by side"
+    shape = shape_of(draft, context)
+    limits = context.device.limits
+    if lanes is None or lanes.values == (1,):  # a task is one thread's work
+        widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)
+        values = tuple(v for v in widths if v <= limits.max_threads)
+        default = nearest(values, shape.tasks_in_block)
+        choice = ParameterChoice(name, values, default, "tasks to a block, one a thread")
+        return extend(draft, "tasks", choice, answers=[(Remedy.BLOCK_SIZE, f"{name} != {default}")])
+    fewest = min(lanes.values)
+    counts = COUNTS_ON_CPU if context.on_cpu else COUNTS
+    most = max(1, (limits.max_threads if context.on_cpu else MOST_THREADS) // fewest)
+    values = tuple(v for v in counts if v <= most)
+    default = nearest(values, max(shape.threads, default=lanes.default) // lanes.default)
+    prefer = []
+    if not context.on_cpu:
+        least = min(LEAST_THREADS, limits.max_threads)
+        prefer.append(("enough_threads", f"{lanes.name} * {name} >= {least}"))
+        prefer.append(("short_rows", f"{name} == 1 or {lanes.name} * {name} <= {MOST_THREADS}"))
+    choice = ParameterChoice(name, values, default, "tasks to a block")
+    answers = [(Remedy.ROWS_PER_BLOCK, f"{name} > 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")]
+    return extend(draft, "tasks", choice, prefer, answers)
 
 
-class Beside:
+@move("beside", (Remedy.ITEMS_IN_FLIGHT, Remedy.MORE_BLOCKS), "BESIDE")
+def beside(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Independent loops of a task side by side: one loop over all their indices, shared among the task's
     threads.
 
@@ -151,69 +129,42 @@ class Beside:
     leaves threads idle in its last turn; side by side all loads are under way at once, and a split task has
     more blocks.
     """
-
-    name = "beside"
-    remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.MORE_BLOCKS)
-    parameters = ("BESIDE",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        kernel = draft.kernel
-        if context.on_cpu:
-            return NotApplicable("a CPU runs a group's work-items one after the other: nothing waits")
-        if len(loops(kernel)) < 2:
-            return NotApplicable("a task is one loop: there is no other to run beside it")
-        if not kernel.tasks:
-            return NotApplicable("the loops are spread over the whole grid already")
-        if not runs_of(kernel, context):
-            return NotApplicable(
-                "no two loops in a row stand alone: they total something, or touch what the other writes"
-            )
-        name = context.macro("BESIDE")
-        note = "1: loops that do not depend on each other run side by side"
-        return extend(
-            draft,
-            self,
-            {"beside": ParameterChoice(name, (0, 1), 0, note)},
-            answers=[(Remedy.ITEMS_IN_FLIGHT, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")],
-        )
+    kernel = draft.kernel
+    if context.on_cpu:
+        return "a CPU runs a group's work-items one after the other: nothing waits"
+    if len(loops(kernel)) < 2:
+        return "a task is one loop: there is no other to run beside it"
+    if not kernel.tasks:
+        return "the loops are spread over the whole grid already"
+    if not runs_of(kernel, context):
+        return "no two loops in a row stand alone: they total something, or touch what the other writes"
+    choice = ParameterChoice(name, (0, 1), 0, "1: loops that do not depend on each other run side by side")
+    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")]
+    return extend(draft, "beside", choice, answers=answers)
 
 
-class Split:
+@move("split", (Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS), "SPLIT")
+def split(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A task's elements spread over several blocks: few long rows still fill the device. For maps alone."""
-
-    name = "split"
-    remedies = (Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS)
-    parameters = ("SPLIT",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        kernel, schedule = draft.kernel, draft.schedule
-        if not is_map(kernel):
-            totals = [total.name for loop in loops(kernel) for total in loop.totals]
-            what = f"its total {totals[0]}" if totals else "what its loops hand on to each other"
-            return NotApplicable(f"a task has to stay in one block: {what} is known to its own threads alone")
-        if not kernel.tasks or not loops(kernel):
-            return NotApplicable("the loop is spread over the whole grid already")
-        if schedule.lanes is None:
-            return NotApplicable("a task is one thread's work")
-        shape = shape_of(draft, context)
-        name = context.macro("SPLIT")
-        prefer = []
-        if schedule.tasks is not None:
-            prefer.append(("split_rows_are_long", f"{name} == 0 or {schedule.tasks.name} == 1"))
-        if shape.extent:
-            taken = product(schedule.lanes, schedule.vector, schedule.items)
-            prefer += _worthwhile(name, taken, term(shape.extent), schedule)
-        return extend(
-            draft,
-            self,
-            {
-                "split": ParameterChoice(
-                    name, (0, 1), 0, "1: a task's elements are spread over several blocks"
-                )
-            },
-            prefer=prefer,
-            answers=[(Remedy.SPLIT_ROWS, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")],
-        )
+    kernel, schedule = draft.kernel, draft.schedule
+    if not is_map(kernel):
+        totals = [total.name for loop in loops(kernel) for total in loop.totals]
+        what = f"its total {totals[0]}" if totals else "what its loops hand on to each other"
+        return f"a task has to stay in one block: {what} is known to its own threads alone"
+    if not kernel.tasks or not loops(kernel):
+        return "the loop is spread over the whole grid already"
+    if schedule.lanes is None:
+        return "a task is one thread's work"
+    shape = shape_of(draft, context)
+    prefer = []
+    if schedule.tasks is not None:
+        prefer.append(("split_rows_are_long", f"{name} == 0 or {schedule.tasks.name} == 1"))
+    if shape.extent:
+        taken = product(schedule.lanes, schedule.vector, schedule.items)
+        prefer += _worthwhile(name, taken, term(shape.extent), schedule)
+    choice = ParameterChoice(name, (0, 1), 0, "1: a task's elements are spread over several blocks")
+    answers = [(Remedy.SPLIT_ROWS, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")]
+    return extend(draft, "split", choice, prefer, answers)
 
 
 def _worthwhile(name: str, taken: str, whole: str, schedule: Schedule) -> list[tuple[str, str]]:
@@ -233,40 +184,27 @@ def _worthwhile(name: str, taken: str, whole: str, schedule: Schedule) -> list[t
 FEWEST_THREADS = 512  # on a multiprocessor: fewer cannot hide the latency of their loads
 
 
-class Persistent:
+@move("persistent", (Remedy.PERSISTENT_GRID,), "PERSIST")
+def persistent(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A grid of as many blocks as the device holds, each going on to further work: no last wave."""
-
-    name = "persistent"
-    remedies = (Remedy.PERSISTENT_GRID,)
-    parameters = ("PERSIST",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        schedule = draft.schedule
-        if context.on_cpu:
-            return NotApplicable("a CPU takes up work-groups as they come: there are no waves to fill")
-        if any(name.startswith("gridDim") for task in draft.kernel.tasks for name in names_in(task.extent)):
-            return NotApplicable(
-                "the kernel is not told how many tasks there are: no block could know when to stop"
-            )
-        shape = shape_of(draft, context)
-        name = context.macro("PERSIST")
-        threads = product(schedule.lanes, schedule.tasks)
-        most = context.device.limits.threads_per_sm or 2048
-        room = f"{FEWEST_THREADS} <= {name} * {threads} <= {most}"
-        prefer = [("room_to_persist", f"{name} == 0 or {room}")]
-        if draft.kernel.tasks:
-            work, each = shape.tasks, product(schedule.tasks)
-        else:
-            work, each = shape.extent, product(schedule.lanes, schedule.vector, schedule.items)
-        if work:
-            prefer.append(
-                ("many_to_go_on", f"{name} == 0 or {term(work)} >= 2 * {name} * {each} * device.sms")
-            )
-        note = "blocks to a multiprocessor that go on; 0: a block ends with its tasks"
-        return extend(
-            draft,
-            self,
-            {"persistent": ParameterChoice(name, (0, 1, 2, 4, 8), 0, note)},
-            prefer=prefer,
-            answers=[(Remedy.PERSISTENT_GRID, f"{name} > 0")],
-        )
+    schedule = draft.schedule
+    if context.on_cpu:
+        return "a CPU takes up work-groups as they come: there are no waves to fill"
+    if any(word.startswith("gridDim") for task in draft.kernel.tasks for word in names_in(task.extent)):
+        return "the kernel is not told how many tasks there are: no block could know when to stop"
+    shape = shape_of(draft, context)
+    threads = product(schedule.lanes, schedule.tasks)
+    most = context.device.limits.threads_per_sm or 2048
+    room = f"{FEWEST_THREADS} <= {name} * {threads} <= {most}"
+    prefer = [("room_to_persist", f"{name} == 0 or {room}")]
+    if draft.kernel.tasks:
+        work, each = shape.tasks, product(schedule.tasks)
+    else:
+        work, each = shape.extent, product(schedule.lanes, schedule.vector, schedule.items)
+    if work:
+        prefer.append(("many_to_go_on", f"{name} == 0 or {term(work)} >= 2 * {name} * {each} * device.sms"))
+    choice = ParameterChoice(
+        name, (0, 1, 2, 4, 8), 0, "blocks to a multiprocessor that go on; 0: a block ends with its tasks"
+    )
+    answers = [(Remedy.PERSISTENT_GRID, f"{name} > 0")]
+    return extend(draft, "persistent", choice, prefer, answers)

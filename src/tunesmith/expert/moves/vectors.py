@@ -15,96 +15,71 @@ from tunesmith.expert.moves.packing import (
     widest_vector,
     with_wide,
 )
-from tunesmith.expert.moves.port import Context, NotApplicable, extend, product
+from tunesmith.expert.moves.port import Context, extend, move, product
 from tunesmith.expert.moves.shape import has_sums, is_map, loops, shape_of
 from tunesmith.expert.moves.sharing import term
 from tunesmith.problem.template import Remedy
 
 
-class Vector:
+@move("vector", (Remedy.WIDE_ACCESS, Remedy.COALESCE), "VEC")
+def vector(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Wide loads and stores: a thread takes VEC neighbours at once, in accesses of up to 16 bytes.
 
     Proved on the model: the access moves by one element (or by whole packs) from index to index and happens
     in every turn. Taken from the contract: how arrays are aligned, that they do not overlap, and which sizes
     VEC must divide, which the writer makes the template's `require`. What does not qualify stays as it is.
     """
-
-    name = "vector"
-    remedies = (Remedy.WIDE_ACCESS, Remedy.COALESCE)
-    parameters = ("VEC",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        if not loops(draft.kernel):
-            return NotApplicable("there is no loop over neighbours to take several of at once")
-        name = context.macro("VEC")
-        found = widest_vector(draft, context, name)
-        if isinstance(found, str):
-            return NotApplicable(found)
-        most, plan = found
-        every = ParameterChoice(
-            name, tuple(v for v in (1, 2, 4, 8, 16) if v <= most), 1, "elements in one load or store"
-        )
-        legal = {v for values in legal_vectors(draft, context, every) for v in values} | {1}
-        if legal == {1}:
-            return NotApplicable(
-                "rows are no whole number of vectors at any workload, or start at odd places"
-            )
-        values = tuple(v for v in every.values if v in legal)
-        widest = max(index_bytes(pack, plan) for pack in packs_in(plan))
-        lanes, extent = draft.schedule.lanes, shape_of(draft, context).extent
-        prefer = []
-        if lanes is not None and extent and not context.on_cpu:
-            # In place of the weaker one, of lanes alone.
-            draft = replace(draft, prefer=tuple(p for p in draft.prefer if p[0] != "no_idle_lanes"))
-            prefer.append(("no_idle_lanes", f"{lanes.name} * {name} < 2 * {term(extent)}"))
-        if lanes is not None and context.on_cpu and not is_map(draft.kernel):
-            # A vector has the unit to itself; work-items would take turns, and wait to join their totals.
-            prefer.append(("lanes_or_vectors", f"{lanes.name} == 1 or {name} == 1"))
-        return extend(
-            draft,
-            self,
-            {"vector": replace(every, values=values)},
-            prefer=prefer,
-            answers=[(Remedy.WIDE_ACCESS, f"{name} * {widest} >= 16")],
-        )
+    if not loops(draft.kernel):
+        return "there is no loop over neighbours to take several of at once"
+    found = widest_vector(draft, context, name)
+    if isinstance(found, str):
+        return found
+    most, plan = found
+    values = tuple(v for v in (1, 2, 4, 8, 16) if v <= most)
+    every = ParameterChoice(name, values, 1, "elements in one load or store")
+    legal = {v for some in legal_vectors(draft, context, every) for v in some} | {1}
+    if legal == {1}:
+        return "rows are no whole number of vectors at any workload, or start at odd places"
+    widest = max(index_bytes(pack, plan) for pack in packs_in(plan))
+    lanes, extent = draft.schedule.lanes, shape_of(draft, context).extent
+    prefer = []
+    if lanes is not None and extent and not context.on_cpu:
+        # In place of the weaker one, of lanes alone.
+        draft = replace(draft, prefer=tuple(p for p in draft.prefer if p[0] != "no_idle_lanes"))
+        prefer.append(("no_idle_lanes", f"{lanes.name} * {name} < 2 * {term(extent)}"))
+    if lanes is not None and context.on_cpu and not is_map(draft.kernel):
+        # A vector has the unit to itself; work-items would take turns, and wait to join their totals.
+        prefer.append(("lanes_or_vectors", f"{lanes.name} == 1 or {name} == 1"))
+    choice = replace(every, values=tuple(v for v in values if v in legal))
+    answers = [(Remedy.WIDE_ACCESS, f"{name} * {widest} >= 16")]
+    return extend(draft, "vector", choice, prefer, answers)
 
 
 MOST_BYTES = 256  # of a thread's loads under way: 64 registers, a quarter of what it can have
 MOST_ON_CPU = 1024  # half of the widest vector registers
 
 
-class Items:
+@move("items", (Remedy.ITEMS_IN_FLIGHT, Remedy.UNROLL), "ITEMS")
+def items(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Several packs of a thread in flight: all are loaded before the first is used."""
-
-    name = "items"
-    remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.UNROLL)
-    parameters = ("ITEMS",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        kernel, schedule = draft.kernel, draft.schedule
-        if not loops(kernel):
-            return NotApplicable("there is no loop of which several turns could be under way")
-        name = context.macro("ITEMS")
-        shape = shape_of(draft, context)
-        each, most = loaded_bytes(draft, context), MOST_ON_CPU if context.on_cpu else MOST_BYTES
-        taken = f"{product(schedule.vector)} * {name}"
-        prefer = [("loads_under_way", f"{taken} * {each} <= {most}")] if each else []
-        if schedule.lanes is not None and shape.extent:
-            reach = f"{product(schedule.lanes, schedule.vector)} * {name}"
-            prefer.append(("no_idle_items", f"{name} == 1 or {reach} < 2 * {term(shape.extent)}"))
-        if context.on_cpu and has_sums(kernel) and shape.lanes > 1:
-            # The longer a sum, the more roundings are in it. With half of the original's sums the oracle lets
-            # results pass, with a quarter it did not.
-            sums = f"{product(schedule.lanes, schedule.vector)} * {name}"
-            prefer.append(("enough_sums", f"2 * {sums} >= {shape.lanes}"))
-        values = (1, 4, 16) if context.on_cpu else (1, 2, 4)
-        return extend(
-            draft,
-            self,
-            {"items": ParameterChoice(name, values, 1, "vectors a thread has under way at once")},
-            prefer=prefer,
-            answers=[(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.UNROLL, f"{name} > 1")],
-        )
+    kernel, schedule = draft.kernel, draft.schedule
+    if not loops(kernel):
+        return "there is no loop of which several turns could be under way"
+    shape = shape_of(draft, context)
+    each, most = loaded_bytes(draft, context), MOST_ON_CPU if context.on_cpu else MOST_BYTES
+    taken = f"{product(schedule.vector)} * {name}"
+    prefer = [("loads_under_way", f"{taken} * {each} <= {most}")] if each else []
+    reach = f"{product(schedule.lanes, schedule.vector)} * {name}"
+    if schedule.lanes is not None and shape.extent:
+        prefer.append(("no_idle_items", f"{name} == 1 or {reach} < 2 * {term(shape.extent)}"))
+    if context.on_cpu and has_sums(kernel) and shape.lanes > 1:
+        # The longer a sum, the more roundings are in it. With half of the original's sums the oracle lets
+        # results pass, with a quarter it did not.
+        prefer.append(("enough_sums", f"2 * {reach} >= {shape.lanes}"))
+    values = (1, 4, 16) if context.on_cpu else (1, 2, 4)
+    choice = ParameterChoice(name, values, 1, "vectors a thread has under way at once")
+    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.UNROLL, f"{name} > 1")]
+    return extend(draft, "items", choice, prefer, answers)
 
 
 KEPT = (1, 2, 3, 4, 6, 8, 16)
@@ -112,58 +87,48 @@ REGISTERS = 65536  # of a multiprocessor
 OTHERS = 32  # registers of a thread for everything but its row
 
 
-class Keep:
+@move("keep", (Remedy.ROW_IN_REGISTERS, Remedy.LESS_SHARED, Remedy.PAD_SHARED), "KEEP")
+def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A row kept in registers between passes: what a later loop reads again is loaded once.
 
     Proved on the model: a later loop runs over the same range and reads what an earlier one read or handed
     on in shared memory, at the same place. A thread then holds KEEP vectors of its row, which must be all of
     it.
     """
-
-    name = "keep"
-    remedies = (Remedy.ROW_IN_REGISTERS, Remedy.LESS_SHARED, Remedy.PAD_SHARED)
-    parameters = ("KEEP",)
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        kernel, schedule = draft.kernel, draft.schedule
-        if context.on_cpu:
-            return NotApplicable("a CPU has too few registers for a row; its cache holds it as well")
-        if schedule.lanes is None:
-            return NotApplicable("no loop is shared among threads")
-        name = context.macro("KEEP")
-        choice = ParameterChoice(
-            name, (0, *KEPT), 0, "vectors of its row a thread keeps in registers; 0: none"
-        )
-        again = _kept_bytes(draft, context, choice)
-        if isinstance(again, str):
-            return NotApplicable(again)
-        lanes, extent = schedule.lanes.name, shape_of(draft, context).extent
-        vector = schedule.vector.name if schedule.vector else "1"
-        tasks = schedule.tasks.name if schedule.tasks else "1"
-        per_thread = f"{name} * {vector} * {again} // 4 + {OTHERS}"
-        registers = context.device.limits.registers_per_sm or REGISTERS
-        prefer = [("registers", f"{lanes} * {tasks} * ({per_thread}) <= {registers}")]
-        if extent:
-            prefer.append(
-                ("no_idle_part", f"{name} <= 1 or {lanes} * {vector} * ({name} - 1) < {term(extent)}")
-            )
-        if schedule.vector is not None and (widest := is_widest(draft, context)):
-            half = max(schedule.vector.values) // 2
-            also = "" if f"{vector} >= {half}" in widest else f"{vector} == {half} or "
-            prefer.append(("wide_if_kept", f"{name} == 0 or {also}{widest}"))
-        if schedule.tasks is not None:
-            prefer.append(("kept_if_several", f"{name} > 0 or {tasks} <= {schedule.tasks.default}"))
-        answers = [(Remedy.ROW_IN_REGISTERS, f"{name} > 0"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
-        if kernel.kept:
-            answers.append((Remedy.LESS_SHARED, f"{name} > 0"))
-        return extend(draft, self, {"keep": choice}, prefer=prefer, answers=answers)
+    kernel, schedule = draft.kernel, draft.schedule
+    if context.on_cpu:
+        return "a CPU has too few registers for a row; its cache holds it as well"
+    if schedule.lanes is None:
+        return "no loop is shared among threads"
+    choice = ParameterChoice(name, (0, *KEPT), 0, "vectors of its row a thread keeps in registers; 0: none")
+    again = _kept_bytes(draft, context, choice)
+    if isinstance(again, str):
+        return again
+    lanes, extent = schedule.lanes.name, shape_of(draft, context).extent
+    vector = schedule.vector.name if schedule.vector else "1"
+    tasks = schedule.tasks.name if schedule.tasks else "1"
+    per_thread = f"{name} * {vector} * {again} // 4 + {OTHERS}"
+    registers = context.device.limits.registers_per_sm or REGISTERS
+    prefer = [("registers", f"{lanes} * {tasks} * ({per_thread}) <= {registers}")]
+    if extent:
+        prefer.append(("no_idle_part", f"{name} <= 1 or {lanes} * {vector} * ({name} - 1) < {term(extent)}"))
+    if schedule.vector is not None and (widest := is_widest(draft, context)):
+        half = max(schedule.vector.values) // 2
+        also = "" if f"{vector} >= {half}" in widest else f"{vector} == {half} or "
+        prefer.append(("wide_if_kept", f"{name} == 0 or {also}{widest}"))
+    if schedule.tasks is not None:
+        prefer.append(("kept_if_several", f"{name} > 0 or {tasks} <= {schedule.tasks.default}"))
+    answers = [(Remedy.ROW_IN_REGISTERS, f"{name} > 0"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
+    if kernel.kept:
+        answers.append((Remedy.LESS_SHARED, f"{name} > 0"))
+    return extend(draft, "keep", choice, prefer, answers)
 
 
 def _kept_bytes(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> int | str:
     """Bytes to keep for one index of a row, or why there is nothing to keep."""
     if len(loops(draft.kernel)) < 2:
         return "there is one loop over the row only: nothing is read again"
-    plan = planned(draft, context, {"keep": choice})
+    plan = planned(draft, context, keep=choice)
     if isinstance(plan, str):
         return plan
     if not plan.keeps:
@@ -178,41 +143,33 @@ def _kept_bytes(draft: TemplateDraft, context: Context, choice: ParameterChoice)
     return sum(sizes.values())
 
 
-class Hints:
+@move("hints", (Remedy.CACHE_HINTS,), "LOAD", "STORE")
+def hints(draft: TemplateDraft, context: Context, load: str, store: str) -> TemplateDraft | str:
     """Cache hints: loads and stores that tell the caches what is used once."""
-
-    name = "hints"
-    remedies = (Remedy.CACHE_HINTS,)
-    parameters = ("LOAD", "STORE")
-
-    def apply(self, draft: TemplateDraft, context: Context) -> TemplateDraft | NotApplicable:
-        if not loops(draft.kernel):
-            return NotApplicable("there is no loop whose accesses could carry a hint")
-        plan = planned(draft, context)
-        packs = () if isinstance(plan, str) else packs_in(plan)
-        if not packs:
-            return NotApplicable("no access is a plain one of neighbours, in every turn of its loop")
-        load, store = context.macro("LOAD"), context.macro("STORE")
-        choices: dict[str, ParameterChoice] = {}
-        answers: list[tuple[str, str]] = []
-        prefer: list[tuple[str, str]] = []
-        if any(p.loads for p in packs) and context.language != "opencl":
-            choices["load_hint"] = ParameterChoice(
-                load, (0, 1, 2), 0, "1: loads leave L1 alone; 2: loads are evicted first", categorical=True
-            )
-            answers.append((Remedy.CACHE_HINTS, f"{load} > 0"))
-            prefer += with_wide(draft, context, load)
-        if any(p.stores for p in packs):
-            note = (
-                "1: results are evicted first"
-                if context.language != "opencl"
-                else "1: results go past the cache"
-            )
-            choices["store_hint"] = ParameterChoice(store, (0, 1), 0, note, categorical=True)
-            answers.append((Remedy.CACHE_HINTS, f"{store} > 0"))
-            prefer += with_wide(draft, context, store)
-        if len(choices) == 2:
-            prefer.append(("hints_agree", f"{load} == 0 or {store} == {load} // 2"))
-        if not choices:
-            return NotApplicable("no hint of the language applies to its accesses")
-        return extend(draft, self, choices, prefer=prefer, answers=answers)
+    if not loops(draft.kernel):
+        return "there is no loop whose accesses could carry a hint"
+    plan = planned(draft, context)
+    packs = () if isinstance(plan, str) else packs_in(plan)
+    if not packs:
+        return "no access is a plain one of neighbours, in every turn of its loop"
+    choices: dict[str, ParameterChoice] = {}
+    answers: list[tuple[str, str]] = []
+    prefer: list[tuple[str, str]] = []
+    if any(p.loads for p in packs) and context.language != "opencl":
+        choices["load_hint"] = ParameterChoice(
+            load, (0, 1, 2), 0, "1: loads leave L1 alone; 2: loads are evicted first", categorical=True
+        )
+        answers.append((Remedy.CACHE_HINTS, f"{load} > 0"))
+        prefer += with_wide(draft, context, load)
+    if any(p.stores for p in packs):
+        note = (
+            "1: results go past the cache" if context.language == "opencl" else "1: results are evicted first"
+        )
+        choices["store_hint"] = ParameterChoice(store, (0, 1), 0, note, categorical=True)
+        answers.append((Remedy.CACHE_HINTS, f"{store} > 0"))
+        prefer += with_wide(draft, context, store)
+    if len(choices) == 2:
+        prefer.append(("hints_agree", f"{load} == 0 or {store} == {load} // 2"))
+    if not choices:
+        return "no hint of the language applies to its accesses"
+    return extend(draft, "hints", choices, prefer, answers)

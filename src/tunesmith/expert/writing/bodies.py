@@ -16,7 +16,8 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import Each, ParameterChoice, Repeat, Step, When
+from tunesmith.expert.model.kernel import Each, Let, Once, ParameterChoice, Repeat
+from tunesmith.expert.model.step_tree import all_steps
 from tunesmith.expert.writing.fast_math import FastMath, declared_types
 from tunesmith.expert.writing.packs import replacements, rewrite
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
@@ -81,12 +82,10 @@ class IndexDivision:
 
         def visit(node: Expr) -> Expr:
             match node:
-                case Binary(op="/" | "%" as op, left=left, right=by) if (
-                    by in self._names and _bare(left) == index
-                ):
-                    return Call(
-                        self._quotient if op == "/" else self._rest, (left, by, Name(self._names[by]))
-                    )
+                case Binary(op="/" | "%" as op, left=left, right=by) if by in self._names:
+                    if _bare(left) == index:
+                        function = self._quotient if op == "/" else self._rest
+                        return Call(function, (left, by, Name(self._names[by])))
             return node
 
         return map_expr(expr, visit)
@@ -161,22 +160,13 @@ def known_types(plan: WritingPlan) -> dict[str, Type | None]:
     found.update({task.name: Type(task.type) for task in plan.kernel.tasks})
     found.update({task.count: Type("unsigned int") for task in plan.kernel.tasks if task.count})
     found.update({kept.name: Type(kept.type.base, 1) for kept in plan.kernel.kept})
-
-    def visit(steps: Iterable[Step]) -> None:
-        for step in steps:
-            match step:
-                case When(then=then, otherwise=otherwise):
-                    visit((*then, *otherwise))
-                case Repeat(body=body):
-                    found[step.index] = Type(step.type)
-                    visit(body)
-                case _:
-                    found.update(declared_types(step.body))
-                    if isinstance(step, Each):
-                        found[step.index] = Type(step.type)
-                        found.update({total.name: total.type for total in step.totals})
-
-    visit(plan.kernel.steps)
+    for step in all_steps(plan.kernel.steps):
+        if isinstance(step, Each | Let | Once):
+            found.update(declared_types(step.body))
+        if isinstance(step, Each | Repeat):
+            found[step.index] = Type(step.type)
+        if isinstance(step, Each):
+            found.update({total.name: total.type for total in step.totals})
     return found
 
 
@@ -197,11 +187,9 @@ def prepare(
     packs = {pack.key: Index(Name(loop.names[pack.key]), Name(item)) for pack in loop.packs}
     packed = rewrite(body, replacements(loop.packs, dict(packs), Name(lane)))
     if parts:
-        first = {name: Index(Name(array), Number("0", 0)) for name, array in parts.items()}
-        of_lane = {
-            name: Index(Name(array), Binary("%", Name(lane), Name(chains))) for name, array in parts.items()
-        }
-        body, packed = substitute(body, dict(first)), substitute(packed, dict(of_lane))
+        mine = Binary("%", Name(lane), Name(chains))
+        body = substitute(body, {name: Index(Name(a), Number("0", 0)) for name, a in parts.items()})
+        packed = substitute(packed, {name: Index(Name(a), mine) for name, a in parts.items()})
     return Body(body, packed, inverses)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tunesmith.csource.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
-from tunesmith.csource.printing import print_expr, print_statements
+from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.bodies import IndexDivision, known_types, unrolled
@@ -87,11 +87,8 @@ class CpuLoops:
     def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
         each = loop.each
         end = self._end(loop, out)
-        body, inverses = self._fast.statements(
-            each.body,
-            known_types(self._plan),
-            frozenset((each.index, *(total.name for total in each.totals))),
-        )
+        varying = frozenset((each.index, *(total.name for total in each.totals)))
+        body, inverses = self._fast.statements(each.body, known_types(self._plan), varying)
         for total in each.totals:
             start = print_expr(total.start, LANGUAGE)
             declared = "" if total.name in scope else f"{total.type.base} "
@@ -115,22 +112,17 @@ class CpuLoops:
         return name
 
     def _type(self, loop: LoopPlan) -> str:
-        reach = [loop.each.stop, Number("2", 2)] if self._is_spread else [loop.each.stop]
-        return "int" if self._plan.sizes.fits_int(*reach) else "long"
-
-    @property
-    def _is_spread(self) -> bool:
-        return self._plan.is_flat or self._plan.knobs.split.most > 0
+        return self._plan.index_type(loop, "long")
 
     def _first(self, loop: LoopPlan, per_item: str, per_group: str) -> str:
         start = "" if loop.each.start == Number("0", 0) else f"({print_expr(loop.each.start, LANGUAGE)}) + "
         own = self.lane if per_item == "1" else f"{self.lane} * {per_item}"
-        if not self._is_spread:
+        if not self._plan.is_spread:
             return f"{start}{own}"
         return f"{start}({self._type(loop)}){self.piece} * {per_group} + {own}"
 
     def _step(self, loop: LoopPlan, per_group: str) -> str:
-        return f"({self._type(loop)}){self.pieces} * {per_group}" if self._is_spread else per_group
+        return f"({self._type(loop)}){self.pieces} * {per_group}" if self._plan.is_spread else per_group
 
     # -- one element at a time ----------------------------------------------------------------------
 
@@ -149,10 +141,10 @@ class CpuLoops:
             return None
         places: dict[Expr, Expr] = {}
         for pack in loop.packs:
-            if pack.width > 1 or not self._is_float(pack):
+            if pack.width > 1 or (pack.element or self._plan.arrays[pack.array]).base != "float":
                 return None
             for node, _ in pack.sites:
-                places[node] = Name(loop.names[pack.key]) if pack.width else self._scalar_of(pack, loop)
+                places[node] = Name(loop.names[pack.key]) if pack.width else self._place(pack, loop)
         if any(total.type.base != "float" for total in loop.each.totals):
             return None
         parts = frozenset(total.name for total in loop.each.totals)
@@ -163,18 +155,11 @@ class CpuLoops:
         self.uses_vectors = True
         return lifted
 
-    def _is_float(self, pack: Pack) -> bool:
-        base = self._plan.arrays[pack.array].base if pack.element is None else pack.element.base
-        return base == "float"
-
-    def _scalar_of(self, pack: Pack, loop: LoopPlan) -> Expr:
-        return Index(Name(pack.array), self._index(pack, loop))
-
-    def _index(self, pack: Pack, loop: LoopPlan) -> Expr:
+    def _place(self, pack: Pack, loop: LoopPlan) -> Index:
         here: Expr = Name(self._here)
         if loop.each.type != self._type(loop):
             here = Cast(Type(loop.each.type), here)
-        return substitute(pack.index, {loop.each.index: here})
+        return Index(Name(pack.array), substitute(pack.index, {loop.each.index: here}))
 
     def _vector_loop(
         self, loop: LoopPlan, body: Sequence[Stmt], vectors: tuple[Stmt, ...], end: str, out: CodeLines
@@ -184,27 +169,24 @@ class CpuLoops:
         item, here = self._item, self._here
         parts = {total.name: self._plan.names.fresh(f"{total.name}_parts") for total in each.totals}
         for total in each.totals:
-            out.add(f"{self._lift.vec} {parts[total.name]}[{items}];", "#pragma unroll")
-            with out.block(f"for (int {item} = 0; {item} < {items}; {item}++)"):
-                out.add(
-                    f"{parts[total.name]}[{item}] = ({self._lift.vec})({print_expr(total.start, LANGUAGE)});"
-                )
+            begin = f"({self._lift.vec})({print_expr(total.start, LANGUAGE)})"
+            out.add(f"{self._lift.vec} {parts[total.name]}[{items}];")
+            with out.repeated(item, items):
+                out.add(f"{parts[total.name]}[{item}] = {begin};")
         renamed = {name: Index(Name(array), Name(item)) for name, array in parts.items()}
         first = self._first(loop, vec, self.chunk)
         step = self._step(loop, self.chunk)
-        with out.block(f"for ({type_} {self._base} = {first}; {self._base} < {end}; {self._base} += {step})"):
-            out.add("#pragma unroll")
-            with out.block(f"for (int {item} = 0; {item} < {items}; {item}++)"):
-                out.add(f"const {type_} {here} = {self._base} + {item} * ({lanes} * {vec});")
-                with out.block(f"if ({here} + ({vec} - 1) < {end})"):
-                    for pack in loop.packs:
-                        if pack.width:
-                            self._load(pack, loop, out)
-                    self._statements(substitute(vectors, dict(renamed)), out)
-                    for pack in loop.packs:
-                        if pack.stores:
-                            address = self._address(pack, loop)
-                            out.add(f"{self.store}({loop.names[pack.key]}, {address});")
+        head = f"for ({type_} {self._base} = {first}; {self._base} < {end}; {self._base} += {step})"
+        with out.block(head), out.repeated(item, items):
+            out.add(f"const {type_} {here} = {self._base} + {item} * ({lanes} * {vec});")
+            with out.block(f"if ({here} + ({vec} - 1) < {end})"):
+                for pack in loop.packs:
+                    if pack.width:
+                        self._load(pack, loop, out)
+                self._statements(substitute(vectors, dict(renamed)), out)
+                for pack in loop.packs:
+                    if pack.stores:
+                        out.add(f"{self.store}({loop.names[pack.key]}, {self._address(pack, loop)});")
         start = "" if each.start == Number("0", 0) else f" - ({print_expr(each.start, LANGUAGE)})"
         rest = f"{end} - ({end}{start}) % {vec}" if start else f"{end} - {end} % {vec}"
         out.add(f"#if {vec} > 1  // what is left of the range")
@@ -227,7 +209,7 @@ class CpuLoops:
         out.add(f"{total.name} = {joined(total, total.name, whole)};")
 
     def _first_left(self, type_: str) -> str:
-        if not self._is_spread:
+        if not self._plan.is_spread:
             return self.lane
         return f"({type_}){self.piece} * {self._plan.knobs.lanes.name} + {self.lane}"
 
@@ -240,8 +222,7 @@ class CpuLoops:
             out.add(f"{vec} {name};")
 
     def _address(self, pack: Pack, loop: LoopPlan) -> str:
-        return f"&{print_expr(Index(Name(pack.array), self._index(pack, loop)), LANGUAGE)}"
+        return f"&{print_expr(self._place(pack, loop), LANGUAGE)}"
 
     def _statements(self, stmts: Sequence[Stmt], out: CodeLines) -> None:
-        for line in print_statements(unrolled(stmts, self._plan), 0, LANGUAGE).splitlines():
-            out.add(line.strip() if line.lstrip().startswith("#") else line)
+        out.statements(unrolled(stmts, self._plan), LANGUAGE)

@@ -117,13 +117,9 @@ class _VectorBody:
 
     def _assign(self, assign: c.Assign) -> c.Expr:
         target = assign.target
-        if target in self._places:
-            place: c.Expr = self._places[target]
-        elif isinstance(target, c.Name) and target.name in self._vectors:
-            place = target
-        else:
+        if target not in self._places and not (isinstance(target, c.Name) and target.name in self._vectors):
             raise NoVector("it assigns to something that is no vector")
-        return c.Assign(assign.op, place, self._vector(assign.value))
+        return c.Assign(assign.op, self._places.get(target, target), self._vector(assign.value))
 
     # -- expressions --------------------------------------------------------------------------------
 
@@ -131,9 +127,8 @@ class _VectorBody:
         return self._widened(self._value(expr))
 
     def _widened(self, value: _LaneValue) -> c.Expr:
-        if value.kind == "mask":
-            raise NoVector("it uses a comparison as a number")
-        return value.expr if value.kind == "vector" else c.Cast(c.Type(self._lift.vec), value.expr)
+        is_vector = self._no_mask(value) == "vector"
+        return value.expr if is_vector else c.Cast(c.Type(self._lift.vec), value.expr)
 
     def _one(self, expr: c.Expr) -> c.Expr:
         value = self._value(expr)
@@ -211,8 +206,6 @@ class _VectorBody:
         function = call.function
         if function in self._lift.functions:
             function = self._lift.helper(function)
-        elif function in self._lift.fast.all_names:
-            return _LaneValue(c.Call(function, tuple(self._widened(v) for v in values)), "vector")
-        elif function not in _SAME_FOR_VECTORS:
+        elif function not in _SAME_FOR_VECTORS | self._lift.fast.all_names:
             raise NoVector(f"{function} has no vector form")
         return _LaneValue(c.Call(function, tuple(self._widened(v) for v in values)), "vector")

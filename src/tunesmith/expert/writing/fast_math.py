@@ -1,6 +1,4 @@
-"""Exact operations behind macros, and what else of the user's file the template needs.
-
-Exact operations behind macros: what a switch of the template may replace by something faster.
+"""Exact operations behind macros, for a switch of the template to replace by something faster.
 
 Under `fast` functions and quotients of floats come from the special-function unit; under `reciprocal` a
 quotient by what is the same for a whole loop becomes a product. Which is right enough is the oracle's to say.
@@ -17,7 +15,8 @@ from tunesmith.csource.nodes import MAX_DEPTH
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import Each, KernelModel, Repeat, Step, When
+from tunesmith.expert.model.kernel import KernelModel
+from tunesmith.expert.model.step_tree import all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
 FLOAT, INTEGER = "float", "int"
@@ -258,9 +257,7 @@ class FastMath:
 
     def _over_macros(self) -> list[str]:
         over, reciprocal = self._over, self.reciprocal
-        plain = "((x) / (y))"
-        if "/" in self._macros:
-            plain = f"{self._macros['/'][0]}(x, y)"
+        plain = f"{self._macros['/'][0]}(x, y)" if "/" in self._macros else "((x) / (y))"
         fma = "fma" if self.language == "opencl" else "fmaf"
         near, rough = self._near, "__fdividef(1.0f, y)"
         inverses = [
@@ -308,9 +305,6 @@ def _is_power_of_two(expr: c.Expr) -> bool:
 # -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions
 
 
-_HEAD = re.compile(r"^[^{]*", re.DOTALL)
-
-
 def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
     """Helpers that the steps call, and those that these call, in the order of the file."""
     by_name: dict[str, list[c.Function]] = {}
@@ -318,7 +312,8 @@ def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
         if not function.is_kernel:
             by_name.setdefault(function.name, []).append(function)
     wanted: set[str] = set()
-    pending = [word for part in _parts(kernel.steps) for word in _words(part)]
+    parts = [part for step in all_steps(kernel.steps) for part in own_parts(step)]
+    pending = [word for part in parts for word in _words(part)]
     while pending:
         name = pending.pop()
         if name in by_name and name not in wanted:
@@ -329,30 +324,11 @@ def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
     return tuple(f for f in kernel.source.functions if f.name in wanted and not f.is_kernel)
 
 
-def _words(part: Iterable[c.Stmt]) -> list[str]:
-    stmts = tuple(part)
-    found = [call.function for call in calls_in(stmts)]
-    for call in calls_in(stmts):
-        for text in call.template_args:
-            found += re.findall(r"[A-Za-z_]\w*", text)
-    return [*found, *names_in(stmts)]
-
-
-def _parts(steps: Iterable[Step]) -> Iterable[tuple[c.Stmt, ...]]:
-    for step in steps:
-        match step:
-            case When(condition=condition, then=then, otherwise=otherwise):
-                yield (c.Evaluate(condition),)
-                yield from _parts((*then, *otherwise))
-            case Repeat():
-                yield (c.Evaluate(step.start), c.Evaluate(step.stop), c.Evaluate(step.step))
-                yield from _parts(step.body)
-            case Each():
-                yield (c.Evaluate(step.start), c.Evaluate(step.stop))
-                yield from ((c.Evaluate(total.start),) for total in step.totals)
-                yield step.body
-            case _:
-                yield step.body
+def _words(part: c.Expr | tuple[c.Stmt, ...]) -> list[str]:
+    found = list(names_in(part))
+    for call in calls_in(part):
+        found += [call.function, *re.findall(r"[A-Za-z_]\w*", " ".join(call.template_args))]
+    return found
 
 
 def helper_text(
@@ -366,18 +342,12 @@ def helper_text(
     body, _ = fast.statements(function.body, dict(types))
     text = function.text.strip() or print_function(function, language).strip()
     if body != function.body:
-        head = _HEAD.match(text)
-        head_text = head.group().rstrip() if head is not None and head.group().strip() else ""
-        changed = print_function(
-            c.Function(function.name, function.parameters, body, function.result), language
-        ).strip()
-        text = changed
-        if head_text:
-            text = f"{head_text}\n{changed[changed.index('{') :]}"
+        head = text.partition("{")[0].rstrip()
+        text = print_function(c.Function(function.name, function.parameters, body, function.result), language)
+        text = f"{head}\n{text[text.index('{') :]}".strip()
     if hardware and switch:
         opening = text.index("{") + 1
-        closing = text.rindex("}")
-        inner = text[opening:closing].strip("\n")
+        inner = text[opening : text.rindex("}")].strip("\n")
         text = f"{text[:opening]}\n#if {switch}\n    {hardware}\n#else\n{inner}\n#endif\n}}"
     return text + "\n"
 

@@ -99,18 +99,16 @@ class SideBySide(GpuLoops):
             if knobs.items.most > 1:
                 here = self._here
                 out.add("#pragma unroll")
-                out.add(f"for (int {self._item} = 0; {self._item} < {items}; {self._item}++) {{")
-                out.indent += 1
+                out.open(f"for (int {self._item} = 0; {self._item} < {items}; {self._item}++)")
                 out.add(f"const {type_} {here} = {self._base} + {self._item} * {lanes};")
             for number, part in enumerate(parts):
                 with out.block(f"{'else ' if number else ''}if ({here} < {part.end})"):
                     each, index = part.loop.each, part.index(here)
                     value = index if each.type == type_ else Cast(Type(each.type), index)
                     out.add(f"const {each.type} {each.index} = {print_expr(value)};")
-                    self._statements(self.division.in_statements(part.body.plain, Name(each.index)), out)
+                    self._statements(each, part.body.plain, out)
             if knobs.items.most > 1:
-                out.indent -= 1
-                out.add("}")
+                out.close()
 
     # -- pack by pack ---------------------------------------------------------------------------------
 
@@ -123,24 +121,21 @@ class SideBySide(GpuLoops):
         for some in self._in_turn(packs, out):
             self._over(parts, alike, type_, some, out)
         self._over(parts, alike, type_, None, out)
-        out.indent -= 1
-        out.add("}")
+        out.close()
 
     def _over(
         self, parts: Sequence[LoopPart], alike: bool, type_: str, loads: Sequence[Pack] | None, out: CodeLines
     ) -> None:
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
-        self._over_items(type_, self._plan.knobs.items.name, out)
-        if alike:
+        with self._over_items(type_, self._plan.knobs.items.name, out):
+            if not alike:
+                self._each_alone(parts, type_, out, loads)
+                return
             with out.block(f"if ({self._here} < {parts[-1].end})"):
                 self._own_index(parts, type_, out)
                 if loads is None:
                     self._turns(parts[0].loop.each, parts[0].body, self._here, type_, out)
                 self._moves(parts, type_, out, loads)
-        else:
-            self._each_alone(parts, type_, out, loads)
-        out.indent -= 1
-        out.add("}")
 
     def _each_alone(
         self, parts: Sequence[LoopPart], type_: str, out: CodeLines, loads: Sequence[Pack] | None

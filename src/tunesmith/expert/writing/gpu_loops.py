@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 from tunesmith.csource.nodes import Assign, Evaluate, Expr, Index, Name, Number, Stmt
-from tunesmith.csource.printing import print_expr, print_statements
+from tunesmith.csource.printing import print_expr
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.writing.bodies import Body, IndexDivision, prepare
@@ -39,10 +40,8 @@ class GpuLoops(GpuPacks):
         chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
         lines = [f"#define {self.chunk} ({chunk})  // elements of a task that a block takes at once"]
         if self._uses_parts:
-            vec = knobs.vector.name
-            lines.append(
-                f"#define {self.chains} ({vec} > 1 ? 2 : 1)  // totals that do not wait for each other"
-            )
+            wide = f"{knobs.vector.name} > 1"
+            lines.append(f"#define {self.chains} ({wide} ? 2 : 1)  // totals that do not wait for each other")
         if self._plan.keeps:
             keep, items = knobs.keep.name, knobs.items.name
             lines.append(f"#define {self.count} ({keep} ? {keep} : {items})  // packs a thread has under way")
@@ -66,16 +65,13 @@ class GpuLoops(GpuPacks):
         packed = self._is_packed(loop)
         parts: dict[str, str] = {}
         for total in each.totals:
-            start = print_expr(total.start)
+            start, declared = print_expr(total.start), "" if total.name in scope else f"{total.type.base} "
             if packed:
                 parts[total.name] = array = self._plan.names.fresh(f"{total.name}_parts")
                 out.add(f"{total.type.base} {array}[2] = {{{start}, {start}}};")
-                if total.name not in scope:
-                    out.add(f"{total.type.base} {total.name};")
-            elif total.name in scope:
-                out.add(f"{total.name} = {start};")
+                out.add(*([f"{declared}{total.name};"] if declared else []))
             else:
-                out.add(f"{total.type.base} {total.name} = {start};")
+                out.add(f"{declared}{total.name} = {start};")
             scope.add(total.name)
         if not packed:
             loop = LoopPlan(each, ())
@@ -94,27 +90,24 @@ class GpuLoops(GpuPacks):
 
     def _end(self, loop: LoopPlan, out: CodeLines) -> str:
         stop = print_expr(loop.each.stop)
-        if not self._inside:
-            if isinstance(loop.each.stop, Name | Number):
-                return stop
-            name = self._plan.names.fresh("end")
-            out.add(f"const {self._type(loop)} {name} = {stop};")
-            return name
+        if self._inside:
+            stop = f"{self._inside} ? {stop} : {print_expr(loop.each.start)}"
+        elif isinstance(loop.each.stop, Name | Number):
+            return stop
         name = self._plan.names.fresh("end")
-        start = print_expr(loop.each.start)
-        out.add(f"const {self._type(loop)} {name} = {self._inside} ? {stop} : {start};")
+        out.add(f"const {self._type(loop)} {name} = {stop};")
         return name
 
     def _first(self, loop: LoopPlan, per_thread: str, per_block: str, type_: str) -> str:
         """Where a thread starts: its place in the block, behind the blocks before it."""
         start = "" if loop.each.start == Number("0", 0) else f"{_grouped(loop.each.start)} + "
         own = self.lane if per_thread == "1" else f"{self.lane} * {per_thread}"
-        if not self._is_spread:
+        if not self._plan.is_spread:
             return f"{start}{own}"
         return f"{start}({type_}){self.piece} * {_factor(per_block)} + {own}"
 
     def _step(self, per_block: str, type_: str) -> str:
-        return f"({type_}){self.pieces} * {_factor(per_block)}" if self._is_spread else per_block
+        return f"({type_}){self.pieces} * {_factor(per_block)}" if self._plan.is_spread else per_block
 
     def _plain(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         each, type_ = loop.each, self._type(loop)
@@ -123,26 +116,21 @@ class GpuLoops(GpuPacks):
         index = each.index
         if knobs.items.most == 1:
             first, step = self._first(loop, "1", lanes, type_), self._step(lanes, type_)
-            if type_ == each.type:
-                with out.block(f"for ({type_} {index} = {first}; {index} < {end}; {index} += {step})"):
-                    self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
-                return
-            with out.block(self._head(type_, first, end, step)):
-                out.add(f"const {each.type} {index} = ({each.type}){self._base};")
-                self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
+            variable = index if type_ == each.type else self._base
+            with out.block(self._head(type_, first, end, step, variable)):
+                if variable != index:
+                    out.add(f"const {each.type} {index} = ({each.type}){variable};")
+                self._statements(each, body.plain, out)
             return
         per_block = f"{lanes} * {items}"
-        with out.block(
-            self._head(type_, self._first(loop, "1", per_block, type_), end, self._step(per_block, type_))
-        ):
-            out.add("#pragma unroll")
-            with out.block(f"for (int {self._item} = 0; {self._item} < {items}; {self._item}++)"):
-                out.add(f"const {each.type} {index} = ({each.type})({self._base} + {self._item} * {lanes});")
-                with out.block(f"if ({index} < {end})"):
-                    self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
+        head = self._head(type_, self._first(loop, "1", per_block, type_), end, self._step(per_block, type_))
+        with out.block(head), out.repeated(self._item, items):
+            out.add(f"const {each.type} {index} = ({each.type})({self._base} + {self._item} * {lanes});")
+            with out.block(f"if ({index} < {end})"):
+                self._statements(each, body.plain, out)
 
-    def _head(self, type_: str, first: str, end: str, step: str) -> str:
-        base = self._base
+    def _head(self, type_: str, first: str, end: str, step: str, variable: str = "") -> str:
+        base = variable or self._base
         return f"for ({type_} {base} = {first}; {base} < {end}; {base} += {step})"
 
     def _open(self, loop: LoopPlan, type_: str, end: str, out: CodeLines) -> None:
@@ -151,15 +139,13 @@ class GpuLoops(GpuPacks):
         first = self._first(loop, knobs.vector.name, self.chunk, type_)
         once = knobs.split.most > 0 and not self._plan.is_flat
         if once:
-            out.add(f"#if {knobs.split.name}", "{")
-            out.indent += 1
-            out.add(f"const {type_} {self._base} = {first};")
+            out.add(f"#if {knobs.split.name}")
+            out.open()
+            out.add(f"const {type_} {self._base} = {first};", "#else")
             out.indent -= 1
-            out.add("#else")
-        out.add(f"{self._head(type_, first, end, self._step(self.chunk, type_))} {{")
+        out.open(self._head(type_, first, end, self._step(self.chunk, type_)))
         if once:
             out.add("#endif")
-        out.indent += 1
 
     def _packed(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         knobs, type_ = self._plan.knobs, self._type(loop)
@@ -168,9 +154,6 @@ class GpuLoops(GpuPacks):
         lasting = frozenset() if group is None else group.shared | group.early.keys()
         shared = [pack for pack in loop.packs if pack.key in lasting]
         own = [pack for pack in loop.packs if pack not in shared]
-        per_block = self.chunk
-        first = self._first(loop, vec, per_block, type_)
-        head = self._head(type_, first, end, self._step(per_block, type_))
         if group is None:
             self._open(loop, type_, end, out)
             self._declare(own, items, loop, out)
@@ -180,13 +163,11 @@ class GpuLoops(GpuPacks):
             if id(group) not in self._declared:
                 self._declared.add(id(group))
                 self._declare(_packs_of(group), keep, loop, out)
-            out.add("{")
-            out.indent += 1
-            out.add(f"const {type_} {self._base} = {self._first(loop, vec, '', type_)};")
-            out.add("#else")
+            out.open()
+            out.add(f"const {type_} {self._base} = {self._first(loop, vec, '', type_)};", "#else")
             out.indent -= 1
-            out.add(f"{head} {{")
-            out.indent += 1
+            first = self._first(loop, vec, self.chunk, type_)
+            out.open(self._head(type_, first, end, self._step(self.chunk, type_)))
             self._declare(shared, items, loop, out)
             out.add("#endif")
             self._declare(own, self.count, loop, out)
@@ -194,8 +175,7 @@ class GpuLoops(GpuPacks):
         self._lanes(loop, body, end, group, out)
         if group is not None and self.settles:
             self._settle(loop, group, out)
-        out.indent -= 1
-        out.add("}")
+        out.close()
         if loop.tail:
             self._tail(loop, body, end, out)
 
@@ -211,17 +191,14 @@ class GpuLoops(GpuPacks):
         vec = self._plan.knobs.vector.name
         return f"{self._here} + ({vec} - 1) < {end}" if loop.tail else f"{self._here} < {end}"
 
-    def _count_of(self, group: Group | None) -> str:
-        return self._plan.knobs.items.name if group is None else self.count
-
-    def _over_items(self, type_: str, count: str, out: CodeLines) -> None:
-        """The head of a loop over a thread's packs."""
-        knobs, item, here = self._plan.knobs, self._item, self._here
-        out.add("#pragma unroll")
-        out.add(f"for (int {item} = 0; {item} < {count}; {item}++) {{")
-        out.indent += 1
+    @contextmanager
+    def _over_items(self, type_: str, count: str, out: CodeLines) -> Iterator[None]:
+        """A loop over a thread's packs."""
+        knobs, item = self._plan.knobs, self._item
         step = f"{knobs.lanes.name} * {knobs.vector.name}"
-        out.add(f"const {type_} {here} = {self._base} + {item} * ({step});")
+        with out.repeated(item, count):
+            out.add(f"const {type_} {self._here} = {self._base} + {item} * ({step});")
+            yield
 
     def _loads(
         self,
@@ -238,65 +215,46 @@ class GpuLoops(GpuPacks):
             return
         if group is None:
             for part in self._in_turn(loads, out):
-                self._over_items(self._type(loop), self._count_of(None), out)
-                with out.block(f"if ({self._guard(loop, end)})"):
+                over = self._over_items(self._type(loop), self._plan.knobs.items.name, out)
+                with over, out.block(f"if ({self._guard(loop, end)})"):
                     for pack in part:
                         self._load(pack, loop, out)
-                out.indent -= 1
-                out.add("}")
             return
         again = [pack for pack in loads if pack.key in loop.reused]
         early = [pack for pack in loads if pack.key in group.early]
         fresh = [pack for pack in loads if pack not in again and pack not in early]
         keep = self._plan.knobs.keep.name
         ahead = list(group.early.values()) if loop is group.loops[0] else []
-        if not fresh and not early and not ahead:
-            out.add(f"#if !{keep}")
-        self._over_items(self._type(loop), self._count_of(group), out)
-        with out.block(f"if ({self._guard(loop, end)})"):
+        anew, others = f"!{keep}", bool(fresh or early or ahead)
+        over, inside = self._over_items(self._type(loop), self.count, out), f"if ({self._guard(loop, end)})"
+        with out.only_if("" if others else anew), over, out.block(inside):
             for pack in fresh:
                 self._load(pack, loop, out)
-            wrapped = bool(again) and bool(fresh or early or ahead)
-            if wrapped:
-                out.add(f"#if !{keep}")
-            for pack in again:
-                self._load(pack, loop, out)
-            if wrapped:
-                out.add("#endif")
+            with out.only_if(anew if again and others else ""):
+                for pack in again:
+                    self._load(pack, loop, out)
             self._early(ahead, f"{keep} && {{}}", loop, out)
             self._early(early, f"!({keep} && {{}})", loop, out)
-        out.indent -= 1
-        out.add("}")
-        if not fresh and not early and not ahead:
-            out.add("#endif")
 
     def _early(self, packs: Sequence[Pack], condition: str, loop: LoopPlan, out: CodeLines) -> None:
         """Loads that come with those of an earlier loop, or where they are needed."""
         choice = self._plan.draft.schedule.early
         if packs and choice is not None:
-            out.add(f"#if {condition.format(choice.name)}")
-            for pack in packs:
-                self._load(pack, loop, out)
-            out.add("#endif")
+            with out.only_if(condition.format(choice.name)):
+                for pack in packs:
+                    self._load(pack, loop, out)
 
     def _lanes(self, loop: LoopPlan, body: Body, end: str, group: Group | None, out: CodeLines) -> None:
-        self._over_items(self._type(loop), self._count_of(group), out)
-        with out.block(f"if ({self._guard(loop, end)})"):
+        count = self._plan.knobs.items.name if group is None else self.count
+        with self._over_items(self._type(loop), count, out), out.block(f"if ({self._guard(loop, end)})"):
             self._turns(loop.each, body, self._here, self._type(loop), out)
             for pack in loop.packs:
                 if not pack.stores:
                     continue
-                only_without = group is not None and (
-                    pack.key in loop.dead or pack.array not in self._plan.arrays
-                )
-                if only_without:
-                    out.add(f"#if !{self._plan.knobs.keep.name}")
+                unkept = pack.key in loop.dead or pack.array not in self._plan.arrays
                 address = self._address(pack, loop)
-                out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_out(pack)}({address});")
-                if only_without:
-                    out.add("#endif")
-        out.indent -= 1
-        out.add("}")
+                with out.only_if(f"!{self._plan.knobs.keep.name}" if group is not None and unkept else ""):
+                    out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_out(pack)}({address});")
 
     def _turns(self, each: Each, body: Body, here: str, type_: str, out: CodeLines) -> None:
         """The body for every element of a pack; `here` is the index of the first."""
@@ -325,13 +283,12 @@ class GpuLoops(GpuPacks):
 
     def _turn(self, each: Each, body: tuple[Stmt, ...], here: str, type_: str, out: CodeLines) -> None:
         vec = self._plan.knobs.vector.name
-        out.add("#pragma unroll")
-        with out.block(f"for (int {self._of_pack} = 0; {self._of_pack} < {vec}; {self._of_pack}++)"):
+        with out.repeated(self._of_pack, vec):
             index = f"{here} + {self._of_pack}"
             if each.index in names_in(body):
                 value = index if type_ == each.type else f"({each.type})({index})"
                 out.add(f"const {each.type} {each.index} = {value};")
-            self._statements(self.division.in_statements(body, Name(each.index)), out)
+            self._statements(each, body, out)
 
     @cached_property
     def _values(self) -> str:
@@ -344,19 +301,14 @@ class GpuLoops(GpuPacks):
     def _settle(self, loop: LoopPlan, group: Group, out: CodeLines) -> None:
         """What a later loop reads again stays as it came."""
         later = group.loops[group.loops.index(loop) + 1 :]
-        packs = [
-            p
-            for p in loop.packs
-            if any(p.key in other.reused for other in later) and p.array in self._plan.arrays
-        ]
+        again = {key for other in later for key in other.reused}
+        packs = [p for p in loop.packs if p.key in again and p.array in self._plan.arrays]
         if not packs:
             return
         item, keep = self._item, self._plan.knobs.keep.name
-        out.add(f"#if {keep}", "#pragma unroll")
-        with out.block(f"for (int {item} = 0; {item} < {keep}; {item}++)"):
+        with out.only_if(keep), out.repeated(item, keep):
             for pack in packs:
                 out.add(f"{loop.names[pack.key]}[{item}].settle();")
-        out.add("#endif")
 
     def _tail(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         each, type_ = loop.each, self._type(loop)
@@ -364,19 +316,17 @@ class GpuLoops(GpuPacks):
         vec, lanes = knobs.vector.name, knobs.lanes.name
         start = "" if each.start == Number("0", 0) else f" - {_grouped(each.start)}"
         rest = f"{end} - ({end}{start}) % {vec}" if start else f"{end} - {end} % {vec}"
-        own = self.lane if not self._is_spread else f"({type_}){self.piece} * {lanes} + {self.lane}"
+        own = self.lane if not self._plan.is_spread else f"({type_}){self.piece} * {lanes} + {self.lane}"
         step = self._step(lanes, type_)
-        out.add(f"#if {vec} > 1  // what is left of the range")
-        head = f"for ({type_} {self._base} = {rest} + {own}; {self._base} < {end}; {self._base} += {step})"
-        with out.block(head):
+        with (
+            out.only_if(f"{vec} > 1  // what is left of the range"),
+            out.block(self._head(type_, f"{rest} + {own}", end, step)),
+        ):
             out.add(f"const {each.type} {each.index} = ({each.type}){self._base};")
-            self._statements(self.division.in_statements(body.plain, Name(each.index)), out)
-        out.add("#endif")
+            self._statements(each, body.plain, out)
 
-    def _statements(self, stmts: Sequence[object], out: CodeLines) -> None:
-        text = print_statements(stmts, 0, self._plan.language)  # type: ignore[arg-type]
-        for line in text.splitlines():
-            out.add(line.strip() if line.lstrip().startswith("#") else line)
+    def _statements(self, each: Each, body: tuple[Stmt, ...], out: CodeLines) -> None:
+        out.statements(self.division.in_statements(body, Name(each.index)), self._plan.language)
 
 
 def _packs_of(group: Group) -> list[Pack]:

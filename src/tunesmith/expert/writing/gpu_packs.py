@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Type
+from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Type
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
@@ -62,14 +62,19 @@ def _method(name: str, arguments: str, statement: str) -> str:
 
 
 @cache
-def _parts() -> Mapping[str, str]:
-    text = resources.files("tunesmith.expert.writing").joinpath("gpu_packs.cuh").read_text(encoding="utf-8")
-    return dict(part.split("\n", 1) for part in text.split("//= ")[1:])
+def resource(name: str) -> str:
+    return resources.files("tunesmith.expert.writing").joinpath(name).read_text(encoding="utf-8")
+
+
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """With words in the places of @WORD@."""
+    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], text)
 
 
 def _part(name: str, **words: str) -> str:
     """A part of `gpu_packs.cuh`, with words in their places."""
-    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], _parts()[name])
+    parts = dict(part.split("\n", 1) for part in resource("gpu_packs.cuh").split("//= ")[1:])
+    return filled(parts[name], words)
 
 
 # -- packs of neighbours in CUDA and HIP: their types, where they lie, and in which order they are loaded
@@ -84,13 +89,7 @@ class GpuPacks:
         self._plan, self._pack, self._here, self._item = plan, pack, here, item
 
     def _type(self, loop: LoopPlan) -> str:
-        """An int, unless a step beyond the end could overflow it."""
-        reach = [loop.each.stop, Number("2", 2)] if self._is_spread else [loop.each.stop]
-        return "int" if self._plan.sizes.fits_int(*reach) else "long long"
-
-    @property
-    def _is_spread(self) -> bool:
-        return self._plan.is_flat or self._plan.knobs.split.most > 0
+        return self._plan.index_type(loop, "long long")
 
     def _pack_type(self, pack: Pack) -> str:
         base, vec = self._element(pack), self._plan.knobs.vector.name
@@ -109,8 +108,8 @@ class GpuPacks:
     def _element(self, pack: Pack) -> str:
         if pack.element is not None:
             return pack.element.base
-        kept = {kept.name: kept.type.base for kept in self._plan.kernel.kept}
-        return kept[pack.array] if pack.array in kept else self._plan.arrays[pack.array].base
+        kept = {kept.name: kept.type for kept in self._plan.kernel.kept}
+        return {**self._plan.arrays, **kept}[pack.array].base
 
     def _address(self, pack: Pack, loop: LoopPlan) -> str:
         return f"&{print_expr(self._place(pack, loop, Name(self._here)))}"

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
-from tunesmith.csource.nodes import Number, Parameter
-from tunesmith.csource.printing import print_expr, print_parameter, print_statements
+from tunesmith.csource.nodes import Number, Parameter, Stmt
+from tunesmith.csource.printing import print_expr, print_parameter
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
-from tunesmith.expert.writing.bodies import IndexDivision, known_types, unrolled
+from tunesmith.expert.writing.bodies import known_types, unrolled
+from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
 from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.gpu_loops import GpuLoops
 from tunesmith.expert.writing.naming import CodeLines, dialect
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.rules import Baked, kept_extent
-
-
-class Loops(Protocol):
-    @property
-    def lane(self) -> str: ...
-    @property
-    def piece(self) -> str: ...
-    @property
-    def pieces(self) -> str: ...
-    @property
-    def division(self) -> IndexDivision: ...
-    def defines(self) -> list[str]: ...
-    def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None: ...
-
-
-class Totals(Protocol):
-    def defines(self) -> list[str]: ...
-    def declare(self, out: CodeLines) -> None: ...
+from tunesmith.expert.writing.team_totals import TeamTotals
 
 
 def guard(plan: WritingPlan) -> str:
@@ -46,7 +30,13 @@ def guard(plan: WritingPlan) -> str:
 
 class KernelText:
     def __init__(
-        self, plan: WritingPlan, fast: FastMath, baked: Baked, loops: Loops, totals: Totals, inside: str
+        self,
+        plan: WritingPlan,
+        fast: FastMath,
+        baked: Baked,
+        loops: GpuLoops | CpuLoops,
+        totals: TeamTotals | CpuTotals,
+        inside: str,
     ) -> None:
         fresh = plan.names.fresh
         self._plan, self._fast, self._baked = plan, fast, baked
@@ -58,22 +48,20 @@ class KernelText:
 
     def defines(self) -> list[str]:
         plan, loops, d = self._plan, self.loops, self._d
-        lines: list[str] = []
+        pieces = [f"#define {loops.piece} {d.block[0]}", f"#define {loops.pieces} {d.grid[0]}"]
+
+        def rows(axis: int) -> list[str]:
+            return [f"#define {self._row} {d.block[axis]}", f"#define {self._rows} {d.grid[axis]}"]
+
         split = plan.knobs.split
         if plan.is_flat:
-            lines += [f"#define {loops.piece} {d.block_x}", f"#define {loops.pieces} {d.grid_x}"]
+            lines = pieces
         elif split.most > 0:
-            lines += [
-                f"#if {split.name}  // blocks side by side on one task",
-                f"#define {loops.piece} {d.block_x}", f"#define {loops.pieces} {d.grid_x}",
-                f"#define {self._row} {d.block_y}", f"#define {self._rows} {d.grid_y}",
-                "#else",
-                f"#define {loops.piece} 0", f"#define {loops.pieces} 1",
-                f"#define {self._row} {d.block_x}", f"#define {self._rows} {d.grid_x}",
-                "#endif",
-            ]  # fmt: skip
+            alone = [f"#define {loops.piece} 0", f"#define {loops.pieces} 1"]
+            switch = f"#if {split.name}  // blocks side by side on one task"
+            lines = [switch, *pieces, *rows(1), "#else", *alone, *rows(0), "#endif"]
         else:
-            lines += [f"#define {self._row} {d.block_x}", f"#define {self._rows} {d.grid_x}"]
+            lines = rows(0)
         return [*lines, *self._totals.defines(), *loops.defines()]
 
     def text(self) -> str:
@@ -83,10 +71,9 @@ class KernelText:
         parameters = [print_parameter(self._baked.parameter(p), plan.language) for p in self._parameters()]
         out.add(_wrapped(f"{function.name}(", parameters))
         with out.block(""):
-            for line in (*self._baked.lines(), *self.loops.division.lines()):
-                out.add(line)
+            out.add(*self._baked.lines(), *self.loops.division.lines())
             self._totals.declare(out)
-            out.add(f"const int {self.loops.lane} = {self._d.thread_x};")
+            out.add(f"const int {self.loops.lane} = {self._d.thread[0]};")
             scope = {p.name for p in function.parameters}
             if plan.is_flat:
                 self._steps(plan.kernel.steps, out, scope)
@@ -136,28 +123,17 @@ class KernelText:
         if knobs.split.most > 0 and plan.counts_tasks:  # else there is a block for every task
             goes_on.append(knobs.split.name)
         if goes_on:
-            out.add(f"#if {' || '.join(goes_on)}  // blocks go on to further tasks")
-            out.add(loop, "#else")
-            out.add("{")
-            out.indent += 1
-            out.add(f"const {type_} {first} = {start};")
-            out.indent -= 1
-            out.add("#endif")
-        else:
-            out.add("{")
-            out.indent += 1
-            out.add(f"const {type_} {first} = {start};")
-            out.indent -= 1
-        out.indent += 1
+            out.add(f"#if {' || '.join(goes_on)}  // blocks go on to further tasks", loop, "#else")
+        out.open()
+        out.add(f"const {type_} {first} = {start};", *(["#endif"] if goes_on else []))
         self._task_names(out, type_)
         self._kept_rows(out)
         self._steps(plan.kernel.steps, out, scope | {task.name for task in plan.kernel.tasks})
-        out.indent -= 1
-        out.add("}")
+        out.close()
 
     def _task_names(self, out: CodeLines, type_: str) -> None:
         plan = self._plan
-        place = f"{self._first} + ({type_}){self._d.thread_y}" if plan.knobs.tasks.most > 1 else self._first
+        place = f"{self._first} + ({type_}){self._d.thread[1]}" if plan.knobs.tasks.most > 1 else self._first
         if self._inside:
             guard_text = f"const {self._d.truth} {self._inside} = {place} < {self._tasks};"
             out.add(f"{guard_text}  // the last block may lack tasks")
@@ -168,7 +144,7 @@ class KernelText:
             if plan.knobs.tasks.most > 1:
                 out.add(f"if ({self._task} >= {self._tasks})", "    return;")
         names = list(plan.tasks)
-        places = ((self._d.block_z, self._d.grid_z), (self._d.block_y, self._d.grid_y))
+        places = ((self._d.block[2], self._d.grid[2]), (self._d.block[1], self._d.grid[1]))
         for outer, (place, count) in zip(plan.outer, places, strict=False):
             out.add(f"const {outer.type} {outer.name} = {place};")
             if outer.count:
@@ -191,19 +167,16 @@ class KernelText:
         if not plan.kernel.kept:
             return
         out.add("// What a loop leaves for a later one.")
-        if plan.keeps:
-            out.add(f"#if !{plan.knobs.keep.name}")
-        out.add(f"extern __shared__ __align__(16) unsigned char {self._memory}[];")
-        before = ""
-        for kept in plan.kernel.kept:
-            extent = _in_product(print_expr(kept_extent(plan, kept.name)))
-            size = (byte_size(kept.type.base) or 0) * kept.width
-            bytes_ = f"(({extent} * {size} + 15) / 16 * 16)"
-            at = f"{self._memory}{before} + threadIdx.y * {bytes_}"
-            out.add(f"{kept.type.base} *{kept.name} = ({kept.type.base} *)({at});")
-            before += f" + {plan.knobs.tasks.name} * {bytes_}"
-        if plan.keeps:
-            out.add("#endif")
+        with out.only_if(f"!{plan.knobs.keep.name}" if plan.keeps else ""):
+            out.add(f"extern __shared__ __align__(16) unsigned char {self._memory}[];")
+            before = ""
+            for kept in plan.kernel.kept:
+                extent = _in_product(print_expr(kept_extent(plan, kept.name)))
+                size = (byte_size(kept.type.base) or 0) * kept.width
+                bytes_ = f"(({extent} * {size} + 15) / 16 * 16)"
+                at = f"{self._memory}{before} + threadIdx.y * {bytes_}"
+                out.add(f"{kept.type.base} *{kept.name} = ({kept.type.base} *)({at});")
+                before += f" + {plan.knobs.tasks.name} * {bytes_}"
 
     # -- steps --------------------------------------------------------------------------------------
 
@@ -234,10 +207,9 @@ class KernelText:
                     with out.block(f"{head}{step.index} < {stop}; {step.index} += {by})"):
                         self._steps(step.body, out, scope | {step.index})
 
-    def _print(self, body: Sequence[object], out: CodeLines) -> None:
-        stmts, _ = self._fast.statements(body, known_types(self._plan))  # type: ignore[arg-type]
-        for line in print_statements(unrolled(stmts, self._plan), 0, self._plan.language).splitlines():
-            out.add(line.strip() if line.lstrip().startswith("#") else line)
+    def _print(self, body: Sequence[Stmt], out: CodeLines) -> None:
+        stmts, _ = self._fast.statements(body, known_types(self._plan))
+        out.statements(unrolled(stmts, self._plan), self._plan.language)
 
 
 def _in_product(text: str) -> str:

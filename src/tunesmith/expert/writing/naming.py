@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 
 from tunesmith.csource.lex import without_comments
-from tunesmith.csource.nodes import Number
+from tunesmith.csource.nodes import Number, Stmt
+from tunesmith.csource.printing import print_statements
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
 
 
@@ -37,14 +38,36 @@ class CodeLines:
         if self.lines and self.lines[-1]:
             self.lines.append("")
 
+    def open(self, head: str = "") -> None:
+        self.add(f"{head} {{" if head else "{")
+        self.indent += 1
+
+    def close(self) -> None:
+        self.indent -= 1
+        self.add("}")
+
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """`head {` ... `}`; several lines of preprocessor may be part of the head."""
-        self.add(f"{head} {{" if head else "{")
-        self.indent += 1
+        self.open(head)
         yield
-        self.indent -= 1
-        self.add("}")
+        self.close()
+
+    @contextmanager
+    def only_if(self, condition: str) -> Iterator[None]:
+        """Inside `#if` and `#endif`, where there is a condition."""
+        self.add(*([f"#if {condition}"] if condition else []))
+        yield
+        self.add(*(["#endif"] if condition else []))
+
+    def repeated(self, variable: str, count: str) -> AbstractContextManager[None]:
+        """A block that is run `count` times, unrolled."""
+        self.add("#pragma unroll")
+        return self.block(f"for (int {variable} = 0; {variable} < {count}; {variable}++)")
+
+    def statements(self, stmts: Iterable[Stmt], language: str) -> None:
+        for line in print_statements(stmts, 0, language).splitlines():
+            self.add(line.strip() if line.lstrip().startswith("#") else line)
 
     @property
     def text(self) -> str:
@@ -56,41 +79,30 @@ class Dialect:
     """How the three languages spell what every kernel needs."""
 
     kernel: str  # before a kernel's bounds and name
-    thread_x: str
-    thread_y: str
-    block_x: str
-    block_y: str
-    block_z: str
-    grid_x: str
-    grid_y: str
-    grid_z: str
+    thread: tuple[str, ...]  # its place in the block, by axis
+    block: tuple[str, ...]  # its place in the grid
+    grid: tuple[str, ...]  # how many blocks there are
     wide: str  # a 64-bit integer
     truth: str  # a truth value
 
 
+def _by_axis(form: str, axes: str) -> tuple[str, ...]:
+    return tuple(form.format(axis) for axis in axes)
+
+
 _CUDA = Dialect(
-    kernel='extern "C" __global__ void',
-    thread_x="threadIdx.x",
-    thread_y="threadIdx.y",
-    block_x="blockIdx.x",
-    block_y="blockIdx.y",
-    block_z="blockIdx.z",
-    grid_x="gridDim.x",
-    grid_y="gridDim.y",
-    grid_z="gridDim.z",
+    'extern "C" __global__ void',
+    thread=_by_axis("threadIdx.{}", "xyz"),
+    block=_by_axis("blockIdx.{}", "xyz"),
+    grid=_by_axis("gridDim.{}", "xyz"),
     wide="long long",
     truth="bool",
 )
 _OPENCL = Dialect(
-    kernel="__kernel",
-    thread_x="get_local_id(0)",
-    thread_y="get_local_id(1)",
-    block_x="get_group_id(0)",
-    block_y="get_group_id(1)",
-    block_z="get_group_id(2)",
-    grid_x="get_num_groups(0)",
-    grid_y="get_num_groups(1)",
-    grid_z="get_num_groups(2)",
+    "__kernel",
+    thread=_by_axis("get_local_id({})", "012"),
+    block=_by_axis("get_group_id({})", "012"),
+    grid=_by_axis("get_num_groups({})", "012"),
     wide="long",
     truth="int",
 )
@@ -104,6 +116,7 @@ def dialect(language: str) -> Dialect:
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+Pairs = Iterable[tuple[str, str]]
 
 
 class Names:
@@ -115,11 +128,26 @@ class Names:
             self._taken.update(_WORD.findall(without_comments(text)))
 
     def fresh(self, want: str) -> str:
-        name, number = want, 2
-        while name in self._taken:
-            name, number = f"{want}_{number}", number + 1
+        name = numbered(want, self._taken)
         self._taken.add(name)
         return name
+
+
+def numbered(want: str, taken: Container[str]) -> str:
+    """The name, with the first number from 2 on that makes it unlike those that are taken."""
+    name, number = want, 2
+    while name in taken:
+        name, number = f"{want}_{number}", number + 1
+    return name
+
+
+def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
+    """Conditions by name; a name that stands for something else already gets a number."""
+    found = dict(have)
+    for name, text in more:
+        if text not in found.values():
+            found[numbered(name, found)] = text
+    return tuple(found.items())
 
 
 # What a schedule that leaves a field open does; and what its macro is called in the code.

@@ -1,7 +1,5 @@
 """Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
 
-Which accesses of a loop's body become packs: neighbours that are loaded or stored as one.
-
 A pack is `width` elements for each of the VEC indices a thread takes at once; width 0 is one element that all
 of them share (`scale[i / 128]`). Only accesses that every turn makes are packed, and only where the array's
 other accesses in the same body cannot tell the difference.
@@ -25,6 +23,7 @@ from tunesmith.expert.writing.sizes import Sizes
 INDEX = "#"  # stands for a loop's index in keys, whatever it is called there
 Sum = frozenset[tuple[tuple[c.Expr, ...], int]]
 Key = tuple[str, str, Sum, int, Sum]  # array, element, index without its constant, the constant, offset
+Member = tuple[AccessSite, Stride, int]  # an access, how it moves, and its constant within a step
 _MOST_WIDTH = 16
 
 
@@ -43,23 +42,14 @@ class Pack:
     unit: int = 1  # and times this, so that a pack starts at a multiple of its size
 
 
-@dataclass(frozen=True)
-class Packed:
-    packs: tuple[Pack, ...]
-    loose: frozenset[str]  # arrays that are also, or only, touched outside packs
-
-    def stored(self) -> frozenset[str]:
-        return frozenset(pack.array for pack in self.packs if pack.stores)
-
-
 def pack_accesses(
     each: Each, arrays: Mapping[str, c.Type], kept: Iterable[str], sizes: Sizes, most: int, aligned: bool
-) -> Packed:
+) -> tuple[Pack, ...]:
     """`most`: the largest VEC there may be; `aligned`: packs must start at multiples of VEC."""
     own = frozenset(kept)
     sites = Sites.of(each.body, [*arrays, *own])
-    groups: dict[Key, list[tuple[AccessSite, Stride, int]]] = {}
-    loose: set[str] = set(sites.escaped)
+    groups: dict[Key, list[Member]] = {}
+    loose: set[str] = set(sites.escaped)  # arrays that are also, or only, touched outside packs
     for site in sites.found:
         found = _moved(site, each, arrays.get(site.array))
         if found is None:
@@ -74,7 +64,7 @@ def pack_accesses(
         else:
             packs.append(pack)
     refused = _refused(packs, loose, sites) - own
-    return Packed(tuple(p for p in packs if p.array not in refused), frozenset(loose | refused))
+    return tuple(p for p in packs if p.array not in refused)
 
 
 def _moved(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:
@@ -118,13 +108,7 @@ def _with_offset(
 
 
 def _pack(
-    key: Key,
-    members: Sequence[tuple[AccessSite, Stride, int]],
-    each: Each,
-    sizes: Sizes,
-    most: int,
-    aligned: bool,
-    is_kept: bool,
+    key: Key, members: Sequence[Member], each: Each, sizes: Sizes, most: int, aligned: bool, is_kept: bool
 ) -> Pack | None:
     first, moves, _ = members[0]
     loads = [m for m in members if m[0].kind == "load"]
@@ -150,7 +134,7 @@ def _pack(
     unit = max(moves.step, 1)
     if any(sizes.divisor(need) % unit for need in needs) or key[3] % unit:
         unit = 1
-    read_first = is_kept or _reads_first(members) or (stores != [] and _is_partial(stores))
+    read_first = is_kept or _reads_first(members) or any(not site.whole for site, _, _ in stores)
     places = tuple(dict.fromkeys((site.node, _place(site, residue)) for site, _, residue in members))
     return Pack(
         key, first.array, first.element, moves.step, first.offset, index, places,
@@ -159,14 +143,14 @@ def _pack(
     )  # fmt: skip
 
 
-def _first_index(members: Sequence[tuple[AccessSite, Stride, int]]) -> c.Expr:
+def _first_index(members: Sequence[Member]) -> c.Expr:
     """Of the pack's first element, as the source writes it: its casts keep products wide enough."""
     site, _, residue = min(members, key=lambda member: member[2])
     index = substitute(site.index, {name: c.Number("0", 0) for name, _ in site.loops})
     return c.Binary("-", index, c.Number(str(residue), residue)) if residue else index
 
 
-def _reads_first(members: Sequence[tuple[AccessSite, Stride, int]]) -> bool:
+def _reads_first(members: Sequence[Member]) -> bool:
     """Whether an element may be read before the body has surely written it."""
     written: set[int] = set()
     for site, _, residue in sorted(members, key=lambda m: m[0].order):
@@ -175,10 +159,6 @@ def _reads_first(members: Sequence[tuple[AccessSite, Stride, int]]) -> bool:
         if site.kind == "store" and site.sure and site.whole and not site.loops:
             written.add(residue)
     return False
-
-
-def _is_partial(stores: Sequence[tuple[AccessSite, Stride, int]]) -> bool:
-    return any(not site.whole for site, _, _ in stores)
 
 
 def _residues(members: Iterable[tuple[AccessSite, int]], step: int) -> frozenset[int]:
@@ -277,7 +257,7 @@ def _refused(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
             elif seen - {key}:
                 refused.add(array)
     for pack in packs:  # a load in a pack comes before loose stores of the same array
-        if pack.loads and not pack.stores and pack.array in loose and sites.stores(pack.array):
+        if pack.loads and not pack.stores and pack.array in loose and pack.array in sites.stored:
             refused.add(pack.array)
     return refused
 

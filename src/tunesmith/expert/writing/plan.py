@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
@@ -101,6 +101,16 @@ class WritingPlan:
     @property
     def all_loops(self) -> tuple[LoopPlan, ...]:
         return tuple(self.loops.values())
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether several blocks share a task's elements."""
+        return self.is_flat or self.knobs.split.most > 0
+
+    def index_type(self, loop: LoopPlan, wide: str) -> str:
+        """An int, unless a step beyond the end could overflow it."""
+        reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
+        return "int" if self.sizes.fits_int(*reach) else wide
 
     @property
     def has_totals(self) -> bool:
@@ -240,7 +250,7 @@ def _range_key(expr: Expr) -> object:
 
 
 def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
-    steps = _own_objects(_flat_kept(draft.kernel))
+    steps = map_steps(_flat_kept(draft.kernel), lambda step: replace(step))
     if draft.schedule.beside is not None and len(problem.launches) == 1:
         steps = gathered(steps, Independence.of(draft.kernel, problem))
     kernel = replace(draft.kernel, steps=steps)
@@ -305,31 +315,27 @@ def _flat_kept(kernel: KernelModel) -> tuple[Step, ...]:
                 return Index(Name(name), Binary("+", product, place))
         return node
 
-    def step(found: Step) -> Step:
-        match found:
-            case When(then=then, otherwise=otherwise):
-                return replace(found, then=tuple(map(step, then)), otherwise=tuple(map(step, otherwise)))
-            case Repeat(body=body):
-                return replace(found, body=tuple(map(step, body)))
-            case Each(body=body):
-                return replace(found, body=map_statements(body, lambda expr: map_expr(expr, visit)))
-            case _:
-                return found
+    def flat(step: Step) -> Step:
+        if not isinstance(step, Each):
+            return step
+        return replace(step, body=map_statements(step.body, lambda expr: map_expr(expr, visit)))
 
-    return tuple(map(step, kernel.steps))
+    return map_steps(kernel.steps, flat)
 
 
-def _own_objects(steps: Sequence[Step]) -> tuple[Step, ...]:
-    done: list[Step] = []
+def map_steps(steps: Sequence[Step], change: Callable[[Step], Step | None]) -> tuple[Step, ...]:
+    """Every step changed, those inside others first; None leaves it out."""
+    done: list[Step | None] = []
     for step in steps:
         match step:
             case When(then=then, otherwise=otherwise):
-                done.append(replace(step, then=_own_objects(then), otherwise=_own_objects(otherwise)))
+                inside = replace(step, then=map_steps(then, change), otherwise=map_steps(otherwise, change))
+                done.append(change(inside))
             case Repeat(body=body):
-                done.append(replace(step, body=_own_objects(body)))
+                done.append(change(replace(step, body=map_steps(body, change))))
             case _:
-                done.append(replace(step))
-    return tuple(done)
+                done.append(change(step))
+    return tuple(step for step in done if step is not None)
 
 
 def _written(kernel: KernelModel, arrays: dict[str, Type], problem: Problem) -> frozenset[str]:
@@ -346,7 +352,7 @@ def _written(kernel: KernelModel, arrays: dict[str, Type], problem: Problem) -> 
         if not isinstance(step, Each | Once):
             continue
         sites = Sites.of(step.body, arrays)
-        found |= sites.escaped | {site.array for site in sites.found if site.kind == "store"}
+        found |= sites.escaped | sites.stored
     return frozenset(found & arrays.keys())
 
 
@@ -367,8 +373,7 @@ def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
         return LoopPlan(each, ())
     aligned = plan.language != "opencl"
     kept = [kept.name for kept in plan.kernel.kept]
-    packed = pack_accesses(each, plan.arrays, kept, plan.sizes, vector.most, aligned)
-    packs = packed.packs
+    packs = pack_accesses(each, plan.arrays, kept, plan.sizes, vector.most, aligned)
     loop = LoopPlan(each, packs)
     for pack in packs:
         loop.names[pack.key] = plan.names.fresh(f"{pack.array}_pack")

@@ -59,13 +59,8 @@ def rules_of(plan: WritingPlan) -> list[Rule]:
             name = f"row_fits_{number + 1}" if number else "row_fits"
             require(name, f"{keep} == 0 or {lanes} * {vec} * {keep} >= {extent}")
         if knobs.items.is_parameter:
-            rules.append(
-                (
-                    "prefer",
-                    "one_way_at_a_time",
-                    f"{knobs.keep.size_text} == 0 or {knobs.items.size_text} == 1",
-                )
-            )
+            one_way = f"{knobs.keep.size_text} == 0 or {knobs.items.size_text} == 1"
+            rules.append(("prefer", "one_way_at_a_time", one_way))
         if knobs.split.is_parameter:
             require("kept_by_one_block", f"{knobs.keep.size_text} == 0 or {knobs.split.size_text} == 0")
     if knobs.split.is_parameter and knobs.persistent.is_parameter and not plan.is_flat:
@@ -90,12 +85,8 @@ def rules_of(plan: WritingPlan) -> list[Rule]:
 
 def has_nested_totals(steps: Iterable[Step]) -> bool:
     """Totals that some tasks of a block may reach and others not."""
-    for step in steps:
-        if isinstance(step, When | Repeat):
-            parts = (*step.then, *step.otherwise) if isinstance(step, When) else step.body
-            if any(each.totals for each in loops_in(parts)):
-                return True
-    return False
+    nested = [step for step in steps if isinstance(step, When | Repeat)]
+    return any(each.totals for each in loops_in(nested))
 
 
 def _multiples(plan: WritingPlan) -> list[str]:
@@ -256,12 +247,11 @@ class Baked:
         choice = plan.draft.schedule.bake
         if choice is None:
             return cls()
-        counts: set[str] = set()
-        for task in plan.kernel.tasks:
-            counts |= names_in(task.extent)
-        lengths: set[str] = set()
-        for loop in plan.all_loops:
-            lengths |= names_in(loop.each.stop) | names_in(loop.each.start) | names_in(loop.each.body)
+        counts = {name for task in plan.kernel.tasks for name in names_in(task.extent)}
+        parts = [
+            part for loop in plan.all_loops for part in (loop.each.stop, loop.each.start, loop.each.body)
+        ]
+        lengths = {name for part in parts for name in names_in(part)}
         found: list[Size] = []
         for parameter in plan.kernel.function.parameters:
             node = plan.sizes.arguments.get(parameter.name)

@@ -1,7 +1,5 @@
 """Where a loop's body touches arrays, and which loops may therefore run side by side.
 
-Loops of a task that do not depend on each other: which stand next to each other and may run side by side.
-
 Two such loops are over ranges of their own, total nothing and keep nothing, and neither touches an array that
 the other writes. So their turns may come in any order, also on different threads or blocks, and the two
 ranges may be one: first the indices of the one, then those of the other.
@@ -24,6 +22,7 @@ from tunesmith.problem.problem import Problem
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
+Kind = Literal["load", "store"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class AccessSite:
     element: c.Type | None  # what the pointer is cast to; None: the array's own type
     offset: c.Expr | None  # of a cast pointer, in elements of the array's own type
     index: c.Expr  # with the body's own integers replaced by what they are
-    kind: Literal["load", "store"]
+    kind: Kind
     sure: bool  # every turn comes here
     whole: bool = True  # of a store: the whole element
     order: int = 0
@@ -55,11 +54,9 @@ class Sites:
         _Scan(sites, local_integers(stmts)).block(stmts, True, 0)
         return sites
 
-    def stores(self, array: str) -> list[AccessSite]:
-        return [site for site in self.found if site.array == array and site.kind == "store"]
-
-    def loads(self, array: str) -> list[AccessSite]:
-        return [site for site in self.found if site.array == array and site.kind == "load"]
+    @property
+    def stored(self) -> set[str]:
+        return {site.array for site in self.found if site.kind == "store"}
 
 
 Target = tuple[str, c.Type | None, c.Expr | None, c.Expr]
@@ -178,8 +175,9 @@ class _Scan:
                 self._target(target, op != "=", sure, d)
             case c.Unary(op="++" | "--", operand=operand):
                 self._target(operand, True, sure, d)
-            case c.Unary(op="&", operand=operand) if target_of(operand, self._sites.arrays):
-                self._escape(operand)
+            case c.Unary(op="&", operand=operand) if found := target_of(operand, self._sites.arrays):
+                self._sites.escaped.add(found[0])
+                self._inner(found, False, 0)
             case c.Ternary(condition=condition, yes=yes, no=no):
                 self._expr(condition, sure, d)
                 self._expr(yes, False, d)
@@ -194,7 +192,7 @@ class _Scan:
                     self._expr(expr.index, sure, d)
                 else:
                     self._inner(found, sure, d)
-                    self._add(expr, "load", sure)
+                    self._add(expr, found, "load", sure)
             case c.Name(name=name):
                 self._sites.escaped |= {name} & self._sites.arrays
             case c.Opaque(names=names):
@@ -216,12 +214,10 @@ class _Scan:
             return
         self._inner(found, sure, depth)
         if reads:
-            self._add(inner, "load", sure)
-        self._add(inner, "store", sure, whole)
+            self._add(inner, found, "load", sure)
+        self._add(inner, found, "store", sure, whole)
 
-    def _add(self, node: c.Expr, kind: Literal["load", "store"], sure: bool, whole: bool = True) -> None:
-        found = target_of(node, self._sites.arrays)
-        assert found is not None, "asked before"
+    def _add(self, node: c.Expr, found: Target, kind: Kind, sure: bool, whole: bool = True) -> None:
         array, element, offset, index = found
         index = substitute(index, self._integers)
         offset = None if offset is None else substitute(offset, self._integers)
@@ -231,12 +227,6 @@ class _Scan:
         self._sites.found.append(
             AccessSite(node, array, element, offset, index, kind, sure, whole, order, loops)
         )
-
-    def _escape(self, operand: c.Expr) -> None:
-        found = target_of(operand, self._sites.arrays)
-        assert found is not None, "asked before"
-        self._sites.escaped.add(found[0])
-        self._inner(found, False, 0)
 
     def _inner(self, found: Target, sure: bool, depth: int) -> None:
         """Loads inside the index of another."""
@@ -283,9 +273,8 @@ class Independence:
 
     def touched(self, step: Each | Let) -> Touched:
         sites = Sites.of(step.body, self.storage)
-        written = sites.escaped | {site.array for site in sites.found if site.kind == "store"}
         every = names_in(step.body) & self.storage.keys()
-        return Touched(self._stored(every), self._stored(written))
+        return Touched(self._stored(every), self._stored(sites.escaped | sites.stored))
 
     def _stored(self, arrays: Iterable[str]) -> frozenset[str]:
         return frozenset(self.storage[array] for array in arrays)
@@ -373,16 +362,12 @@ def either(first: c.Expr, one: c.Expr, other: c.Expr, types: Mapping[str, c.Type
         return one
     match one, other:
         case c.Index(), c.Index():
-            base, index = (
-                either(first, one.base, other.base, types),
-                either(first, one.index, other.index, types),
-            )
+            base = either(first, one.base, other.base, types)
+            index = either(first, one.index, other.index, types)
             return None if base is None or index is None else c.Index(base, index)
         case c.Binary(), c.Binary() if one.op == other.op:
-            left, right = (
-                either(first, one.left, other.left, types),
-                either(first, one.right, other.right, types),
-            )
+            left = either(first, one.left, other.left, types)
+            right = either(first, one.right, other.right, types)
             if left is not None and right is not None:
                 return c.Binary(one.op, left, right)
         case c.Cast(), c.Cast() if one.type == other.type:

@@ -9,7 +9,8 @@ from math import gcd
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, names_in, statements_in
-from tunesmith.expert.model.kernel import KernelModel, Let, Once, Repeat, Step, When
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once
+from tunesmith.expert.model.step_tree import all_steps
 from tunesmith.expert.model.translate import parameter_values, to_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, parse, unparse
@@ -34,14 +35,9 @@ class Sizes:
         arguments = parameter_values(problem, tuple(p.name for p in kernel.function.parameters))
         known = dict(kernel.source.constants)
         known.update(_definitions(kernel))
-        ranges = {
-            rule.name: (min(rule.one_of), max(rule.one_of)) if rule.one_of else (rule.min, rule.max)
-            for rule in problem.contract.sizes
-        }
-        steps = {
-            rule.name: gcd(*rule.one_of) if rule.one_of else rule.multiple_of
-            for rule in problem.contract.sizes
-        }
+        rules = problem.contract.sizes
+        ranges = {r.name: (min(r.one_of), max(r.one_of)) if r.one_of else (r.min, r.max) for r in rules}
+        steps = {r.name: gcd(*r.one_of) if r.one_of else r.multiple_of for r in rules}
         return cls(arguments, known, ranges, steps)
 
     def node(self, expr: c.Expr) -> Node | None:
@@ -165,22 +161,13 @@ def _definitions(kernel: KernelModel) -> dict[str, c.Expr]:
     found: dict[str, c.Expr] = {}
     twice: set[str] = set()
     changed: set[str] = set()
-
-    def visit(steps: tuple[Step, ...]) -> None:
-        for step in steps:
-            match step:
-                case When():
-                    visit(step.then)
-                    visit(step.otherwise)
-                case Repeat():
-                    visit(step.body)
-                case _:
-                    changed.update(assigned_in(step.body))
-                    for stmt in statements_in(step.body):
-                        if isinstance(stmt, c.Declare):
-                            twice.update({stmt.name} & found.keys())
-                            if isinstance(step, Let | Once) and stmt.init is not None and not stmt.is_array:
-                                found[stmt.name] = stmt.init
-
-    visit(kernel.steps)
+    for step in all_steps(kernel.steps):
+        if not isinstance(step, Each | Let | Once):
+            continue
+        changed.update(assigned_in(step.body))
+        for stmt in statements_in(step.body):
+            if isinstance(stmt, c.Declare):
+                twice.update({stmt.name} & found.keys())
+                if isinstance(step, Let | Once) and stmt.init is not None and not stmt.is_array:
+                    found[stmt.name] = stmt.init
     return {name: value for name, value in found.items() if name not in twice | changed}

@@ -34,7 +34,7 @@ class TeamTotals:
         for loop in plan.all_loops:
             for base, count in Counter(total.type.base for total in loop.each.totals).items():
                 self._slots[base] = max(self._slots.get(base, 0), count)
-        self._arrays = {base: fresh(f"{_word(base)}_of_warp") for base in self._slots}
+        self._arrays = {base: fresh(f"{base.strip('_').replace(' ', '_')}_of_warp") for base in self._slots}
         self._is_hip = plan.language == "hip"
 
     def defines(self) -> list[str]:
@@ -105,7 +105,9 @@ class TeamTotals:
         out.add("#pragma unroll")
         with out.block(f"for (int {step} = {width} / 2; {step} > 0; {step} /= 2)"):
             for total in totals:
-                other = plan_shuffle(self._is_hip, self._mask, total.name, step)
+                other = f"__shfl_xor_sync({self._mask}, {total.name}, {step})"
+                if self._is_hip:
+                    other = f"__shfl_xor({total.name}, {step}, 32)"
                 if total.combine or total.operator not in ("max", "min"):
                     out.add(f"{total.name} = {joined(total, total.name, other)};")
                 else:  # the shuffle must not stand twice, nor behind a condition
@@ -115,14 +117,6 @@ class TeamTotals:
     @property
     def _mask(self) -> str:
         return self._mates if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
-
-
-def plan_shuffle(is_hip: bool, mask: str, value: str, step: str) -> str:
-    return f"__shfl_xor({value}, {step}, 32)" if is_hip else f"__shfl_xor_sync({mask}, {value}, {step})"
-
-
-def _word(base: str) -> str:
-    return base.strip("_").replace(" ", "_")
 
 
 _WORDS = {"+": "sum", "*": "product"}

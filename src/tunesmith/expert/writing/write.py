@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tunesmith.csource.printing import print_function
@@ -12,9 +12,9 @@ from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
 from tunesmith.expert.writing.cpu_vectors import Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
-from tunesmith.expert.writing.gpu_packs import own_names, packs
+from tunesmith.expert.writing.gpu_packs import filled, own_names, packs, resource
 from tunesmith.expert.writing.kernel_text import KernelText, guard
-from tunesmith.expert.writing.naming import Knob, Unwritable
+from tunesmith.expert.writing.naming import Knob, Unwritable, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
 from tunesmith.expert.writing.team_totals import TeamTotals
@@ -48,22 +48,20 @@ _NOTES = {
 def header(plan: WritingPlan, baked: Baked) -> list[str]:
     lines = ["/// tunesmith", "[params]"]
     schedule = plan.draft.schedule
-    named = [
-        (field, choice) for field, choice in vars(schedule).items() if isinstance(choice, ParameterChoice)
-    ]
+    named = [(f, choice) for f, choice in vars(schedule).items() if isinstance(choice, ParameterChoice)]
     width = max((len(choice.name) for _, choice in named), default=0)
     for field, choice in named:
         lines.append(_parameter(choice, width, choice.note or _NOTES[field]))
     lines.append("[default]")
     lines += [f"{choice.name:<{width}} = {choice.default}" for _, choice in named]
     lines += _conditions(plan)
-    lines += _answers(plan)
     if baked.sizes:
         lines.append("[defines]")
         lines += [f'{macro} = "{text}"' for macro, text in baked.declared()]
-    flags = _flags(plan)
-    if flags:
-        lines += ["[build]", f"flags = [{', '.join(_quoted(flag) for flag in flags)}]"]
+    flags = [] if schedule.registers is None else [f"--maxrregcount={{{schedule.registers.name}}}"]
+    if flags := [*flags, *plan.draft.build_flags]:
+        quoted = ", ".join(f'"{flag}"' for flag in flags)
+        lines += ["[build]", f"flags = [{quoted}]"]
     lines += _launch(plan)
     lines.append("///")
     return [f"// {line}".rstrip() for line in lines]
@@ -77,40 +75,16 @@ def _parameter(choice: ParameterChoice, width: int, note: str) -> str:
 
 
 def _conditions(plan: WritingPlan) -> list[str]:
-    found: dict[str, dict[str, str]] = {"require": {}, "prefer": {}}
-    given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
-    structural = rules_of(plan)
-    for kind, table in found.items():
-        own = [(name, text) for rule_kind, name, text in structural if rule_kind == kind]
-        for name, text in (*own, *given[kind]):
-            if text in table.values():
-                continue
-            free, number = name, 2
-            while free in table:
-                free, number = f"{name}_{number}", number + 1
-            table[free] = text
+    """What makes a configuration legal, what makes it worthwhile, and which ones answer a remedy."""
+    structural, draft = rules_of(plan), plan.draft
     lines: list[str] = []
-    for kind, table in found.items():
-        if table:
-            width = max(map(len, table))
-            lines += [f"[{kind}]", *(f'{name:<{width}} = "{text}"' for name, text in table.items())]
+    for kind, given in (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers)):
+        own = [(name, text) for rule_kind, name, text in structural if rule_kind == kind]
+        pairs = given if kind == "answers" else distinct((), (*own, *given))
+        width = max((len(name) for name, _ in pairs), default=0)
+        if pairs:
+            lines += [f"[{kind}]", *(f'{name:<{width}} = "{text}"' for name, text in pairs)]
     return lines
-
-
-def _answers(plan: WritingPlan) -> list[str]:
-    """Which configurations answer a remedy."""
-    answers = plan.draft.answers
-    width = max((len(remedy) for remedy, _ in answers), default=0)
-    return ["[answers]", *(f'{remedy:<{width}} = "{text}"' for remedy, text in answers)] if answers else []
-
-
-def _flags(plan: WritingPlan) -> list[str]:
-    schedule = plan.draft.schedule
-    flags: list[str] = []
-    if schedule.registers is not None:
-        flags.append(f"--maxrregcount={{{schedule.registers.name}}}")
-    flags += plan.draft.build_flags
-    return flags
 
 
 def _launch(plan: WritingPlan) -> list[str]:
@@ -120,63 +94,26 @@ def _launch(plan: WritingPlan) -> list[str]:
     lines += _listed("grid", grid(plan)) + _listed("block", block(plan))
     shared = shared_bytes(plan)
     if shared is not None:
-        lines.append(f'shared = "{_bare(shared)}"')
+        bare = shared[1:-1] if shared.startswith("(0 if") and shared.endswith(")") else shared
+        lines.append(f'shared = "{bare}"')
     return lines
 
 
 def _listed(name: str, texts: Sequence[str]) -> list[str]:
-    one = f"{name} = [{', '.join(_quoted(text) for text in texts)}]"
-    if len(one) <= 108:
-        return [one]
-    return [f"{name} = [", *(f"  {_quoted(text)}," for text in texts), "]"]
-
-
-def _bare(text: str) -> str:
-    return text[1:-1] if text.startswith("(0 if") and text.endswith(")") else text
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'
+    quoted = [f'"{text}"' for text in texts]
+    one = f"{name} = [{', '.join(quoted)}]"
+    return [one] if len(one) <= 108 else [f"{name} = [", *(f"  {text}," for text in quoted), "]"]
 
 
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
 
 
-_EXP = """\
-#if {fast}
-// exp(x) = 2^n * exp(r), with n the integer nearest to x / ln 2 and r what is left.
-{vec} fast_exp({vec} x)
-{{
-    x = x < -104.0f ? ({vec})(-104.0f) : x;  // 0 below, infinity above; NaN passes
-    x = x > 89.0f ? ({vec})(89.0f) : x;
-    {vec} shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: n ends up in the lowest bits
-    {ivec} n = {as_ivec}(shifted) - 0x4b400000;
-    {vec} whole = shifted - 12582912.0f;
-    {vec} r = x - whole * 0.693145751953125f;  // ln 2 in two parts, the first times n is exact
-    r = r - whole * 1.42860677e-6f;
-    // 1 + r + r^2 * (a polynomial fitted for |r| <= ln(2) / 2, good to 1e-10)
-    {vec} p = 1.979002700e-4f;
-    p = p * r + 1.394497813e-3f;
-    p = p * r + 8.333498612e-3f;
-    p = p * r + 4.166629165e-2f;
-    p = p * r + 1.666666567e-1f;
-    p = p * r + 0.5f;
-    p = p * r * r + r + 1.0f;
-    {ivec} half_n = n >> 1;  // two steps, so that neither 2^k overflows
-    return p * {as_vec}((half_n + 127) << 23) * {as_vec}((n - half_n + 127) << 23);
-}}
-#endif
-"""
-
-
-def vector_types(
-    values: tuple[int, ...], knob: str, vec: str, ivec: str, as_vec: str, as_ivec: str
-) -> list[str]:
+def _vector_types(knob: Knob, vec: str, ivec: str, as_vec: str, as_ivec: str) -> list[str]:
     lines: list[str] = []
-    for number, value in enumerate(values):
+    for number, value in enumerate(knob.values):
         digits = "" if value == 1 else str(value)
         lines += [
-            f"#{'if' if number == 0 else 'elif'} {knob} == {value}",
+            f"#{'if' if number == 0 else 'elif'} {knob.name} == {value}",
             f"typedef float{digits} {vec};",
             f"typedef int{digits} {ivec};",
             f"#define {as_vec} as_float{digits}",
@@ -185,12 +122,8 @@ def vector_types(
     return [*lines, "#endif"]
 
 
-def write_opencl(
-    plan: WritingPlan,
-    fast: FastMath,
-    assemble: Callable[[WritingPlan, Baked, KernelText, list[list[str]]], str],
-    helpers: Callable[[WritingPlan, FastMath], list[list[str]]],
-) -> str:
+def _write_opencl(plan: WritingPlan) -> str:
+    fast = fast_math(plan)
     if plan.kernel.kept:
         raise Unwritable("a loop leaves values for a later one in local memory, which a CPU has no use for")
     if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
@@ -206,8 +139,8 @@ def write_opencl(
     body = kernel.text()
     types: list[str] = []
     if loops.uses_vectors:
-        types = vector_types(plan.knobs.vector.values, plan.knobs.vector.name, vec, ivec, as_vec, as_ivec)
-        types += [
+        types = [
+            *_vector_types(plan.knobs.vector, vec, ivec, as_vec, as_ivec),
             "",
             "// A row may start at any float. A packed struct says so, and unlike vloadN it is never a call.",
             f"typedef struct __attribute__((packed)) {{ {vec} v; }} {(un := fresh('unaligned'))};",
@@ -218,9 +151,10 @@ def write_opencl(
     macros = fast.macros("\n".join([body, *("\n".join(part) for part in lifted)]))
     code: list[list[str]] = [types]
     if any("fast_exp" in line for line in macros):
-        text = _EXP.format(fast=fast.fast, vec=vec, ivec=ivec, as_vec=as_vec, as_ivec=as_ivec)
+        words = {"FAST": fast.fast, "VEC": vec, "IVEC": ivec, "ASVEC": as_vec, "ASIVEC": as_ivec}
+        text = filled(resource("fast_exp.cl"), words)
         code.append(text.rstrip("\n").split("\n"))
-    code += [macros, *helpers(plan, plain), *lifted, *loops.folds.text(), body.rstrip("\n").split("\n")]
+    code += [macros, *helper_texts(plan, plain), *lifted, *loops.folds.text(), body.rstrip("\n").split("\n")]
     return assemble(plan, baked, kernel, code)
 
 
@@ -236,9 +170,7 @@ def write(draft: TemplateDraft, problem: Problem) -> str:
 
 def _write(draft: TemplateDraft, problem: Problem) -> str:
     plan = make_plan(draft, problem)
-    if plan.language == "opencl":
-        return write_opencl(plan, fast_math(plan), assemble, helper_texts)
-    return _write_gpu(plan)
+    return _write_opencl(plan) if plan.language == "opencl" else _write_gpu(plan)
 
 
 def _is_used(name: str, text: str) -> bool:
@@ -272,15 +204,10 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 
 
 def fast_math(plan: WritingPlan) -> FastMath:
-    schedule = plan.draft.schedule
-    return FastMath(
-        plan.language,
-        plan.names,
-        fast=schedule.fast.name if schedule.fast is not None else "",
-        reciprocal=schedule.reciprocal.name if schedule.reciprocal is not None else "",
-        results={f.name: f.result for f in plan.kernel.source.functions if not f.template},
-        aliases=dict(plan.kernel.source.aliases),
-    )
+    schedule, source = plan.draft.schedule, plan.kernel.source
+    fast, reciprocal = (c.name if c is not None else "" for c in (schedule.fast, schedule.reciprocal))
+    results = {f.name: f.result for f in source.functions if not f.template}
+    return FastMath(plan.language, plan.names, fast, reciprocal, results, dict(source.aliases))
 
 
 def _write_gpu(plan: WritingPlan) -> str:
@@ -294,9 +221,8 @@ def _write_gpu(plan: WritingPlan) -> str:
     texts = "\n".join([body, *("\n".join(helper) for helper in helpers)])
     code = [fast.macros(texts), loops.division.macros(), *helpers, body.rstrip("\n").split("\n")]
     if any(loop.packs for loop in plan.all_loops):
-        code.insert(
-            0, packs(plan.draft.schedule, plan.language, called, loops.settles).rstrip("\n").split("\n")
-        )
+        types = packs(plan.draft.schedule, plan.language, called, loops.settles)
+        code.insert(0, types.rstrip("\n").split("\n"))
     return assemble(plan, baked, kernel, code)
 
 

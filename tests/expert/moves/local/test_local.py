@@ -10,7 +10,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.samples import HOPPER
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
-from tunesmith.expert.moves import LOCAL_MOVES, Context, NotApplicable
+from tunesmith.expert.moves import LOCAL_MOVES, Context
 from tunesmith.expert.moves.local import LocalDraft, find_site, start, template_text
 from tunesmith.lab.builders import unit_of
 from tunesmith.problem.device import Device
@@ -97,8 +97,8 @@ def draft_of(given: Problem, *moves: str) -> tuple[LocalDraft, dict[str, str]]:
     for move in LOCAL_MOVES:
         if move.name in moves or not moves:
             found = move.apply(draft, Context(given, GPU))
-            if isinstance(found, NotApplicable):
-                refused[move.name] = found.reason
+            if isinstance(found, str):
+                refused[move.name] = found
             else:
                 draft = found
     return draft, refused

@@ -9,7 +9,7 @@ from math import prod
 from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.local.port import Edit, LaunchText, LocalDraft, add, one_at_a_time
-from tunesmith.expert.moves.port import Context, NotApplicable
+from tunesmith.expert.moves.port import Context, move
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import Undefined
 
@@ -33,55 +33,45 @@ _STRIDE = re.compile(r"gridDim\.x\*blockDim\.x|blockDim\.x\*gridDim\.x|get_globa
 _LOOP = re.compile(r"=threadIdx\.x;[^;]*;\w+\+=blockDim\.x\)")
 
 
-class LocalBlock:
+@move("block", (Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS), "BLOCK")
+def block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """Another block size, where the kernel provably does not depend on it.
 
     That is: no shared memory, barrier, shuffle or vote, no launch bounds, and the thread's number is only
     ever part of `blockIdx.x * blockDim.x + threadIdx.x`, or the start of a loop that steps by `blockDim.x`.
     """
-
-    name = "block"
-    remedies = (Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS)
-    parameters = ("BLOCK",)
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
-        if len(draft.launches) > 1:
-            return NotApplicable("there are several launches, which may rely on each other's blocks")
-        launch = draft.launches[0].launch
-        if launch.cooperative or launch.cluster or draft.site.has_bounds:
-            return NotApplicable(
-                "the launch is cooperative, in clusters, or its block is fixed by launch bounds"
-            )
-        # All of the file: a macro or a helper may look at the block as well.
-        headers = [text for _, text in context.problem.kernel.headers]
-        code = squeezed("\n".join([draft.site.text, *headers]))
-        if (dependence := _dependence(code)) is not None:
-            return NotApplicable(f"{draft.site.name} may depend on the size of its block: {dependence}")
-        try:
-            own = [e.evaluate({}) for e in launch.block]
-        except Undefined:
-            return NotApplicable("the block's size depends on sizes of the problem")
-        if any(extent != 1 for extent in own[1:]):
-            return NotApplicable("the block has more than one dimension")
-        parameter = context.macro("BLOCK")
-        grid = _grid(launch.grid[0].text, own[0], parameter, code)
-        if grid is None:
-            return NotApplicable(
-                f"the grid, {launch.grid[0].text!r}, does not say how it follows from the block"
-            )
-        sizes = {own[0], *(ON_CPU if context.on_cpu else SIZES)}
-        values = tuple(sorted(size for size in sizes if size <= context.device.limits.max_threads))
-        changed = replace(
-            draft,
-            launches=(LaunchText(launch, (grid, *draft.launches[0].grid[1:]), (parameter,)),),
-            require=(*draft.require, ("block_fits", f"{parameter} <= device.max_threads")),
-        )
-        return add(
-            changed,
-            self,
-            ParameterChoice(parameter, values, own[0], "threads in a block"),
-            answers=((Remedy.BLOCK_SIZE, f"{parameter} != {own[0]}"),),
-        )
+    if len(draft.launches) > 1:
+        return "there are several launches, which may rely on each other's blocks"
+    launch = draft.launches[0].launch
+    if launch.cooperative or launch.cluster or draft.site.has_bounds:
+        return "the launch is cooperative, in clusters, or its block is fixed by launch bounds"
+    # All of the file: a macro or a helper may look at the block as well.
+    headers = [text for _, text in context.problem.kernel.headers]
+    code = squeezed("\n".join([draft.site.text, *headers]))
+    if (dependence := _dependence(code)) is not None:
+        return f"{draft.site.name} may depend on the size of its block: {dependence}"
+    try:
+        own = [e.evaluate({}) for e in launch.block]
+    except Undefined:
+        return "the block's size depends on sizes of the problem"
+    if any(extent != 1 for extent in own[1:]):
+        return "the block has more than one dimension"
+    grid = _grid(launch.grid[0].text, own[0], name, code)
+    if grid is None:
+        return f"the grid, {launch.grid[0].text!r}, does not say how it follows from the block"
+    sizes = {own[0], *(ON_CPU if context.on_cpu else SIZES)}
+    values = tuple(sorted(size for size in sizes if size <= context.device.limits.max_threads))
+    changed = replace(
+        draft,
+        launches=(LaunchText(launch, (grid, *draft.launches[0].grid[1:]), (name,)),),
+        require=(*draft.require, ("block_fits", f"{name} <= device.max_threads")),
+    )
+    return add(
+        changed,
+        "block",
+        ParameterChoice(name, values, own[0], "threads in a block"),
+        answers=((Remedy.BLOCK_SIZE, f"{name} != {own[0]}"),),
+    )
 
 
 def squeezed(text: str) -> str:
@@ -102,157 +92,112 @@ def _dependence(code: str) -> str | None:
     return f"{found.group(0)} is used outside the forms that are known to be safe" if found else None
 
 
-def _grid(text: str, own: int, parameter: str, code: str) -> str | None:
+def _grid(text: str, own: int, name: str, code: str) -> str | None:
     """The grid for another block: `ceildiv(n, 128)` counts threads, a count without the block counts rows."""
     if _WHOLE.search(code):
-        changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {parameter})", text)
+        changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {name})", text)
         return changed if count == 1 else None
     return text if not re.search(rf"\b{own}\b", text) else None
 
 
-class Restrict:
+@move("restrict", (Remedy.ITEMS_IN_FLIGHT, Remedy.HOIST_INVARIANTS), "RESTRICT")
+def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """`__restrict__` on pointers whose arrays the contract keeps apart: loads need not wait for stores."""
-
-    name = "restrict"
-    remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.HOIST_INVARIANTS)
-    parameters = ("RESTRICT",)
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
-        problem = context.problem
-        shared = {a.alias for a in problem.arguments if a.alias} | {
-            a.name for a in problem.arguments if a.alias
-        }
-        # The launch names the arguments in the kernel's order, whatever the kernel calls them.
-        args = draft.launches[0].launch.args
-        if len(draft.launches) > 1:
-            return NotApplicable("the kernel is launched more than once, perhaps with other arrays each time")
-        arrays = [name for name in args if problem.argument(name).is_array]
-        if len(arrays) != len(draft.site.pointers):
-            return NotApplicable(f"not every pointer of {draft.site.name} is written as one in its header")
-        apart = [
-            pointer
-            for pointer, array in zip(draft.site.pointers, arrays, strict=True)
-            if array not in shared and not pointer.restrict
-        ]
-        spelled = "restrict" if context.language == "opencl" else "__restrict__"
-        if not apart:
-            return NotApplicable(
-                f"every pointer is {spelled} already, or may share memory with another (alias)"
-            )
-        parameter, word = context.macro("RESTRICT"), context.macro("NO_ALIAS")
-        return add(
-            draft,
-            self,
-            ParameterChoice(parameter, (0, 1), 0, f"1: pointers are {spelled}, as the contract allows"),
-            edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
-            preamble=(f"#if {parameter}", f"#define {word} {spelled}", "#else", f"#define {word}", "#endif"),
-            answers=((Remedy.HOIST_INVARIANTS, f"{parameter} == 1"),),
-        )
+    problem = context.problem
+    shared = {name for a in problem.arguments if a.alias for name in (a.alias, a.name)}
+    # The launch names the arguments in the kernel's order, whatever the kernel calls them.
+    args = draft.launches[0].launch.args
+    if len(draft.launches) > 1:
+        return "the kernel is launched more than once, perhaps with other arrays each time"
+    arrays = [word for word in args if problem.argument(word).is_array]
+    if len(arrays) != len(draft.site.pointers):
+        return f"not every pointer of {draft.site.name} is written as one in its header"
+    pairs = zip(draft.site.pointers, arrays, strict=True)
+    apart = [pointer for pointer, array in pairs if array not in shared and not pointer.restrict]
+    spelled = "restrict" if context.language == "opencl" else "__restrict__"
+    if not apart:
+        return f"every pointer is {spelled} already, or may share memory with another (alias)"
+    word = context.macro("NO_ALIAS")
+    return add(
+        draft,
+        "restrict",
+        ParameterChoice(name, (0, 1), 0, f"1: pointers are {spelled}, as the contract allows"),
+        edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
+        preamble=_switched(name, word, spelled),
+        answers=((Remedy.HOIST_INVARIANTS, f"{name} == 1"),),
+    )
 
 
-class LocalUnroll:
+def _switched(switch: str, word: str, meaning: str) -> tuple[str, ...]:
+    """A macro that is empty unless switched on."""
+    return f"#if {switch}", f"#define {word} {meaning}", "#else", f"#define {word}", "#endif"
+
+
+@move("unroll", (Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT), "UNROLL")
+def unroll(draft: LocalDraft, _context: Context, name: str) -> LocalDraft | str:
     """Unroll pragmas on the kernel's inner loops."""
-
-    name = "unroll"
-    remedies = (Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT)
-    parameters = ("UNROLL",)
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
-        loops = [loop for loop in draft.site.inner_loops if not loop.marked]
-        if not loops:
-            return NotApplicable(f"{draft.site.name} has no inner loop without a pragma of its own")
-        parameter = context.macro("UNROLL")
-        pragma = f"\n#if {parameter}\n#pragma unroll {parameter}\n#endif\n"
-        return add(
-            draft,
-            self,
-            ParameterChoice(parameter, (0, 1, 2, 4, 8), 0, "turns of an inner loop at once; 0: as it is"),
-            edits=tuple(Edit(loop.at, pragma) for loop in loops),
-            answers=((Remedy.UNROLL, f"{parameter} > 1"), (Remedy.ITEMS_IN_FLIGHT, f"{parameter} > 1")),
-        )
+    loops = [loop for loop in draft.site.inner_loops if not loop.marked]
+    if not loops:
+        return f"{draft.site.name} has no inner loop without a pragma of its own"
+    pragma = f"\n#if {name}\n#pragma unroll {name}\n#endif\n"
+    return add(
+        draft,
+        "unroll",
+        ParameterChoice(name, (0, 1, 2, 4, 8), 0, "turns of an inner loop at once; 0: as it is"),
+        edits=tuple(Edit(loop.at, pragma) for loop in loops),
+        answers=((Remedy.UNROLL, f"{name} > 1"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")),
+    )
 
 
-CUDA = {
-    name: f"__{name}"
-    for name in ("expf", "exp10f", "logf", "log2f", "log10f", "sinf", "cosf", "tanf", "powf")
-}
-OPENCL = {
-    name: f"native_{name}" for name in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "powr")
-}
+CUDA = ("__", ("expf", "exp10f", "logf", "log2f", "log10f", "sinf", "cosf", "tanf", "powf"))
+OPENCL = ("native_", ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "powr"))
 
 
-class LocalFast:
+@move("fast", (Remedy.FAST_INTRINSICS,), "FAST")
+def fast(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """Fast intrinsics in place of library functions, by macros behind the includes: judged by the oracle."""
-
-    name = "fast"
-    remedies = (Remedy.FAST_INTRINSICS,)
-    parameters = ("FAST",)
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
-        if "use_fast_math" in " ".join(context.problem.kernel.flags):
-            return NotApplicable(
-                "-use_fast_math is among the problem's flags: the intrinsics are used already"
-            )
-        table = OPENCL if context.language == "opencl" else CUDA
-        text = draft.site.text
-        used = [name for name in table if re.search(rf"(?<![\w.>]){name}\s*\(", text)]
-        if not used:
-            return NotApplicable("no function is called that has a fast form")
-        if qualified := [name for name in used if re.search(rf"::\s*{name}\s*\(", text)]:
-            return NotApplicable(
-                f"{qualified[0]} is called with its namespace, where a macro cannot replace it"
-            )
-        if own := [name for name in used if re.search(rf"\b(?:float|double)\s+{name}\s*\(", text)]:
-            return NotApplicable(f"the source has a function of its own called {own[0]}")
-        parameter = context.macro("FAST")
-        macros = [f"#define {name} {table[name]}" for name in used]
-        return add(
-            draft,
-            self,
-            ParameterChoice(parameter, (0, 1), 0, "1: functions of the special-function unit"),
-            after_includes=(f"#if {parameter}", *macros, "#endif"),
-            answers=((Remedy.FAST_INTRINSICS, f"{parameter} == 1"),),
-        )
+    if "use_fast_math" in " ".join(context.problem.kernel.flags):
+        return "-use_fast_math is among the problem's flags: the intrinsics are used already"
+    prefix, known = OPENCL if context.language == "opencl" else CUDA
+    text = draft.site.text
+    used = [word for word in known if re.search(rf"(?<![\w.>]){word}\s*\(", text)]
+    if not used:
+        return "no function is called that has a fast form"
+    if qualified := [word for word in used if re.search(rf"::\s*{word}\s*\(", text)]:
+        return f"{qualified[0]} is called with its namespace, where a macro cannot replace it"
+    if own := [word for word in used if re.search(rf"\b(?:float|double)\s+{word}\s*\(", text)]:
+        return f"the source has a function of its own called {own[0]}"
+    macros = [f"#define {word} {prefix}{word}" for word in used]
+    return add(
+        draft,
+        "fast",
+        ParameterChoice(name, (0, 1), 0, "1: functions of the special-function unit"),
+        after_includes=(f"#if {name}", *macros, "#endif"),
+        answers=((Remedy.FAST_INTRINSICS, f"{name} == 1"),),
+    )
 
 
-class LocalBounds:
-    """`__launch_bounds__` on a kernel that has none: the compiler learns how large blocks are,
-    how many fit.
-    """
-
-    name = "bounds"
-    remedies = (Remedy.LAUNCH_BOUNDS,)
-    parameters = ("BOUNDS",)
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
-        if context.language == "opencl":
-            return NotApplicable("OpenCL C has no launch bounds")
-        if draft.site.has_bounds:
-            return NotApplicable(f"{draft.site.name} has __launch_bounds__ already (line {draft.site.line})")
-        block = draft.choice("BLOCK")
-        threads = block.name if block is not None else str(largest_block(draft, context))
-        parameter, word = context.macro("BOUNDS"), context.macro("LAUNCH_BOUNDS")
-        most = context.device.limits.threads_per_sm or 2048
-        return add(
-            draft,
-            self,
-            ParameterChoice(
-                parameter, (0, 1, 2, 4), 0, "blocks that must fit on a multiprocessor; 0: not said"
-            ),
-            edits=(Edit(draft.site.marker_end, f" {word}"),),
-            preamble=(
-                f"#if {parameter}",
-                f"#define {word} __launch_bounds__({threads}, {parameter})",
-                "#else",
-                f"#define {word}",
-                "#endif",
-            ),
-            prefer=[
-                ("bounds_fit", f"{parameter} * {threads} <= {most}"),
-                *one_at_a_time(draft, parameter, 0),
-            ],
-            answers=((Remedy.LAUNCH_BOUNDS, f"{parameter} > 0"),),
-        )
+@move("bounds", (Remedy.LAUNCH_BOUNDS,), "BOUNDS")
+def bounds(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
+    """`__launch_bounds__` on a kernel that has none: the compiler learns how large blocks are, how many
+    fit."""
+    if context.language == "opencl":
+        return "OpenCL C has no launch bounds"
+    if draft.site.has_bounds:
+        return f"{draft.site.name} has __launch_bounds__ already (line {draft.site.line})"
+    block = draft.choice("BLOCK")
+    threads = block.name if block is not None else str(largest_block(draft, context))
+    word = context.macro("LAUNCH_BOUNDS")
+    most = context.device.limits.threads_per_sm or 2048
+    return add(
+        draft,
+        "bounds",
+        ParameterChoice(name, (0, 1, 2, 4), 0, "blocks that must fit on a multiprocessor; 0: not said"),
+        edits=(Edit(draft.site.marker_end, f" {word}"),),
+        preamble=_switched(name, word, f"__launch_bounds__({threads}, {name})"),
+        prefer=[("bounds_fit", f"{name} * {threads} <= {most}"), *one_at_a_time(draft, name, 0)],
+        answers=((Remedy.LAUNCH_BOUNDS, f"{name} > 0"),),
+    )
 
 
 def largest_block(draft: LocalDraft, context: Context) -> int:
@@ -270,48 +215,36 @@ CAPS = (32, 64, 128, 255)
 NO_CAP = 255  # all that a thread can have
 
 
-class LocalRegisters:
+@move("registers", (Remedy.REGISTER_CAP,), "REGS")
+def registers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """A cap on registers for the whole file: more threads on a multiprocessor, at the risk of spills."""
-
-    name = "registers"
-    remedies = (Remedy.REGISTER_CAP,)
-    parameters = ("REGS",)
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
-        if context.language != "cuda":
-            return NotApplicable(f"no flag caps registers in {context.language}")
-        if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
-            return NotApplicable("the problem's own flags cap registers already")
-        parameter = context.macro("REGS")
-        return add(
-            draft,
-            self,
-            ParameterChoice(parameter, CAPS, NO_CAP, "registers of a thread, at most"),
-            flags=(f"-maxrregcount={{{parameter}}}",),
-            prefer=one_at_a_time(draft, parameter, NO_CAP),
-            answers=((Remedy.REGISTER_CAP, f"{parameter} < {NO_CAP}"),),
-        )
+    if context.language != "cuda":
+        return f"no flag caps registers in {context.language}"
+    if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
+        return "the problem's own flags cap registers already"
+    return add(
+        draft,
+        "registers",
+        ParameterChoice(name, CAPS, NO_CAP, "registers of a thread, at most"),
+        flags=(f"-maxrregcount={{{name}}}",),
+        prefer=one_at_a_time(draft, name, NO_CAP),
+        answers=((Remedy.REGISTER_CAP, f"{name} < {NO_CAP}"),),
+    )
 
 
 AS_TODAY = 5  # ptxas's own default, of 0 to 10
 
 
-class LocalFlags:
+@move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")
+def flags(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """What the assembler may be asked: how hard it should try to save registers."""
-
-    name = "flags"
-    remedies = (Remedy.COMPILER_FLAGS,)
-    parameters = ("LEVEL",)
-
-    def apply(self, draft: LocalDraft, context: Context) -> LocalDraft | NotApplicable:
-        if context.language != "cuda":
-            return NotApplicable(f"no build flag of {context.language} takes a number that tunes")
-        parameter = context.macro("LEVEL")
-        return add(
-            draft,
-            self,
-            ParameterChoice(parameter, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers"),
-            flags=(f"-Xptxas=--register-usage-level={{{parameter}}}",),
-            prefer=one_at_a_time(draft, parameter, AS_TODAY),
-            answers=((Remedy.COMPILER_FLAGS, f"{parameter} != {AS_TODAY}"),),
-        )
+    if context.language != "cuda":
+        return f"no build flag of {context.language} takes a number that tunes"
+    return add(
+        draft,
+        "flags",
+        ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers"),
+        flags=(f"-Xptxas=--register-usage-level={{{name}}}",),
+        prefer=one_at_a_time(draft, name, AS_TODAY),
+        answers=((Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}"),),
+    )

@@ -1,9 +1,5 @@
 """Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
 
-Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
-
-Local moves: edits of the original's own text, for kernels that could not be read as tasks and steps.
-
 Nothing is known of what such a kernel computes, so only what is right for any kernel is done: qualifiers,
 pragmas and compiler settings, and the size of the block where the kernel provably does not look at it.
 """
@@ -18,8 +14,9 @@ from typing import cast
 
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.port import Context, Move, Pairs, distinct, either
+from tunesmith.expert.moves.port import Context, alone, either
 from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
+from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import PLACEHOLDER
 
@@ -230,7 +227,7 @@ def start(site: EditSite, problem: Problem) -> LocalDraft:
 
 def add(
     draft: LocalDraft,
-    move: Move[LocalDraft],
+    move: str,
     choice: ParameterChoice,
     *,
     edits: tuple[Edit, ...] = (),
@@ -249,20 +246,12 @@ def add(
         flags=(*draft.flags, *flags),
         prefer=distinct(draft.prefer, prefer),
         answers=either(draft.answers, answers),
-        moves=(*draft.moves, move.name),
+        moves=(*draft.moves, move),
     )
 
 
-SETTINGS = ("UNROLL", "BOUNDS", "REGS", "LEVEL")
-
-
 def one_at_a_time(draft: LocalDraft, name: str, default: int) -> list[tuple[str, str]]:
-    """What only guides the compiler is tried one by one: together such settings work against each other."""
-    others = [choice for setting in SETTINGS if (choice := draft.choice(setting)) is not None]
-    return [
-        (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")
-        for c in others
-    ]
+    return alone(name, default, map(draft.choice, ("UNROLL", "BOUNDS", "REGS", "LEVEL")))
 
 
 # -- prints a local draft: a declaration, the parameters' defaults, and the original's text with its edits
