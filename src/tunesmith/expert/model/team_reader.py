@@ -9,21 +9,8 @@ from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Type
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in
+from tunesmith.expert.model import geometry
 from tunesmith.expert.model.affine import BUILTINS, number
-from tunesmith.expert.model.geometry import (
-    BLOCK,
-    LAUNCH,
-    THREAD,
-    Axis,
-    Layout,
-    Scenario,
-    Strided,
-    Unknown,
-    axis_of,
-    form_of,
-    number_of,
-    team_lanes,
-)
 from tunesmith.expert.model.kernel import KernelReading, OutOfReach, Reach, Step, Task
 from tunesmith.expert.model.kernel import Team as TeamKind
 from tunesmith.expert.model.normal import Id, Normal
@@ -48,11 +35,11 @@ class TeamReader:
         self,
         normal: Normal,
         launch: LaunchTerms,
-        layouts: Sequence[Layout],
-        loops: Mapping[str, Strided],
+        layouts: Sequence[geometry.Layout],
+        loops: Mapping[str, geometry.Strided],
         aliases: Mapping[str, str],
         warp: int,
-        real: Sequence[Scenario] = (),
+        real: Sequence[geometry.Scenario] = (),
         element_per_thread: bool = False,
     ) -> None:
         self._element_per_thread = element_per_thread
@@ -67,18 +54,18 @@ class TeamReader:
         self._real = real or [layout.scenario for layout in layouts]
         self._axes = self._find_axes()
 
-    def _find_axes(self) -> dict[str, Axis]:
+    def _find_axes(self) -> dict[str, geometry.Axis]:
         """Variables (and built-in indices) that run along an axis of the tasks, in every scenario."""
         names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
-        names |= {name: Name(name) for name in sorted(THREAD | BLOCK)}
+        names |= {name: Name(name) for name in sorted(geometry.THREAD | geometry.BLOCK)}
         return {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
 
-    def _axis(self, expr: Expr) -> Axis | None:
-        found = [axis_of(expr, layout) for layout in self._layouts]
+    def _axis(self, expr: Expr) -> geometry.Axis | None:
+        found = [geometry.axis_of(expr, layout) for layout in self._layouts]
         first = found[-1]
         if first is None or any(axis is None or axis.grid != first.grid for axis in found):
             return None
-        return Axis(first.grid, any(axis is not None and axis.teams for axis in found))
+        return geometry.Axis(first.grid, any(axis is not None and axis.teams for axis in found))
 
     def read(self) -> KernelReading:
         played = [self._play(layout) for layout in reversed(self._layouts)]
@@ -101,7 +88,7 @@ class TeamReader:
 
     # -- playing ------------------------------------------------------------------------------------
 
-    def _play(self, layout: Layout) -> _Played:
+    def _play(self, layout: geometry.Layout) -> _Played:
         fixed = self._fixed(layout)
         element: tuple[Expr, str] = (number(0), "int")
         if self._element_per_thread:
@@ -113,10 +100,10 @@ class TeamReader:
         BlockInterpreter(team).run()
         return _Played(team, renamed_lets(without_unused(team.record.steps), team.record.better_names))
 
-    def _own_index(self, layout: Layout, fixed: dict[str, Vec]) -> str:
+    def _own_index(self, layout: geometry.Layout, fixed: dict[str, Vec]) -> str:
         """The index that says which element of its team a thread has; every such index is called by it."""
         names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
-        names |= {name: Name(name) for name in sorted(THREAD)}
+        names |= {name: Name(name) for name in sorted(geometry.THREAD)}
         ranks = [name for name, expr in names.items() if self._is_rank(expr)]
         if not ranks:
             raise OutOfReach("no index says which thread of its team a thread is")
@@ -131,45 +118,45 @@ class TeamReader:
 
     def _is_rank(self, expr: Expr) -> bool:
         for layout in self._layouts:
-            form = form_of(expr, layout.scenario)
+            form = geometry.form_of(expr, layout.scenario)
             if form is None or any(form.per_block):
                 return False
             if any(value != t % layout.lanes for t, value in enumerate(form.base)):
                 return False
         return True
 
-    def _fixed(self, layout: Layout) -> dict[str, Vec]:
+    def _fixed(self, layout: geometry.Layout) -> dict[str, Vec]:
         """What built-in indices and the variables made of them are, in every thread of block 0."""
         scenario = layout.scenario
         found: dict[str, Vec] = {}
         numbers = scenario.numbers
         for name in BUILTINS:
             expr: Expr | None = Name(name) if name in self._axes else None
-            if name in LAUNCH:
+            if name in geometry.LAUNCH:
                 found[name] = Vec(Int(numbers[name], self._launch.values.get(name), True))
-            elif name in BLOCK:
+            elif name in geometry.BLOCK:
                 found[name] = Vec(Int(0, expr))
             else:
                 axis = "xyz".index(name[-1])
                 places = [scenario.thread(thread)[axis] for thread in range(scenario.threads)]
                 found[name] = _vector(places, expr)
         for name, id_ in self._normal.ids.items():
-            form = form_of(id_.expr, scenario)
+            form = geometry.form_of(id_.expr, scenario)
             values = form.base if form is not None else self._values(id_, numbers, scenario)
             sized = not names_in(id_.expr) <= set(BUILTINS)
-            if not names_in(id_.expr) & (THREAD | BLOCK):
+            if not names_in(id_.expr) & (geometry.THREAD | geometry.BLOCK):
                 found[name] = Vec(Int(values[0], self._said(id_), True, sized))
             else:
                 expr = Name(name) if name in self._axes else self._said(id_)
                 found[name] = _vector(values, expr, sized)
         return found
 
-    def _values(self, id_: Id, numbers: dict[str, int], scenario: Scenario) -> list[int]:
+    def _values(self, id_: Id, numbers: dict[str, int], scenario: geometry.Scenario) -> list[int]:
         found: list[int] = []
         for thread in range(scenario.threads):
             try:
-                found.append(number_of(id_.expr, numbers | scenario.builtins((0, 0, 0), thread)))
-            except Unknown:
+                found.append(geometry.number_of(id_.expr, numbers | scenario.builtins((0, 0, 0), thread)))
+            except geometry.Unknown:
                 line = id_.line
                 raise OutOfReach(f"line {line}: '{id_.name}' has no number at launch", line) from None
         return found
@@ -186,7 +173,7 @@ class TeamReader:
             if not inner:
                 break
             expr = substitute(expr, inner)
-        if any(name in THREAD and name not in self._axes for name in names_in(expr)):
+        if any(name in geometry.THREAD and name not in self._axes for name in names_in(expr)):
             return None
         return self._launch.replaced(expr)
 
@@ -251,10 +238,10 @@ class TeamReader:
         return self._loops[name].head.type if name in self._loops else self._normal.types[name].base
 
     def _one_name_each(
-        self, used: dict[str, Axis], team: TeamState
-    ) -> tuple[dict[str, Axis], dict[str, Expr]]:
+        self, used: dict[str, geometry.Axis], team: TeamState
+    ) -> tuple[dict[str, geometry.Axis], dict[str, Expr]]:
         """One name for every axis; other names for the same are replaced by it."""
-        chosen: dict[str, Axis] = {}
+        chosen: dict[str, geometry.Axis] = {}
         aliases: dict[str, Expr] = {}
         ranked = sorted(used, key=lambda n: (n not in team.bounds.limits, n in BUILTINS, n))
         for name in ranked:
@@ -268,7 +255,7 @@ class TeamReader:
             chosen[name] = axis
         return chosen, aliases
 
-    def _check_cover(self, used: Mapping[str, Axis]) -> None:
+    def _check_cover(self, used: Mapping[str, geometry.Axis]) -> None:
         for layout in self._layouts:
             for axis in range(3):
                 if layout.scenario.grid[axis] > 1 and not any(a.grid == axis for a in used.values()):
@@ -276,7 +263,7 @@ class TeamReader:
             if layout.teams > 1 and not any(a.teams for a in used.values()):
                 raise OutOfReach(f"the {layout.teams} teams of a block all do the same work")
 
-    def _check_step(self, index: str, axis: Axis) -> None:
+    def _check_step(self, index: str, axis: geometry.Axis) -> None:
         """A loop over tasks must step by as many as start together."""
         loop = self._loops[index]
         step = substitute(loop.head.step, {n: i.expr for n, i in self._normal.ids.items()})
@@ -287,8 +274,8 @@ class TeamReader:
                 layout.teams if axis.teams else 1
             )
             try:
-                by = number_of(step, numbers)
-            except Unknown:
+                by = geometry.number_of(step, numbers)
+            except geometry.Unknown:
                 by = -1
             if by != together:
                 raise OutOfReach(
@@ -296,7 +283,7 @@ class TeamReader:
                     loop.line,
                 )
 
-    def _extent(self, name: str, axis: Axis, team: TeamState) -> Expr:
+    def _extent(self, name: str, axis: geometry.Axis, team: TeamState) -> Expr:
         bound = team.bounds.limits.get(name)
         if bound is not None:
             goes_on = name in self._loops
@@ -307,7 +294,7 @@ class TeamReader:
         whole = self._launch.replaced(extent)
         return fold(extent) if names_in(whole) & set(BUILTINS) else whole
 
-    def _count(self, axis: Axis) -> Expr:
+    def _count(self, axis: geometry.Axis) -> Expr:
         """How many tasks the launch comes to along the axis."""
         count: Expr = number(1) if axis.grid is None else launch_name("gridDim", axis.grid)
         return product(count, self._teams()) if axis.teams or self._by_rows() else count
@@ -354,7 +341,7 @@ class TeamReader:
         return "warp" if layout.lanes == self._warp else "part of a warp"
 
 
-def _overlap(left: Axis, right: Axis) -> bool:
+def _overlap(left: geometry.Axis, right: geometry.Axis) -> bool:
     return (left.grid is not None and left.grid == right.grid) or (left.teams and right.teams)
 
 
@@ -367,8 +354,8 @@ def _vector(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Ve
 def read_teams(
     normal: Normal,
     launch: LaunchTerms,
-    tried: Sequence[Scenario],
-    loops: Mapping[str, Strided],
+    tried: Sequence[geometry.Scenario],
+    loops: Mapping[str, geometry.Strided],
     aliases: Mapping[str, str],
     language: str,
 ) -> KernelReading:
@@ -376,7 +363,7 @@ def read_teams(
         return _read_element_per_thread(
             normal, launch, tried, loops, aliases, 64 if language == "hip" else 32
         )
-    layouts = [Layout(scenario, team_lanes(loops, normal, scenario)) for scenario in tried]
+    layouts = [geometry.Layout(scenario, geometry.team_lanes(loops, normal, scenario)) for scenario in tried]
     try:
         return TeamReader(normal, launch, layouts, loops, aliases, 64 if language == "hip" else 32).read()
     except OutOfReach:
@@ -389,19 +376,19 @@ def read_teams(
 def _read_element_per_thread(
     normal: Normal,
     launch: LaunchTerms,
-    tried: Sequence[Scenario],
-    loops: Mapping[str, Strided],
+    tried: Sequence[geometry.Scenario],
+    loops: Mapping[str, geometry.Strided],
     aliases: Mapping[str, str],
     warp: int,
 ) -> KernelReading:
     """Kernels with an element to each thread: by blocks, or by rows of a block with several."""
     tried = [scenario for scenario in tried if scenario.threads > 1]
     tried = [tried[0], tried[-1]] if len(tried) > 2 else tried
-    shapes = [[Layout(scenario, scenario.threads) for scenario in tried]] if tried else []
+    shapes = [[geometry.Layout(scenario, scenario.threads) for scenario in tried]] if tried else []
     if any(scenario.block[1] * scenario.block[2] > 1 for scenario in tried):
-        shapes.append([Layout(scenario, scenario.block[0]) for scenario in tried])
+        shapes.append([geometry.Layout(scenario, scenario.block[0]) for scenario in tried])
     if all(scenario.threads % warp == 0 for scenario in tried):
-        shapes.append([Layout(scenario, warp) for scenario in tried])
+        shapes.append([geometry.Layout(scenario, warp) for scenario in tried])
     reasons: list[OutOfReach] = []
     distinct = {tuple(layout.lanes for layout in layouts): layouts for layouts in reversed(shapes)}
     for layouts in reversed(distinct.values()):
@@ -420,10 +407,10 @@ def _read_element_per_thread(
 def read_rows(
     normal: Normal,
     launch: LaunchTerms,
-    tried: Sequence[Scenario],
-    loops: Mapping[str, Strided],
+    tried: Sequence[geometry.Scenario],
+    loops: Mapping[str, geometry.Strided],
     aliases: Mapping[str, str],
 ) -> KernelReading:
     """Kernels with a thread to each row: the loops of one thread become loops over elements."""
-    layouts = [Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in tried[-2:]]
+    layouts = [geometry.Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in tried[-2:]]
     return TeamReader(normal, launch, layouts, loops, aliases, 32, real=tried).read()

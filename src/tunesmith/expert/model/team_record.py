@@ -20,25 +20,13 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer, type_of
 from tunesmith.csource.walk import map_expr, names_in, nodes_in
+from tunesmith.expert.model import team_values as tv
 from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
 from tunesmith.expert.model.affine import type_of as integer_type_of
 from tunesmith.expert.model.geometry import Unknown, number_of
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_values import (
-    INFINITIES,
-    ONE,
-    ZERO,
-    Int,
-    PartialTotal,
-    Poison,
-    Share,
-    Sym,
-    Value,
-    Which,
-    is_identity,
-)
 
 _LARGEST = 300
 
@@ -62,7 +50,7 @@ class TaskBounds:
         self.touched: set[str] = set()
         self.may_bound = False
 
-    def test(self, op: str, left: Int, right: Int) -> Int | None:
+    def test(self, op: str, left: tv.Int, right: tv.Int) -> tv.Int | None:
         """A test of a task's index against its extent is settled: the tasks are those within it."""
         for one, other in ((left, right), (right, left)):
             of_threads = isinstance(other.expr, c.Number) or other.expr is None or other.launch
@@ -85,7 +73,7 @@ class TaskBounds:
             if known is None or not same_value(known, extent):
                 return None
             self.touched.add(name.name)
-            return ONE if relation in ("<", "<=") else ZERO
+            return tv.ONE if relation in ("<", "<=") else tv.ZERO
         return None
 
 
@@ -106,21 +94,21 @@ class TeamRecord:
         self.loaded_at: dict[tuple[str, c.Expr], int] = {}
         self.speculative = 0
 
-    def as_variable(self, type_: c.Type, hint: str, value: Value) -> Value:
+    def as_variable(self, type_: c.Type, hint: str, value: tv.Value) -> tv.Value:
         """A value as a variable of the type holds it; expressions get a name."""
         match value:
-            case Int(expr=expr) if not is_integer(type_) and expr is not None:
-                return Sym(self.name_of(type_, hint, expr))
-            case Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
+            case tv.Int(expr=expr) if not is_integer(type_) and expr is not None:
+                return tv.Sym(self.name_of(type_, hint, expr))
+            case tv.Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
                 found = integer_type_of(expr, self.memory.types)
                 if found is None or not is_same_integer(found, type_):
                     return replace(value, expr=c.Cast(c.Type(type_.base), expr))
-            case Sym(expr=expr):
-                return Sym(self.name_of(type_, hint, expr))
-            case PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:
-                return Poison(f"a part of '{parts[0][0]}' changes its type", self.memory.line)
-            case Which():
-                return Poison("a comparison of parts of a total", self.memory.line)
+            case tv.Sym(expr=expr):
+                return tv.Sym(self.name_of(type_, hint, expr))
+            case tv.PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:
+                return tv.Poison(f"a part of '{parts[0][0]}' changes its type", self.memory.line)
+            case tv.Which():
+                return tv.Poison("a comparison of parts of a total", self.memory.line)
         return value
 
     def name_of(self, type_: c.Type, hint: str, expr: c.Expr) -> c.Expr:
@@ -202,7 +190,7 @@ def _constant(type_: c.Type, expr: c.Expr) -> c.Expr | None:
             inner = _constant(type_, operand)
             return None if inner is None else c.Unary("-", inner)
         case c.Name(name=name):
-            return expr if name in INFINITIES and type_.base in ("float", "double") else None
+            return expr if name in tv.INFINITIES and type_.base in ("float", "double") else None
         case c.Call(function="__int_as_float" | "__uint_as_float" | "as_float", args=(c.Number(),)):
             return expr if type_.base == "float" else None
         case c.Cast(type=cast, value=inner_value) if cast.base == type_.base:
@@ -249,14 +237,14 @@ class ElementTotals:
         self.loop_count = 0
         self.made: dict[tuple[c.Expr, Operator], str] = {}
 
-    def as_total(self, operator: Operator, value: Value, thread: int) -> Value:
-        share = value if isinstance(value, Share) else self.memory.sent(value, thread)
-        if not isinstance(share, Share):
+    def as_total(self, operator: Operator, value: tv.Value, thread: int) -> tv.Value:
+        share = value if isinstance(value, tv.Share) else self.memory.sent(value, thread)
+        if not isinstance(share, tv.Share):
             return value
         name = self.made.get((share.expr, operator))
         if name is None:
             name = self.made[(share.expr, operator)] = self.new_total(operator, share.expr)
-        return PartialTotal(operator, ((name, share.mask),))
+        return tv.PartialTotal(operator, ((name, share.mask),))
 
     def new_total(self, operator: Operator, expr: c.Expr) -> str:
         found = type_of(expr, self.record.all_types)
@@ -322,8 +310,8 @@ def plain_index(name: str) -> str:
 def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:
     value = _computed(filled, 0)
     if value is not None:
-        return is_identity(operator, c.Number(str(value), value))
-    return is_identity(operator, filled) or (operator == "+" and _vanishes(filled))
+        return tv.is_identity(operator, c.Number(str(value), value))
+    return tv.is_identity(operator, filled) or (operator == "+" and _vanishes(filled))
 
 
 def _computed(expr: c.Expr, depth: int) -> float | None:
@@ -350,4 +338,4 @@ def _vanishes(expr: c.Expr) -> bool:
     arg = expr.args[0]
     while isinstance(arg, c.Binary) and arg.op == "-":
         arg = arg.left
-    return is_identity("max", arg)
+    return tv.is_identity("max", arg)
