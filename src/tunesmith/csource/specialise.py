@@ -114,11 +114,8 @@ def specialise(function: c.Function, meaning: Meaning) -> c.Function:
         meaning = meaning.with_template({name: meaning.type(type_)}, {})
     values = {name: value for name, value in meaning.values.items() if name not in own}
     body = walk.map_types(function.body, meaning.type)
-    body = walk.map_statements(
-        body,
-        lambda expr: walk.map_expr(expr, lambda node: _texts(node, meaning)),
-        lambda stmt: _verbatim(stmt, meaning),
-    )
+    body = walk.map_nodes(body, lambda node: _texts(node, meaning))
+    body = walk.map_statements(body, on_stmt=lambda stmt: _verbatim(stmt, meaning))
     body = substitute(body, values)
     parameters = tuple(c.Parameter(meaning.type(p.type), p.name) for p in function.parameters)
     changed = replace(
@@ -130,7 +127,7 @@ def specialise(function: c.Function, meaning: Meaning) -> c.Function:
 
 def _with_sizes(function: c.Function, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     sizes = declared_sizes(replace(function, body=body))
-    return walk.map_statements(body, lambda expr: walk.map_expr(expr, lambda node: _known_size(node, sizes)))
+    return walk.map_nodes(body, lambda node: _known_size(node, sizes))
 
 
 def _local_aliases(body: tuple[c.Stmt, ...], language: str) -> dict[str, c.Type]:
@@ -234,18 +231,8 @@ def _fold_locals(stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
                 if constant is not None:
                     values[part.name] = constant
                     continue
-            done.append(_inside(part, depth + 1))
+            done.append(walk.map_blocks(part, lambda body: _fold_locals(body, depth + 1)))
     return tuple(done)
-
-
-def _inside(stmt: c.Stmt, depth: int) -> c.Stmt:
-    match stmt:
-        case c.If(then=then, otherwise=otherwise):
-            return replace(stmt, then=_fold_locals(then, depth), otherwise=_fold_locals(otherwise, depth))
-        case c.For(body=body) | c.While(body=body) | c.Scope(body=body):
-            return replace(stmt, body=_fold_locals(body, depth))
-        case _:
-            return stmt
 
 
 def _local_constant(stmt: c.Declare) -> c.Expr | None:

@@ -131,53 +131,28 @@ class _Scopes:
         match stmt:
             case c.Declare() | c.Evaluate():
                 return self._simple(stmt, values)
-            case c.If():
-                return replace(
-                    stmt,
-                    condition=_in_expr(stmt.condition, values),
-                    then=self.block(stmt.then, dict(values), depth),
-                    otherwise=self.block(stmt.otherwise, dict(values), depth),
-                )
-            case c.For():
-                inner = dict(values)
-                init = tuple([self._simple(part, inner) for part in stmt.init])
-                return replace(
-                    stmt,
-                    init=init,
-                    condition=None if stmt.condition is None else _in_expr(stmt.condition, inner),
-                    step=tuple([_in_expr(step, inner) for step in stmt.step]),
-                    body=self.block(stmt.body, dict(inner), depth),
-                )
-            case c.While():
-                body = self.block(stmt.body, dict(values), depth)
-                return replace(stmt, condition=_in_expr(stmt.condition, values), body=body)
-            case c.Return(value=value):
-                return stmt if value is None else replace(stmt, value=_in_expr(value, values))
-            case c.Scope():
-                return replace(stmt, body=self.block(stmt.body, dict(values), depth))
             case c.Verbatim(text=text, names=names) if any(name in values for name in names):
                 return replace(stmt, text=replace_words(text, values), names=_names_after(names, values))
             case _:
-                return stmt
+                inner = dict(values)
+                return walk.map_parts(
+                    stmt,
+                    lambda expr: _in_expr(expr, inner),
+                    lambda body: self.block(body, dict(inner), depth),
+                    lambda part: self._simple(part, inner),
+                )
 
     def _simple(self, stmt: c.Declare | c.Evaluate, values: dict[str, c.Expr]) -> c.Declare | c.Evaluate:
         if isinstance(stmt, c.Declare):
             dims = tuple([_in_expr(dim, values) for dim in stmt.dims])
             values.pop(stmt.name, None)  # in scope from its own initialiser on
             if any(stmt.name in walk.names_in(value) for value in values.values()):
-                fresh = self._fresh(stmt.name)
+                fresh = walk.fresh_name(stmt.name, self._taken)
                 values[stmt.name] = c.Name(fresh)
                 stmt = replace(stmt, name=fresh)
             init = None if stmt.init is None else _in_expr(stmt.init, values)
             return replace(stmt, init=init, dims=dims)
         return walk.map_simple(stmt, lambda expr: _in_expr(expr, values))
-
-    def _fresh(self, name: str) -> str:
-        number = 2
-        while f"{name}_{number}" in self._taken:
-            number += 1
-        self._taken.add(f"{name}_{number}")
-        return f"{name}_{number}"
 
 
 @dataclass(frozen=True)
@@ -250,11 +225,7 @@ class Placer:
         return Placed((*before, *body), value)
 
     def fresh(self, name: str) -> str:
-        found, number = name, 2
-        while found in self._taken:
-            found, number = f"{name}_{number}", number + 1
-        self._taken.add(found)
-        return found
+        return walk.fresh_name(name, self._taken)
 
     def _check(self, function: c.Function) -> None:
         if any(

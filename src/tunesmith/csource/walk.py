@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tunesmith.csource import nodes as c
 
 Part: TypeAlias = c.Expr | c.Stmt | Iterable[c.Stmt]  # what the questions below may be asked of
+Block: TypeAlias = Callable[[tuple[c.Stmt, ...]], tuple[c.Stmt, ...]]  # what is done with a block
 
 _STATEMENTS = (c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim)
 
@@ -161,6 +162,15 @@ def stored_in(part: Part) -> frozenset[str]:
     return frozenset(name for name, through in found if name is not None and through)
 
 
+def fresh_name(name: str, taken: set[str]) -> str:
+    """`name`, `name_2`, `name_3`: the first that is not taken; it is from now on."""
+    found, count = name, 2
+    while found in taken:
+        found, count = f"{name}_{count}", count + 1
+    taken.add(found)
+    return found
+
+
 # -- rebuilding -------------------------------------------------------------------------------------
 
 
@@ -207,9 +217,13 @@ def map_statements(
     """
     if _depth > c.MAX_DEPTH:
         raise c.TooDeep
+
+    def block(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+        return map_statements(body, on_expr, on_stmt, _depth + 1)
+
     done: list[c.Stmt] = []
     for stmt in stmts:
-        rebuilt = _map_statement(stmt, on_expr or _unchanged, on_stmt, _depth + 1)
+        rebuilt = map_parts(stmt, on_expr or _unchanged, block)
         result = rebuilt if on_stmt is None else on_stmt(rebuilt)
         if isinstance(result, _STATEMENTS):
             done.append(result)
@@ -218,43 +232,52 @@ def map_statements(
     return tuple(done)
 
 
+def map_nodes(stmts: Iterable[c.Stmt], fn: Callable[[c.Expr], c.Expr]) -> tuple[c.Stmt, ...]:
+    """Every expression in the statements, also those inside others, passed through `fn`."""
+    return map_statements(stmts, lambda expr: map_expr(expr, fn))
+
+
 def _unchanged(expr: c.Expr) -> c.Expr:
     return expr
 
 
-def _map_statement(
+def map_parts(
     stmt: c.Stmt,
     on_expr: Callable[[c.Expr], c.Expr],
-    on_stmt: Callable[[c.Stmt], c.Stmt | Iterable[c.Stmt]] | None,
-    depth: int,
+    on_body: Block,
+    on_simple: Callable[[c.Declare | c.Evaluate], c.Declare | c.Evaluate] | None = None,
 ) -> c.Stmt:
+    """One statement with its whole expressions and its blocks passed through these, in this order.
+
+    `on_simple` takes declarations and plain expressions, those in the head of a `for` as well, as a whole.
+    """
+    simple = on_simple or (lambda part: map_simple(part, on_expr))
     match stmt:
         case c.Declare() | c.Evaluate():
-            return map_simple(stmt, on_expr)
-        case c.If():
+            return simple(stmt)
+        case c.If(condition=condition, then=then, otherwise=otherwise):
+            condition = on_expr(condition)
+            return replace(stmt, condition=condition, then=on_body(then), otherwise=on_body(otherwise))
+        case c.For(condition=condition):
             return replace(
                 stmt,
-                condition=on_expr(stmt.condition),
-                then=map_statements(stmt.then, on_expr, on_stmt, depth),
-                otherwise=map_statements(stmt.otherwise, on_expr, on_stmt, depth),
-            )
-        case c.For():
-            return replace(
-                stmt,
-                init=tuple([map_simple(part, on_expr) for part in stmt.init]),
-                condition=None if stmt.condition is None else on_expr(stmt.condition),
+                init=tuple([simple(part) for part in stmt.init]),
+                condition=None if condition is None else on_expr(condition),
                 step=tuple([on_expr(step) for step in stmt.step]),
-                body=map_statements(stmt.body, on_expr, on_stmt, depth),
+                body=on_body(stmt.body),
             )
-        case c.While():
-            body = map_statements(stmt.body, on_expr, on_stmt, depth)
-            return replace(stmt, condition=on_expr(stmt.condition), body=body)
+        case c.While(condition=condition):
+            return replace(stmt, condition=on_expr(condition), body=on_body(stmt.body))
         case c.Return(value=value):
             return stmt if value is None else replace(stmt, value=on_expr(value))
         case c.Scope():
-            return replace(stmt, body=map_statements(stmt.body, on_expr, on_stmt, depth))
+            return replace(stmt, body=on_body(stmt.body))
         case _:
             return stmt
+
+
+def map_blocks(stmt: c.Stmt, on_body: Block) -> c.Stmt:
+    return map_parts(stmt, _unchanged, on_body)
 
 
 def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]) -> c.Declare | c.Evaluate:
@@ -311,21 +334,15 @@ def without_returns(stmts: tuple[c.Stmt, ...], result: str | None, _depth: int =
                 return (*stmts[:at], *given)
             case c.If(then=then, otherwise=otherwise) if _returns(then) or _returns(otherwise):
                 if _always_returns(then):
-                    new = replace(
-                        stmt,
-                        then=without_returns(then, result, d),
-                        otherwise=without_returns((*otherwise, *rest), result, d),
-                    )
-                elif _always_returns(otherwise) and otherwise:
-                    new = replace(
-                        stmt,
-                        then=without_returns((*then, *rest), result, d),
-                        otherwise=without_returns(otherwise, result, d),
-                    )
+                    otherwise = (*otherwise, *rest)
+                elif _always_returns(otherwise):
+                    then = (*then, *rest)
                 else:
                     raise c.Unreadable("it returns from places that cannot be joined into one")
+                then, otherwise = without_returns(then, result, d), without_returns(otherwise, result, d)
+                new = replace(stmt, then=then, otherwise=otherwise)
                 if not new.then:
-                    new = replace(new, condition=_negated(new.condition), then=new.otherwise, otherwise=())
+                    new = replace(new, condition=negated(new.condition), then=new.otherwise, otherwise=())
                 return (*stmts[:at], new) if new.then or new.otherwise else stmts[:at]
             case c.For() | c.While() | c.Scope() if _returns((stmt,)):
                 if isinstance(stmt, c.Scope):
@@ -336,12 +353,11 @@ def without_returns(stmts: tuple[c.Stmt, ...], result: str | None, _depth: int =
     return stmts
 
 
-def _negated(condition: c.Expr) -> c.Expr:
-    opposite = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
+def negated(condition: c.Expr) -> c.Expr:
     if isinstance(condition, c.Unary) and condition.op == "!":
         return condition.operand
     if isinstance(condition, c.Binary) and condition.op in ("==", "!="):
-        return c.Binary(opposite[condition.op], condition.left, condition.right)
+        return c.Binary("!=" if condition.op == "==" else "==", condition.left, condition.right)
     return c.Unary("!", condition)  # of floats: !(a < b) is not a >= b
 
 

@@ -157,7 +157,7 @@ class SharedPlaces:
 
     def in_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         self._changed = walk.assigned_in(body)
-        return walk.map_statements(body, lambda expr: walk.map_expr(expr, self._node))
+        return walk.map_nodes(body, self._node)
 
     def _node(self, node: Expr) -> Expr:
         memory = self._memory
@@ -280,8 +280,6 @@ class SharedPlaces:
                     raise memory.refusal(f"shared memory '{array}' holds two things at the same place")
             if any(low <= cell < high for cell in memory.cells[array]):
                 raise memory.refusal(f"shared memory '{array}' holds single values and a row's elements")
-        name, count = array, 2
-        while name in memory.kept_names:
-            name, count = f"{array}_{count}", count + 1
+        name = walk.fresh_name(array, set(memory.kept_names))
         known[key] = KeptArray(ElementArray(name, type_, width), array, bounds, self._span)
         return name

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Cast, Expr, If, Name, Number, Stmt, Type
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import declared_in, map_expr, names_in, nodes_in
+from tunesmith.csource.walk import declared_in, fresh_name, map_expr, names_in, nodes_in
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import BUILTINS, number, same_value, simplified, stride, without_casts
 from tunesmith.expert.model.flat_guards import Peeled, peel
@@ -248,9 +248,9 @@ class _FlatReader:
         each: Each | None = None
         for name, index in indices.items():
             extent, line_ = self._extent(name, index, peeled), peeled.line
-            fresh = name if name not in BUILTINS else self._fresh(axis_name(name))
+            fresh = name if name not in BUILTINS else fresh_name(axis_name(name), self._taken)
             if index.times != 1:
-                fresh = self._fresh(f"{name}_step")
+                fresh = fresh_name(f"{name}_step", self._taken)
                 value: Expr = Binary("*", Name(fresh), number(index.times))
                 body = substitute(body, {name: value})
             elif fresh != name:
@@ -336,10 +336,3 @@ class _FlatReader:
             )
         extent = {"block": blocks, "thread": threads}.get(index.kind, product(blocks, threads))
         return extent if index.times == 1 else product(number(index.times), extent)
-
-    def _fresh(self, name: str) -> str:
-        candidate, count = name, 2
-        while candidate in self._taken:
-            candidate, count = f"{name}_{count}", count + 1
-        self._taken.add(candidate)
-        return candidate

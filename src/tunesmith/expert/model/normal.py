@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, is_integer
-from tunesmith.csource.walk import assigned_in, map_expr, map_simple, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import assigned_in, fresh_name, map_expr, map_nodes, map_parts, names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms, type_of
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.places import folded, is_pointer, place_of
@@ -129,38 +129,12 @@ class _Normaliser:
                 return []
             case c.Evaluate():
                 return [replace(stmt, expr=self.written_out(stmt.expr, env, stmt.line))]
-            case c.If():
+            case c.If() | c.For() | c.While():
                 return [
-                    replace(
+                    map_parts(
                         stmt,
-                        condition=self.written_out(stmt.condition, env, stmt.line),
-                        then=self.block(stmt.then, dict(env), depth + 1),
-                        otherwise=self.block(stmt.otherwise, dict(env), depth + 1),
-                    )
-                ]
-            case c.For():
-                inner = dict(env)
-                init = tuple(
-                    map_simple(part, lambda e: self.written_out(e, inner, stmt.line)) for part in stmt.init
-                )
-                condition = stmt.condition
-                if condition is not None:
-                    condition = self.written_out(condition, inner, stmt.line)
-                return [
-                    replace(
-                        stmt,
-                        init=init,
-                        condition=condition,
-                        step=tuple(self.written_out(step, inner, stmt.line) for step in stmt.step),
-                        body=self.block(stmt.body, inner, depth + 1),
-                    )
-                ]
-            case c.While():
-                return [
-                    replace(
-                        stmt,
-                        condition=self.written_out(stmt.condition, env, stmt.line),
-                        body=self.block(stmt.body, dict(env), depth + 1),
+                        lambda expr: self.written_out(expr, env, stmt.line),
+                        lambda body: self.block(body, dict(env), depth + 1),
                     )
                 ]
             case c.Scope(body=body):
@@ -260,7 +234,7 @@ class _Normaliser:
             array = node.base.name
             if array not in self._arrays:
                 return node
-            name = self.fresh(f"{array}_at")
+            name = fresh_name(f"{array}_at", self._taken)
             self._types[name] = c.Type(self._arrays[array].base)
             hoisted.append(
                 c.Declare(c.Type(self._arrays[array].base, const=True), name, node, line=stmt.line)
@@ -273,13 +247,6 @@ class _Normaliser:
                 return c.Unary("&", c.Index(base, map_expr(index, named))), hoisted
             case _:
                 return map_expr(pointer, named), hoisted
-
-    def fresh(self, name: str) -> str:
-        candidate, count = name, 2
-        while candidate in self._taken:
-            candidate, count = f"{name}_{count}", count + 1
-        self._taken.add(candidate)
-        return candidate
 
     def is_index_arithmetic(self, expr: c.Expr) -> bool:
         match expr:
@@ -348,7 +315,7 @@ def with_used_types(normal: Normal) -> Normal:
         index = place.index if moved is None or moved == number(0) else c.Binary("+", moved, place.index)
         return c.Index(c.Name(place.array), index)
 
-    body = map_statements(normal.body, lambda expr: map_expr(expr, retyped))
+    body = map_nodes(normal.body, retyped)
     shared = {
         name: replace(declare, type=found[name], dims=(), storage="dynamic shared")
         if name in found

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Assign, Expr, For, If, Jump, Name, Return, Stmt, Type, While
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import nodes_in
+from tunesmith.csource.walk import negated, nodes_in
 from tunesmith.expert.model.kernel import Each, Let, Step, When
 from tunesmith.expert.model.places import place_of, without_members
 from tunesmith.expert.model.team_expressions import Run, TeamState
 from tunesmith.expert.model.team_memory import BlockMemory, Key, copied_cells
 from tunesmith.expert.model.team_values import Int, Poison, Sym, Threads, Value, Vec, Which, expr_of
-from tunesmith.expert.model.tidy import negated
 
 
 class BranchReader:

@@ -153,18 +153,8 @@ def _occurrences_in(body: Sequence[c.Stmt], name: str) -> int:
 
 def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
     """Variables from outside that the body writes, also in part."""
-    found: set[str] = set()
-    for node in walk.nodes_in(body):
-        target: c.Expr | None = None
-        if isinstance(node, c.Assign):
-            target = node.target
-        elif isinstance(node, c.Unary) and node.op in ("++", "--"):
-            target = node.operand
-        if target is not None:
-            name, through = walk.root(target)
-            if name is not None and not through and name not in declared:
-                found.add(name)
-    return frozenset(found)
+    found = (walk.root(target) for target in walk.writes_in(body))
+    return frozenset(name for name, through in found if name is not None and not through) - declared
 
 
 def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
@@ -204,8 +194,6 @@ class _Holding:
     def block(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         done: list[c.Stmt] = []
         for stmt in stmts:
-            if isinstance(stmt, c.If):
-                stmt = replace(stmt, then=self.block(stmt.then), otherwise=self.block(stmt.otherwise))
             if isinstance(stmt, c.For):
                 after: list[c.Stmt] = []
                 for target in _updated(stmt.body):
@@ -216,7 +204,7 @@ class _Holding:
                 stmt = replace(stmt, body=self.block(stmt.body))
                 done += [stmt, *after]
             else:
-                done.append(stmt)
+                done.append(walk.map_blocks(stmt, self.block) if isinstance(stmt, c.If) else stmt)
         return tuple(done)
 
     def _may_be_held(self, target: c.Index, loop: c.For) -> bool:
@@ -249,15 +237,10 @@ class _Holding:
             op = "+="
         else:
             del before[set_at]
-        name, count = f"{array}_here", 2
-        while name in self._taken:
-            name, count = f"{array}_here_{count}", count + 1
-        self._taken.add(name)
+        name = walk.fresh_name(f"{array}_here", self._taken)
         self.types[name] = self._types[array]
         before.append(c.Declare(self._types[array], name, start, line=loop.line))
-        held = walk.map_statements(
-            (loop,), lambda e: walk.map_expr(e, lambda n: c.Name(name) if n == target else n)
-        )[0]
+        held = walk.map_nodes((loop,), lambda n: c.Name(name) if n == target else n)[0]
         assert isinstance(held, c.For)
         return held, c.Evaluate(c.Assign(op, target, c.Name(name)), loop.line)
 
