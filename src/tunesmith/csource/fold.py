@@ -33,9 +33,7 @@ def int_value(expr: c.Expr, env: Constants = {}) -> int | None:  # noqa: B006 - 
             return found if isinstance(found, int) else None
         case c.Unary(op="-" | "+" | "~" | "!" as op, operand=operand):
             inside = int_value(operand, env)
-            if inside is None:
-                return None
-            return unary(op, inside)
+            return None if inside is None else unary(op, inside)
         case c.Binary(op=op, left=left, right=right):
             a, b = int_value(left, env), int_value(right, env)
             if a is None or b is None:
@@ -51,8 +49,7 @@ def int_value(expr: c.Expr, env: Constants = {}) -> int | None:  # noqa: B006 - 
         case c.SizeOf() | c.Call():
             folded = fold(expr, env)
             return folded.value if isinstance(folded, c.Number) and isinstance(folded.value, int) else None
-        case _:
-            return None
+    return None
 
 
 def fold_statements(stmts: Iterable[c.Stmt], env: Constants = {}) -> tuple[c.Stmt, ...]:  # noqa: B006 - see above
@@ -66,14 +63,9 @@ def _decided(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
             return _spliced(then if value else otherwise, stmt.line)
         case c.While(condition=c.Number(value=0), after=False):
             return ()
-        case c.For(condition=c.Number(value=0), init=init) if not any(_has_effect(part) for part in init):
+        case c.For(condition=c.Number(value=0), init=init) if all(is_pure(part) for part in init):
             return ()
-        case _:
-            return stmt
-
-
-def _has_effect(stmt: c.Stmt) -> bool:
-    return not is_pure(stmt)
+    return stmt
 
 
 def _spliced(body: tuple[c.Stmt, ...], line: int) -> tuple[c.Stmt, ...]:
@@ -114,8 +106,7 @@ def _fold_one(node: c.Expr, env: Constants) -> c.Expr:
             if len(values) == 2 == len(args):
                 return integer(max(values) if function.endswith("max") else min(values))
             return node
-        case _:
-            return node
+    return node
 
 
 def _cast(node: c.Cast, value: int) -> c.Expr:
@@ -220,23 +211,13 @@ def _may_float(expr: c.Expr) -> bool:
 
 
 COMPARISONS: Mapping[str, Callable[[int | float, int | float], bool]] = {
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "&&": lambda a, b: bool(a) and bool(b),
-    "||": lambda a, b: bool(a) or bool(b),
-}
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),
+}  # fmt: skip
 _ALWAYS: Mapping[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
+    "+": operator.add, "-": operator.sub, "*": operator.mul,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
 
 
 def binary(op: str, a: int, b: int) -> int | None:

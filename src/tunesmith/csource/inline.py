@@ -1,12 +1,11 @@
 """Calls of the file's own functions put in place, where these touch memory, threads or their arguments.
 
-Functions that only compute a value from values stay calls: `helpers_needed` says which.
+Functions that only compute a value from values stay calls.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
@@ -91,8 +90,7 @@ class _Inliner:
             case c.Return(value=value) if value is not None:
                 more, value = self._hoisted(value, stmt, stack)
                 return (*more, replace(stmt, value=value))
-            case _:
-                return (stmt,)
+        return (stmt,)
 
     def _simple(
         self, stmt: c.Declare | c.Evaluate, stack: tuple[str, ...]
@@ -379,34 +377,3 @@ def _deduced_text(formal: c.Type, arg: c.Expr, types: Types, source: c.Source) -
     extra = type_.pointers - formal.pointers
     const = "const " if type_.const and not formal.const and type_.pointers else ""
     return const + type_.base + "*" * extra
-
-
-def helpers_needed(function: c.Function, source: c.Source) -> tuple[c.Function, ...]:
-    """The file's functions that a function still calls, those they call before them."""
-    done: dict[int, c.Function] = {}
-    pending: list[tuple[c.Function, bool]] = [(f, False) for f in reversed(_called(function, source))]
-    seen: set[int] = set()
-    while pending:
-        current, ready = pending.pop()
-        if ready:
-            done[id(current)] = current
-        elif id(current) not in seen:
-            seen.add(id(current))
-            pending.append((current, True))
-            pending += [(f, False) for f in reversed(_called(current, source)) if id(f) not in seen]
-    return tuple(helper for helper in done.values() if helper.text)
-
-
-def _called(function: c.Function, source: c.Source) -> list[c.Function]:
-    names = {call.function for call in walk.calls_in(function.body)}
-    names |= _words_in_text(walk.nodes_in(function.body))
-    for call in walk.calls_in(function.body):
-        names |= {word for text in call.template_args for word in re.findall(r"\w+", text)}
-    return [f for f in source.functions if f.name in names and not f.is_kernel]
-
-
-def _words_in_text(nodes: Iterable[object]) -> set[str]:
-    found: set[str] = set()
-    for node in nodes:
-        found |= getattr(node, "names", frozenset())
-    return found

@@ -18,11 +18,9 @@ _HIP_INDICES = {
     f"hip{name[0].upper()}{name[1:]}_{axis}": f"{name}.{axis}" for name in _INDICES for axis in "xyz"
 }
 _OPENCL_INDICES = {
-    "get_local_id": "threadIdx",
-    "get_group_id": "blockIdx",
-    "get_local_size": "blockDim",
-    "get_num_groups": "gridDim",
-}
+    "get_local_id": "threadIdx", "get_group_id": "blockIdx",
+    "get_local_size": "blockDim", "get_num_groups": "gridDim",
+}  # fmt: skip
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast"})
 _BARRIERS = frozenset({"barrier", "work_group_barrier"})
 _ZERO = c.Number("0", 0)
@@ -97,8 +95,7 @@ class ExpressionReader:
                 )
             case "null":
                 return c.Name("nullptr")
-            case _:
-                return self.opaque(node)
+        return self.opaque(node)
 
     def opaque(self, node: Node) -> c.Opaque:
         return c.Opaque(" ".join(self.place.written(node).split()), self.place.names(node))

@@ -75,8 +75,7 @@ class StatementReader:
                 return ()
             case "static_assert_declaration":
                 return ()  # it has no effect on a kernel that compiles
-            case _:
-                return (self._verbatim(node, line),)
+        return (self._verbatim(node, line),)
 
     def _verbatim(self, node: Node, line: int) -> c.Verbatim:
         return c.Verbatim(self.place.written(node), self.place.names(node), line=line)

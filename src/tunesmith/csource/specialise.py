@@ -180,8 +180,7 @@ def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
                     equal = meaning.type_text(left.strip()) == meaning.type_text(right.strip())
                     return integer(int(equal))
             return node if changed == text else c.Opaque(changed, names)
-        case _:
-            return node
+    return node
 
 
 def declared_sizes(function: c.Function) -> dict[str, int]:

@@ -61,8 +61,7 @@ def rename(stmts: Iterable[c.Stmt], names: Mapping[str, str]) -> tuple[c.Stmt, .
                 return replace(stmt, init=tuple([simple(part) for part in stmt.init]))
             case c.Verbatim(text=text, names=used) if any(name in values for name in used):
                 return replace(stmt, text=replace_words(text, values), names=_names_after(used, values))
-            case _:
-                return stmt
+        return stmt
 
     return walk.map_statements(stmts, lambda expr: _in_expr(expr, values), statement)
 
@@ -99,8 +98,7 @@ def _in_expr(expr: c.Expr, values: Mapping[str, c.Expr]) -> c.Expr:
                 return c.Call(function, args, changed)
             case c.Opaque(text=text, names=names) if any(name in values for name in names):
                 return c.Opaque(replace_words(text, values), _names_after(names, values))
-            case _:
-                return node
+        return node
 
     return walk.map_expr(expr, leaf)
 

@@ -329,8 +329,7 @@ def type_of(
             return inner(target)
         case c.Call():
             return _call(expr, inner, known, language)
-        case _:
-            return None
+    return None
 
 
 def _value(type_: c.Type) -> c.Type:

@@ -49,8 +49,7 @@ def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
             return () if value is None else (value,)
         case c.Scope(body=body):
             return body
-        case _:
-            return ()
+    return ()
 
 
 def nodes_in(part: Part) -> Iterator[c.Expr | c.Stmt]:
@@ -272,8 +271,7 @@ def map_parts(
             return stmt if value is None else replace(stmt, value=on_expr(value))
         case c.Scope():
             return replace(stmt, body=on_body(stmt.body))
-        case _:
-            return stmt
+    return stmt
 
 
 def map_blocks(stmt: c.Stmt, on_body: Block) -> c.Stmt:

@@ -1,7 +1,5 @@
 """Integers in kernels: types of values, index arithmetic, the heads of loops.
 
-Index arithmetic: sums of products, how an index moves with a loop, and what makes it a multiple.
-
 Conversions between integer types are looked through: an index is taken to stay within the type that the
 source chose for it. Division and remainder round as for non-negative numbers, which indices are.
 """

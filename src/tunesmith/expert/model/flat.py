@@ -1,7 +1,5 @@
 """Kernels whose threads each take an element (or a few) and need nothing of each other.
 
-Kernels whose threads each take an element (or a few) and need nothing of each other.
-
 One index becomes the loop over elements: that of neighbouring threads. The others are tasks. What the grid
 has too much is cut off by the guards of the source: `if (i >= n) return`, `if (row < rows && col < cols)`,
 grid-stride loops. Where there is no guard, the launch says how many there are.

@@ -1,7 +1,5 @@
 """Launches with all their numbers, and who does what in them.
 
-Who does what: which threads form a team, which variables say the task, which loops go over elements.
-
 Nothing here is matched by shape. Index expressions are computed for every thread of a block, for a few
 blocks, at the numbers of a `Scenario`; what they are is seen from the values: `threadIdx.x & 31`, `tid % 32`
 and `get_local_id(0)` in a block of 32 all turn out to be the place in a team of 32.

@@ -1,7 +1,6 @@
 """A kernel's statements in a form that is easy to read further.
 
-A kernel's statements in a form that is easy to read further: one name one variable, pointers and indices
-written out, structures taken apart.
+One name is one variable, pointers and indices are written out, structures taken apart.
 
     const float *row = input + token * d;  ... row[i]      ->  input[token * d + i]
     const int half = rot_dim / 2;          ... i % half    ->  i % (rot_dim / 2)
@@ -245,8 +244,7 @@ class _Normaliser:
         match pointer:
             case c.Unary(op="&", operand=c.Index(base=base, index=index)):
                 return c.Unary("&", c.Index(base, map_expr(index, named))), hoisted
-            case _:
-                return map_expr(pointer, named), hoisted
+        return map_expr(pointer, named), hoisted
 
     def is_index_arithmetic(self, expr: c.Expr) -> bool:
         match expr:

@@ -41,9 +41,8 @@ _WARP_TOTALS: Mapping[str, Operator] = {
     "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
     "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
 }  # fmt: skip
-Run = Callable[
-    [Sequence[c.Stmt], tv.Threads], tv.Threads
-]  # goes through statements: who is still there afterwards
+# Goes through statements; gives back who is still there afterwards.
+Run = Callable[[Sequence[c.Stmt], tv.Threads], tv.Threads]
 
 
 class Expressions:

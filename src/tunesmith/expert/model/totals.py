@@ -1,7 +1,5 @@
 """Totals in the body of a loop: variables, or elements of memory, that every turn only adds to.
 
-Totals in the body of a loop: variables that every turn only adds to, multiplies, or takes the largest of.
-
 sum += e;   sum = sum + e;   sum = fmaf(a, b, sum);   m = fmaxf(m, e);   m = max(e, m);
 if (e > m) m = e;   m = e > m ? e : m;   n += flag;   bits |= e;
 
