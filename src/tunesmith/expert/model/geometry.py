@@ -8,7 +8,7 @@ and `get_local_id(0)` in a block of 32 all turn out to be the place in a team of
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -21,6 +21,7 @@ from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, Head, head_of, number
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.translate import LaunchTerms
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.space.expr import Expr as SizeExpr
 from tunesmith.space.expr import Undefined
@@ -265,9 +266,21 @@ class Layout:
         return range(team * self.lanes, (team + 1) * self.lanes)
 
 
+@dataclass(frozen=True)
+class LaunchedKernel:
+    """A kernel in normal form, and the launches in which its threads are looked at."""
+
+    normal: Normal
+    launch: LaunchTerms
+    scenarios: Sequence[Scenario]
+    loops: Mapping[str, Strided]
+    aliases: Mapping[str, str]
+    multiples: Mapping[str, int]  # what the contract promises of parameters
+
+
 def strided_loops(normal: Normal, scenario: Scenario) -> dict[str, Strided]:
     """The loops of the kernel by their index, with the role each has; seen in the largest scenario."""
-    definitions = {name: id_.expr for name, id_ in normal.ids.items()}
+    definitions = normal.definitions
     found: dict[str, Strided] = {}
     for node in nodes_in(normal.body):
         if not isinstance(node, For):
@@ -314,7 +327,7 @@ def _without_unknown(start: Expr) -> Expr:
 
 def team_lanes(loops: Mapping[str, Strided], normal: Normal, scenario: Scenario) -> int:
     """How many threads share a task in this scenario, from the steps of the loops over elements."""
-    definitions = {name: id_.expr for name, id_ in normal.ids.items()}
+    definitions = normal.definitions
     numbers = scenario.numbers
     lanes: dict[int, int] = {}
     for loop in loops.values():

@@ -15,7 +15,7 @@ from tunesmith.csource.walk import children, declared_in, names_in, nodes_in, ro
 from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import accesses, check_exchange, clash, marked_again, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
-from tunesmith.expert.model.flat import Flat, read_flat
+from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.in_sight import check_in_sight
 from tunesmith.expert.model.kernel import KernelModel, KernelReading, NotReadable, OutOfReach, Step, Task
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
@@ -63,41 +63,6 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
     return KernelReading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
 
 
-def kernel_of(
-    reading: KernelReading,
-    normal: Normal,
-    problem: Problem,
-    source: c.Source,
-    function: c.Function,
-    bound: tuple[tuple[str, str], ...],
-    launch: LaunchTerms,
-) -> KernelModel:
-    steps = marked_again(reading.steps, normal.arrays, multiples(problem, launch))
-    _check_pointers(steps, normal)
-    check_exchange(steps, normal.arrays, aliases_of(problem, function), reading.barriers > 0)
-    tasks, steps = _counted(reading.tasks, steps, normal)
-    notes = list(reading.notes)
-    notes += [
-        f"line {step.line}: the loop stores only what an earlier loop has stored"
-        for step in all_steps(steps)
-        if getattr(step, "again", False)
-    ]
-    return KernelModel(
-        source,
-        function,
-        tasks,
-        steps,
-        reading.team,
-        reading.lanes,
-        reading.kept,
-        accesses(steps, normal.arrays),
-        bound,
-        reading.barriers,
-        tuple(notes),
-        reading.apart or (reading.reach,),
-    )
-
-
 def _counted(
     tasks: tuple[Task, ...], steps: tuple[Step, ...], normal: Normal
 ) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
@@ -139,9 +104,7 @@ def check_own_memory(normal: Normal) -> None:
                     f"line {stmt.line}: '{name}', a variable of the file, is written to", stmt.line
                 )
         for node in (node for part in parts for node in nodes_in(part)):
-            if isinstance(node, c.Opaque | c.Verbatim) and node.names & (
-                set(normal.arrays) | set(normal.shared)
-            ):
+            if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
                 text = " ".join(node.text.split())
                 text = text if len(text) <= 60 else text[:57] + "..."
                 raise OutOfReach(f"line {stmt.line}: '{text}' is not understood", stmt.line)
@@ -187,10 +150,7 @@ def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -
             if reach.goes_on:
                 continue
             try:
-                bound, count = (
-                    geometry.number_of(reach.bound, numbers),
-                    geometry.number_of(reach.count, numbers),
-                )
+                bound, count = (geometry.number_of(e, numbers) for e in (reach.bound, reach.count))
             except geometry.Unknown:
                 continue
             if count < bound:
@@ -218,9 +178,7 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
         function = inlined.function
         check_in_sight(inlined, source)
         return _Lifting(problem, source, function, bound.arguments).kernel()
-    except OutOfReach as stop:
-        return NotReadable(source, function, stop.reason, stop.line)
-    except c.Unreadable as stop:
+    except (OutOfReach, c.Unreadable) as stop:
         return NotReadable(source, function, stop.reason, stop.line)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
@@ -234,10 +192,7 @@ class _Lifting:
     def __init__(
         self, problem: Problem, source: c.Source, function: c.Function, bound: tuple[tuple[str, str], ...]
     ) -> None:
-        self._problem = problem
-        self._source = source
-        self._function = function
-        self._bound = bound
+        self._problem, self._source, self._function, self._bound = problem, source, function, bound
 
     def kernel(self) -> KernelModel:
         normal, launch = self._normal()
@@ -246,12 +201,39 @@ class _Lifting:
             raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
         normal, reach = with_element_loops(normal, tried)
         loops = geometry.strided_loops(normal, tried[-1])
-        reading = self._read(normal, launch, tried, loops)
+        aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
+        launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
+        reading = self._read(launched)
         reading = replace(reading, reach=(*reading.reach, *reach))
         check_reach(reading, geometry.every_scenario(self._problem, launch.parameters))
-        problem, source, function = self._problem, self._source, self._function
-        kernel = kernel_of(reading, normal, problem, source, function, self._bound, launch)
-        return in_opencl_words(kernel) if problem.kernel.language == "opencl" else kernel
+        kernel = self._model(reading, launched)
+        return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
+
+    def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
+        normal = launched.normal
+        steps = marked_again(reading.steps, normal.arrays, launched.multiples)
+        _check_pointers(steps, normal)
+        check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
+        tasks, steps = _counted(reading.tasks, steps, normal)
+        notes = [
+            f"line {step.line}: the loop stores only what an earlier loop has stored"
+            for step in all_steps(steps)
+            if getattr(step, "again", False)
+        ]
+        return KernelModel(
+            self._source,
+            self._function,
+            tasks,
+            steps,
+            reading.team,
+            reading.lanes,
+            reading.kept,
+            accesses(steps, normal.arrays),
+            self._bound,
+            reading.barriers,
+            (*reading.notes, *notes),
+            reading.apart or (reading.reach,),
+        )
 
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
@@ -267,19 +249,12 @@ class _Lifting:
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
 
-    def _read(
-        self,
-        normal: Normal,
-        launch: LaunchTerms,
-        tried: tuple[geometry.Scenario, ...],
-        loops: dict[str, geometry.Strided],
-    ) -> KernelReading:
-        aliases = aliases_of(self._problem, self._function)
+    def _read(self, kernel: geometry.LaunchedKernel) -> KernelReading:
+        normal, loops, aliases = kernel.normal, kernel.loops, kernel.aliases
         together = cooperates(normal.body) is not None or bool(normal.shared)
         if together or any(loop.role == "element" for loop in loops.values()):
-            return read_teams(normal, launch, tried, loops, aliases, self._problem.kernel.language)
-        promised = multiples(self._problem, launch)
-        parts = [read_flat(part, loops, tried, launch, promised) for part in loops_apart(normal, loops)]
+            return read_teams(kernel, self._problem.kernel.language)
+        parts = [FlatReader(replace(kernel, normal=part)).read() for part in loops_apart(normal, loops)]
         if parts and not any(part.tasks for part in parts):
             readings = [flat_reading(part, normal, aliases, "") for part in parts]
             return replace(
@@ -289,32 +264,26 @@ class _Lifting:
                 reach=tuple(reach for reading in readings for reach in reading.reach),
                 apart=tuple(reading.reach for reading in readings),
             )
-        flat: Flat = read_flat(normal, loops, tried, launch, promised)
+        flat = FlatReader(kernel).read()
         if not looks_like_rows(flat, normal):
             return flat_reading(flat, normal, aliases, "")
         try:
-            reading = self._rows(normal, launch, tried, loops, aliases)
+            reading = self._rows(kernel)
             check_exchange(reading.steps, normal.arrays, aliases, has_barriers=False)
             return reading
         except OutOfReach as stop:
             return flat_reading(flat, normal, aliases, stop.reason)
 
-    def _rows(
-        self,
-        normal: Normal,
-        launch: LaunchTerms,
-        tried: tuple[geometry.Scenario, ...],
-        loops: dict[str, geometry.Strided],
-        aliases: dict[str, str],
-    ) -> KernelReading:
+    def _rows(self, kernel: geometry.LaunchedKernel) -> KernelReading:
         """A thread to each row; an online softmax is tried as two passes."""
         try:
-            return read_rows(normal, launch, tried, loops, aliases)
+            return read_rows(kernel)
         except OutOfReach:
-            language = self._problem.kernel.language
-            apart = with_two_passes(normal, "fmax" if language == "opencl" else "fmaxf")
+            maximum = "fmax" if self._problem.kernel.language == "opencl" else "fmaxf"
+            apart = with_two_passes(kernel.normal, maximum)
             if apart is None:
                 raise
-        reading = read_rows(apart, launch, tried, geometry.strided_loops(apart, tried[-1]), aliases)
+        loops = geometry.strided_loops(apart, kernel.scenarios[-1])
+        reading = read_rows(replace(kernel, normal=apart, loops=loops))
         note = "the maximum and the sum of exponentials, found in one pass, are read as two loops"
         return replace(reading, notes=(*reading.notes, note))

@@ -22,7 +22,16 @@ from dataclasses import dataclass, field, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, is_integer
-from tunesmith.csource.walk import assigned_in, fresh_name, map_expr, map_nodes, map_parts, names_in, nodes_in
+from tunesmith.csource.walk import (
+    assigned_in,
+    declared_in,
+    fresh_name,
+    map_expr,
+    map_nodes,
+    map_parts,
+    names_in,
+    nodes_in,
+)
 from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms, type_of
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.places import folded, is_pointer, place_of
@@ -52,6 +61,14 @@ class Normal:
     arrays: Mapping[str, c.Type]  # pointer parameters -> pointer type
     shared: Mapping[str, c.Declare]  # arrays and scalars in shared memory
     ids: Mapping[str, Id] = field(default_factory=dict)
+
+    @property
+    def definitions(self) -> dict[str, c.Expr]:
+        return {name: id_.expr for name, id_ in self.ids.items()}
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.types, *self.ids, *declared_in(self.body)}
 
 
 def normal_form(

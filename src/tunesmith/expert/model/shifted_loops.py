@@ -51,8 +51,8 @@ class _Shifting:
     def __init__(self, normal: Normal, tried: Sequence[Scenario]) -> None:
         self._normal = normal
         self._tried = tried
-        self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
-        self._taken = set(normal.types) | set(normal.ids) | set(walk.declared_in(normal.body))
+        self._definitions = normal.definitions
+        self._taken = normal.names
         self.types: dict[str, c.Type] = {}
         self.reach: list[Reach] = []
 

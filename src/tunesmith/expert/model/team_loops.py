@@ -113,7 +113,7 @@ class LoopReader:
             {self.memory.team(t) for t in active}
         ) * self.memory.lanes != len(active):
             raise self.refusal("a loop over elements that only some threads of a team reach")
-        every = {name: id_.expr for name, id_ in self.team.normal.ids.items()}
+        every = self.team.normal.definitions
         definitions = {name: expr for name, expr in every.items() if name not in self.bounds.tasks}
         start = substitute(head.start, definitions)
         if not check_lanes(substitute(start, every), strided.unit, self.team.layout):

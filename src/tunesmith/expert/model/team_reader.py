@@ -13,13 +13,13 @@ from tunesmith.expert.model import geometry
 from tunesmith.expert.model.affine import BUILTINS, number
 from tunesmith.expert.model.kernel import KernelReading, OutOfReach, Reach, Step, Task
 from tunesmith.expert.model.kernel import Team as TeamKind
-from tunesmith.expert.model.normal import Id, Normal
+from tunesmith.expert.model.normal import Id
 from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
 from tunesmith.expert.model.team_expressions import TeamState
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_statements import BlockInterpreter
 from tunesmith.expert.model.team_values import Int, Vec
-from tunesmith.expert.model.translate import LaunchTerms, axis_name, launch_name, product
+from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
 
 
 @dataclass(frozen=True)
@@ -33,30 +33,25 @@ class TeamReader:
 
     def __init__(
         self,
-        normal: Normal,
-        launch: LaunchTerms,
+        kernel: geometry.LaunchedKernel,
         layouts: Sequence[geometry.Layout],
-        loops: Mapping[str, geometry.Strided],
-        aliases: Mapping[str, str],
         warp: int,
         real: Sequence[geometry.Scenario] = (),
         element_per_thread: bool = False,
     ) -> None:
+        self._normal, self._launch, self._loops = kernel.normal, kernel.launch, kernel.loops
+        self._aliases = kernel.aliases
+        self._layouts = layouts
+        self._warp = warp
+        self._real = real or [layout.scenario for layout in layouts]
         self._element_per_thread = element_per_thread
         self._element = ""
         self._reach: list[Reach] = []
-        self._normal = normal
-        self._launch = launch
-        self._layouts = layouts
-        self._loops = loops
-        self._aliases = aliases
-        self._warp = warp
-        self._real = real or [layout.scenario for layout in layouts]
         self._axes = self._find_axes()
 
     def _find_axes(self) -> dict[str, geometry.Axis]:
         """Variables (and built-in indices) that run along an axis of the tasks, in every scenario."""
-        names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
+        names = self._normal.definitions
         names |= {name: Name(name) for name in sorted(geometry.THREAD | geometry.BLOCK)}
         return {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
 
@@ -81,7 +76,7 @@ class TeamReader:
         tasks, steps = self._tasks(first)
         kept = tuple(found.kept for found in first.team.memory.kept_arrays.found.values())
         if self._element in first.team.bounds.limits:
-            lanes = self._threads() if self._lanes() is None else self._lanes() or number(0)
+            lanes = block_threads() if self._lanes() is None else self._lanes() or number(0)
             self._reach.append(Reach(self._element, first.team.bounds.limits[self._element], lanes))
         barriers, reach = first.team.record.barriers, tuple(self._reach)
         return KernelReading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
@@ -102,7 +97,7 @@ class TeamReader:
 
     def _own_index(self, layout: geometry.Layout, fixed: dict[str, Vec]) -> str:
         """The index that says which element of its team a thread has; every such index is called by it."""
-        names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
+        names = self._normal.definitions
         names |= {name: Name(name) for name in sorted(geometry.THREAD)}
         ranks = [name for name, expr in names.items() if self._is_rank(expr)]
         if not ranks:
@@ -194,9 +189,7 @@ class TeamReader:
         team, steps = played.team, played.steps
         axes = dict(self._axes)
         for index in team.bounds.tasks - set(self._axes) - {self._element}:
-            start = substitute(
-                self._loops[index].head.start, {n: i.expr for n, i in self._normal.ids.items()}
-            )
+            start = substitute(self._loops[index].head.start, self._normal.definitions)
             axis = self._axis(start)
             if axis is None:
                 line = self._loops[index].line
@@ -266,7 +259,7 @@ class TeamReader:
     def _check_step(self, index: str, axis: geometry.Axis) -> None:
         """A loop over tasks must step by as many as start together."""
         loop = self._loops[index]
-        step = substitute(loop.head.step, {n: i.expr for n, i in self._normal.ids.items()})
+        step = substitute(loop.head.step, self._normal.definitions)
         for layout in self._layouts:
             scenario = layout.scenario
             numbers = scenario.numbers
@@ -302,10 +295,6 @@ class TeamReader:
     def _by_rows(self) -> bool:
         return self._real[0] != self._layouts[0].scenario
 
-    def _threads(self) -> Expr:
-        x, y, z = (launch_name("blockDim", axis) for axis in range(3))
-        return product(product(x, y), z)
-
     def _has_team_count(self) -> bool:
         return any(
             len(set(counts)) == 1
@@ -314,13 +303,13 @@ class TeamReader:
 
     def _teams(self) -> Expr:
         if self._by_rows():
-            return self._threads()
+            return block_threads()
         counts = {layout.teams for layout in self._layouts}
         if len(counts) == 1:
             return number(counts.pop())
         lanes = {layout.lanes for layout in self._layouts}
         if len(lanes) == 1:
-            return fold(Binary("/", self._threads(), number(lanes.pop())))
+            return fold(Binary("/", block_threads(), number(lanes.pop())))
         raise OutOfReach("how many teams a block has follows no rule")
 
     def _lanes(self) -> Expr | None:
@@ -329,7 +318,7 @@ class TeamReader:
             return number(lanes.pop())
         if any(layout.teams != 1 for layout in self._layouts):
             return None
-        threads = self._launch.replaced(self._threads())
+        threads = self._launch.replaced(block_threads())
         return None if names_in(threads) & set(BUILTINS) else threads
 
     def _kind(self) -> TeamKind:
@@ -351,38 +340,23 @@ def _vector(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Ve
     return Vec(None, [Int(value, expr, sized=sized) for value in values])
 
 
-def read_teams(
-    normal: Normal,
-    launch: LaunchTerms,
-    tried: Sequence[geometry.Scenario],
-    loops: Mapping[str, geometry.Strided],
-    aliases: Mapping[str, str],
-    language: str,
-) -> KernelReading:
-    if not any(loop.role == "element" for loop in loops.values()):
-        return _read_element_per_thread(
-            normal, launch, tried, loops, aliases, 64 if language == "hip" else 32
-        )
-    layouts = [geometry.Layout(scenario, geometry.team_lanes(loops, normal, scenario)) for scenario in tried]
+def read_teams(kernel: geometry.LaunchedKernel, language: str) -> KernelReading:
+    warp, tried = 64 if language == "hip" else 32, kernel.scenarios
+    if not any(loop.role == "element" for loop in kernel.loops.values()):
+        return _read_element_per_thread(kernel, warp)
+    layouts = [geometry.Layout(at, geometry.team_lanes(kernel.loops, kernel.normal, at)) for at in tried]
     try:
-        return TeamReader(normal, launch, layouts, loops, aliases, 64 if language == "hip" else 32).read()
+        return TeamReader(kernel, layouts, warp).read()
     except OutOfReach:
         if language != "hip":
             raise
         # Some devices that HIP serves have warps of 32.
-        return TeamReader(normal, launch, layouts, loops, aliases, 32).read()
+        return TeamReader(kernel, layouts, 32).read()
 
 
-def _read_element_per_thread(
-    normal: Normal,
-    launch: LaunchTerms,
-    tried: Sequence[geometry.Scenario],
-    loops: Mapping[str, geometry.Strided],
-    aliases: Mapping[str, str],
-    warp: int,
-) -> KernelReading:
+def _read_element_per_thread(kernel: geometry.LaunchedKernel, warp: int) -> KernelReading:
     """Kernels with an element to each thread: by blocks, or by rows of a block with several."""
-    tried = [scenario for scenario in tried if scenario.threads > 1]
+    tried = [scenario for scenario in kernel.scenarios if scenario.threads > 1]
     tried = [tried[0], tried[-1]] if len(tried) > 2 else tried
     shapes = [[geometry.Layout(scenario, scenario.threads) for scenario in tried]] if tried else []
     if any(scenario.block[1] * scenario.block[2] > 1 for scenario in tried):
@@ -393,7 +367,7 @@ def _read_element_per_thread(
     distinct = {tuple(layout.lanes for layout in layouts): layouts for layouts in reversed(shapes)}
     for layouts in reversed(distinct.values()):
         try:
-            return TeamReader(normal, launch, layouts, loops, aliases, warp, element_per_thread=True).read()
+            return TeamReader(kernel, layouts, warp, element_per_thread=True).read()
         except OutOfReach as stop:
             reasons.append(stop)
     if not reasons:
@@ -404,13 +378,7 @@ def _read_element_per_thread(
     )
 
 
-def read_rows(
-    normal: Normal,
-    launch: LaunchTerms,
-    tried: Sequence[geometry.Scenario],
-    loops: Mapping[str, geometry.Strided],
-    aliases: Mapping[str, str],
-) -> KernelReading:
+def read_rows(kernel: geometry.LaunchedKernel) -> KernelReading:
     """Kernels with a thread to each row: the loops of one thread become loops over elements."""
-    layouts = [geometry.Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in tried[-2:]]
-    return TeamReader(normal, launch, layouts, loops, aliases, 32, real=tried).read()
+    layouts = [geometry.Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in kernel.scenarios[-2:]]
+    return TeamReader(kernel, layouts, 32, real=kernel.scenarios).read()

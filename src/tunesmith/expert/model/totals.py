@@ -186,7 +186,7 @@ class _Holding:
         }
         self._types |= {name: c.Type(d.type.base) for name, d in normal.shared.items() if len(d.dims) <= 1}
         self._aliased = set(aliases) | set(aliases.values())
-        self._taken = set(normal.types) | set(normal.ids) | set(walk.declared_in(normal.body))
+        self._taken = normal.names
         self.types: dict[str, c.Type] = {}
 
     def block(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
