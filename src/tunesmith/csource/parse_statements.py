@@ -16,7 +16,7 @@ from tunesmith.csource.walk import statements_in
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_NOTHING = frozenset({"comment", "preproc_call", ";"})
+_NOTHING = frozenset({"comment", "preproc_call", ";", "static_assert_declaration"})
 
 
 class StatementReader:
@@ -58,30 +58,24 @@ class StatementReader:
                 if _declares(condition):
                     return (self._verbatim(node, line),)
                 body = self.block(node.child_by_field_name("body"), d)
-                loop = c.While(
-                    self.expressions.expr(condition), body, after=node.type == "do_statement", line=line
-                )
-                return (_once(loop),)
+                test = self.expressions.expr(condition)
+                return (_once(c.While(test, body, node.type == "do_statement", line=line)),)
             case "return_statement":
-                value = next((child for child in node.named_children if child.type != "comment"), None)
+                value = next(iter(_parts(node)), None)
                 return (c.Return(None if value is None else self.expressions.expr(value), line=line),)
-            case "break_statement":
-                return (c.Jump("break", line=line),)
-            case "continue_statement":
-                return (c.Jump("continue", line=line),)
+            case "break_statement" | "continue_statement":
+                return (c.Jump("break" if node.type == "break_statement" else "continue", line=line),)
             case "attributed_statement":
                 return self._attributed(node, d)
             case kind if kind in _NOTHING:
                 return ()
-            case "static_assert_declaration":
-                return ()  # it has no effect on a kernel that compiles
         return (self._verbatim(node, line),)
 
     def _verbatim(self, node: Node, line: int) -> c.Verbatim:
         return c.Verbatim(self.place.written(node), self.place.names(node), line=line)
 
     def _expression_statement(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
-        inside = [child for child in node.named_children if child.type != "comment"]
+        inside = _parts(node)
         if not inside:
             return ()
         if inside[0].type == "gnu_asm_expression":
@@ -110,8 +104,7 @@ class StatementReader:
             return self._verbatim(node, line)
         otherwise = node.child_by_field_name("alternative")
         if otherwise is not None and otherwise.type == "else_clause":
-            inside = [child for child in otherwise.named_children if child.type != "comment"]
-            otherwise = inside[-1] if inside else None
+            otherwise = next(reversed(_parts(otherwise)), None)
         return c.If(
             self.expressions.expr(condition),
             self.block(node.child_by_field_name("consequence"), d),
@@ -167,8 +160,7 @@ class StatementReader:
         if found.arguments is not None:
             init = self._constructed(found)
         elif value is not None and value.type == "argument_list":
-            args = tuple(self.expressions.expr(a) for a in value.named_children if a.type != "comment")
-            init = _construction(found, args)
+            init = _construction(found, tuple(self.expressions.expr(a) for a in _parts(value)))
         elif value is not None:
             init = self.expressions.expr(value)
         storage = _storage(specifiers, found.type, self.place.language)
@@ -188,7 +180,7 @@ class StatementReader:
     def _constructed(self, found: Declarator) -> c.Expr:
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
         items: list[c.Expr] = []
-        for parameter in found.arguments.named_children if found.arguments is not None else []:
+        for parameter in _parts(found.arguments):
             words = self.place.words(parameter.start_byte, parameter.end_byte)
             if len(words) != 1 or words[0].kind != "word" or self.place.is_type(words[0].text):
                 raise c.Unreadable("a function is declared inside a function", self.place.line(parameter))
@@ -206,13 +198,8 @@ def _construction(found: Declarator, args: tuple[c.Expr, ...]) -> c.Expr:
 def _once(loop: c.While) -> c.Stmt:
     """`do { ... } while (0)` of a macro is only a scope."""
     never = isinstance(loop.condition, c.Number) and loop.condition.value == 0
-    if (
-        loop.after
-        and never
-        and not any(isinstance(part, c.Jump | c.Verbatim) for part in statements_in(loop.body))
-    ):
-        return c.Scope(loop.body, line=loop.line)
-    return loop
+    leaves = any(isinstance(part, c.Jump | c.Verbatim) for part in statements_in(loop.body))
+    return c.Scope(loop.body, line=loop.line) if loop.after and never and not leaves else loop
 
 
 def _count(init: c.Expr | None) -> c.Expr:
@@ -257,8 +244,8 @@ class FunctionReader:
         result = self.types.specifiers(node).type
         while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
             pointer = declarator.type == "pointer_declarator"
-            result = (
-                replace(result, pointers=result.pointers + 1) if pointer else replace(result, reference=True)
+            result = replace(
+                result, pointers=result.pointers + pointer, reference=result.reference or not pointer
             )
             declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
         name = declarator.child_by_field_name("declarator") if declarator is not None else None
@@ -266,15 +253,12 @@ class FunctionReader:
             raise c.Unreadable("its head is not understood", self.place.line(node))
         specialises: tuple[str, ...] = ()
         if name.type == "template_function":
-            specialises = tuple(self.place.short(a) for a in _arguments(name))
+            specialises = tuple(self.place.short(a) for a in _parts(name.child_by_field_name("arguments")))
             name = name.child_by_field_name("name") or name
         if name.type == "operator_name":
             return None
         if name.type not in ("identifier", "field_identifier"):
-            raise c.Unreadable(
-                f"`{self.place.short(name)}` is a form of function that is not understood",
-                self.place.line(name),
-            )
+            raise self.place.trouble(name, "", " is a form of function that is not understood")
         self.expressions.begin_function()
         parameters = self._parameters(declarator.child_by_field_name("parameters"))
         return c.Function(
@@ -299,19 +283,11 @@ class FunctionReader:
 
     def _parameters(self, node: Node | None) -> tuple[c.Parameter, ...]:
         found: list[c.Parameter] = []
-        for child in node.named_children if node is not None else []:
-            if child.type == "comment":
-                continue
+        for child in _parts(node):
             if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
-                raise c.Unreadable(
-                    f"the parameter `{self.place.short(child)}` is not understood", self.place.line(child)
-                )
-            declared = self.types.declarator(
-                child.child_by_field_name("declarator"), self.types.specifiers(child).type
-            )
-            type_ = declared.type
-            if declared.dims:
-                type_ = replace(type_, pointers=type_.pointers + len(declared.dims))
+                raise self.place.trouble(child, "the parameter ", " is not understood")
+            declared = self.types.declared(child)
+            type_ = replace(declared.type, pointers=declared.type.pointers + len(declared.dims))
             if type_ == c.Type("void") and not declared.name:
                 continue
             self.expressions.declare(declared.name, type_.is_pointer)
@@ -320,47 +296,25 @@ class FunctionReader:
 
     def template_parameters(self, node: Node | None) -> tuple[c.TemplateParameter, ...]:
         found: list[c.TemplateParameter] = []
-        for child in node.named_children if node is not None else []:
+        for child in _parts(node):
             match child.type:
                 case "type_parameter_declaration" | "optional_type_parameter_declaration":
                     default = child.child_by_field_name("default_type")
-                    name = next(
-                        (
-                            part
-                            for part in child.named_children
-                            if part.type == "type_identifier" and part != default
-                        ),
-                        None,
-                    )
-                    text = "" if name is None else self.place.short(name)
-                    found.append(
-                        c.TemplateParameter(
-                            text, "type", default="" if default is None else self.place.short(default)
-                        )
-                    )
+                    names = [n for n in child.named_children if n.type == "type_identifier" and n != default]
+                    name = self._text(names[0] if names else None)
+                    found.append(c.TemplateParameter(name, "type", default=self._text(default)))
                 case "parameter_declaration" | "optional_parameter_declaration":
-                    declared = self.types.declarator(
-                        child.child_by_field_name("declarator"), self.types.specifiers(child).type
-                    )
-                    value = child.child_by_field_name("default_value")
-                    found.append(
-                        c.TemplateParameter(
-                            declared.name,
-                            "value",
-                            declared.type,
-                            "" if value is None else self.place.short(value),
-                        )
-                    )
-                case "comment":
-                    pass
+                    declared = self.types.declared(child)
+                    value = self._text(child.child_by_field_name("default_value"))
+                    found.append(c.TemplateParameter(declared.name, "value", declared.type, value))
                 case _:
-                    raise c.Unreadable(
-                        f"the template parameter `{self.place.short(child)}` is not understood",
-                        self.place.line(child),
-                    )
+                    raise self.place.trouble(child, "the template parameter ", " is not understood")
         return tuple(found)
 
+    def _text(self, node: Node | None) -> str:
+        return "" if node is None else self.place.short(node)
 
-def _arguments(name: Node) -> list[Node]:
-    listed = name.child_by_field_name("arguments")
-    return listed.named_children if listed is not None else []
+
+def _parts(node: Node | None) -> list[Node]:
+    """What stands below a node, without comments."""
+    return [child for child in node.named_children if child.type != "comment"] if node is not None else []

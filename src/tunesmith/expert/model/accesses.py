@@ -304,10 +304,10 @@ def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None
     if only_store and not has_barriers and not _same_thread(earlier, later):
         return  # the kernel itself leaves the order open
     line = later.step.line
-    raise OutOfReach(
-        f"line {line}: '{print_expr(later.touch.node)}' is touched here by other threads than in line "
-        f"{earlier.step.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
+    raise OutOfReach.at(
         line,
+        f"'{print_expr(later.touch.node)}' is touched here by other threads than in line "
+        f"{earlier.step.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
     )
 
 

@@ -153,9 +153,7 @@ class FlatReader:
     def _guarded_again(self, name: str, body: tuple[Stmt, ...], peeled: Peeled) -> tuple[Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""
         if name in peeled.loops:
-            raise OutOfReach(
-                f"line {peeled.line}: what the loop over '{name}' counts is not clear", peeled.line
-            )
+            raise OutOfReach.at(peeled.line, f"what the loop over '{name}' counts is not clear")
         bound = peeled.bounds.pop(name, None)
         return body if bound is None else (If(Binary("<", Name(name), bound), body, line=peeled.line),)
 

@@ -53,9 +53,7 @@ class Guards:
                 role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
                 if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
                     for name in sorted(assigned_in(stmt.body) & set(declared_in(before))):
-                        raise OutOfReach(
-                            f"line {stmt.line}: '{name}' is carried from one element to the next", stmt.line
-                        )
+                        raise OutOfReach.at(stmt.line, f"'{name}' is carried from one element to the next")
                     found.loops[head.index] = substitute(head.start, self._definitions)
                     found.bounds[head.index] = head.stop
                     found.types[head.index] = head.type

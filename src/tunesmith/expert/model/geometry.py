@@ -336,15 +336,14 @@ def team_lanes(loops: Mapping[str, Strided], normal: Normal, scenario: Scenario)
         try:
             step = number_of(substitute(loop.head.step, definitions), numbers)
         except Unknown:
-            raise OutOfReach(
-                f"line {loop.line}: the step of the loop over '{loop.head.index}' has no number at launch",
-                loop.line,
+            raise OutOfReach.at(
+                loop.line, f"the step of the loop over '{loop.head.index}' has no number at launch"
             ) from None
         if step % loop.unit or scenario.threads % max(1, step // loop.unit):
-            raise OutOfReach(
-                f"line {loop.line}: the loop over '{loop.head.index}' steps by {step}, which its "
-                f"{scenario.threads} threads do not share evenly",
+            raise OutOfReach.at(
                 loop.line,
+                f"the loop over '{loop.head.index}' steps by {step}, which its "
+                f"{scenario.threads} threads do not share evenly",
             )
         lanes.setdefault(step // loop.unit, loop.line)
     if len(lanes) > 1:

@@ -32,6 +32,10 @@ class OutOfReach(Exception):
         self.reason = reason
         self.line = line
 
+    @classmethod
+    def at(cls, line: int, reason: str) -> OutOfReach:
+        return cls(f"line {line}: {reason}", line)
+
 
 @dataclass(frozen=True)
 class Reach:

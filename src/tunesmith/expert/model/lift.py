@@ -53,9 +53,7 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
     for node in nodes_in(flat.each.body):
         if isinstance(node, c.Verbatim) and node.names & set(normal.arrays):
             line = node.line
-            raise OutOfReach(
-                f"line {line}: '{node.text.strip().splitlines()[0][:60]}' is not understood", line
-            )
+            raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
     if trouble is not None:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
@@ -100,14 +98,12 @@ def check_own_memory(normal: Normal) -> None:
         for target in (target for part in parts for target in writes_in(part)):
             name = root(target)[0]
             if name is not None and name not in own:
-                raise OutOfReach(
-                    f"line {stmt.line}: '{name}', a variable of the file, is written to", stmt.line
-                )
+                raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
         for node in (node for part in parts for node in nodes_in(part)):
             if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
                 text = " ".join(node.text.split())
                 text = text if len(text) <= 60 else text[:57] + "..."
-                raise OutOfReach(f"line {stmt.line}: '{text}' is not understood", stmt.line)
+                raise OutOfReach.at(stmt.line, f"'{text}' is not understood")
 
 
 def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
@@ -131,9 +127,8 @@ def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
                     for arg in node.args:
                         array = _pointer(arg, normal)
                         if array is not None:
-                            raise OutOfReach(
-                                f"line {step.line}: '{array}' is handed to {node.function} as a pointer",
-                                step.line,
+                            raise OutOfReach.at(
+                                step.line, f"'{array}' is handed to {node.function} as a pointer"
                             )
 
 

@@ -138,7 +138,7 @@ class _Normaliser:
                 name
             ):
                 if depth > 0 or op not in ("=", "+=", "-="):
-                    raise OutOfReach(f"line {stmt.line}: the pointer '{name}' moves", stmt.line)
+                    raise OutOfReach.at(stmt.line, f"the pointer '{name}' moves")
                 moved = self.written_out(value, env, stmt.line)
                 before = env.get(name, c.Name(name))
                 env[name] = moved if op == "=" else c.Binary(op[0], before, moved)
@@ -158,7 +158,7 @@ class _Normaliser:
             case c.Return(value=None) | c.Jump():
                 return [stmt]
             case c.Return():
-                raise OutOfReach(f"line {stmt.line}: a kernel returns a value", stmt.line)
+                raise OutOfReach.at(stmt.line, "a kernel returns a value")
         return list(substitute((stmt,), env))
 
     def _is_pointer(self, name: str) -> bool:
@@ -178,9 +178,8 @@ class _Normaliser:
                 return hoisted
             if self._is_local_address(init):
                 return [replace(stmt, init=init)]
-            raise OutOfReach(
-                f"line {stmt.line}: the pointer '{stmt.name}' is computed in a way that is not followed",
-                stmt.line,
+            raise OutOfReach.at(
+                stmt.line, f"the pointer '{stmt.name}' is computed in a way that is not followed"
             )
         if once and is_integer(stmt.type) and self.is_index_arithmetic(init):
             names = names_in(init)
@@ -289,7 +288,7 @@ class _Normaliser:
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
         result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
         if sum(1 for _ in nodes_in(result)) > _LARGEST:
-            raise OutOfReach(f"line {line}: an expression grows too large with its names written out", line)
+            raise OutOfReach.at(line, "an expression grows too large with its names written out")
         return result
 
 

@@ -95,7 +95,7 @@ class BlockMemory:
         self.log: list[tuple[str, int | None, int, tv.Value | None]] | None = None
 
     def refusal(self, reason: str) -> OutOfReach:
-        return OutOfReach(f"line {self.line}: {reason}", self.line)
+        return OutOfReach.at(self.line, reason)
 
     def team(self, thread: int) -> int:
         return thread // self.lanes

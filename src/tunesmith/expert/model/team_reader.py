@@ -153,7 +153,7 @@ class TeamReader:
                 found.append(geometry.number_of(id_.expr, numbers | scenario.builtins((0, 0, 0), thread)))
             except geometry.Unknown:
                 line = id_.line
-                raise OutOfReach(f"line {line}: '{id_.name}' has no number at launch", line) from None
+                raise OutOfReach.at(line, f"'{id_.name}' has no number at launch") from None
         return found
 
     def _said(self, id_: Id) -> Expr | None:
@@ -179,10 +179,10 @@ class TeamReader:
         for name in team.bounds.limits:
             for effect in team.record.effects:
                 if name not in effect.bounded:
-                    raise OutOfReach(
-                        f"line {effect.line}: this is stored whether or not '{name}' is within its bound, "
-                        "which is tested elsewhere",
+                    raise OutOfReach.at(
                         effect.line,
+                        f"this is stored whether or not '{name}' is within its bound, "
+                        "which is tested elsewhere",
                     )
 
     def _tasks(self, played: _Played) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
@@ -193,9 +193,7 @@ class TeamReader:
             axis = self._axis(start)
             if axis is None:
                 line = self._loops[index].line
-                raise OutOfReach(
-                    f"line {line}: the loop over '{index}' is shared in a way not followed", line
-                )
+                raise OutOfReach.at(line, f"the loop over '{index}' is shared in a way not followed")
             self._check_step(index, axis)
             axes[index] = axis
         used = {name: axes[name] for name in sorted(names_in_steps(steps) & set(axes))}
@@ -271,9 +269,8 @@ class TeamReader:
             except geometry.Unknown:
                 by = -1
             if by != together:
-                raise OutOfReach(
-                    f"line {loop.line}: the loop over '{index}' steps by {by}, but {together} start together",
-                    loop.line,
+                raise OutOfReach.at(
+                    loop.line, f"the loop over '{index}' steps by {by}, but {together} start together"
                 )
 
     def _extent(self, name: str, axis: geometry.Axis, team: TeamState) -> Expr:

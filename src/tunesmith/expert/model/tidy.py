@@ -228,11 +228,11 @@ class _Exits:
                 case c.Return() | c.Jump(word="continue"):
                     return tuple(done)
                 case c.Jump():
-                    raise OutOfReach(f"line {stmt.line}: a loop over elements stops early", stmt.line)
+                    raise OutOfReach.at(stmt.line, "a loop over elements stops early")
                 case c.For() | c.While():
                     for node in walk.nodes_in(stmt):
                         if isinstance(node, c.Return):
-                            raise OutOfReach(f"line {node.line}: returns from inside a loop", node.line)
+                            raise OutOfReach.at(node.line, "returns from inside a loop")
                 case c.If() if _leaves(stmt):
                     rest = stmts[at + 1 :]
                     then = self.block((*stmt.then, *rest), depth + 1)
