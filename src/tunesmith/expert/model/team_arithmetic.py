@@ -91,10 +91,8 @@ class ValueArithmetic:
             if op in ("+", "-") and right.expr == Number("0", 0):
                 return left
             return tv.Int(value, Binary(op, left.expr, right.expr), left.launch or right.launch, sized)
-        if isinstance(left, tv.Poison):
-            return left
-        if isinstance(right, tv.Poison):
-            return right
+        if isinstance(left, tv.Poison) or isinstance(right, tv.Poison):
+            return left if isinstance(left, tv.Poison) else right
         if isinstance(left, tv.PartialTotal | tv.Share) or isinstance(right, tv.PartialTotal | tv.Share):
             if op in _JOINS:
                 return self.join(_JOINS[op], left, right, thread)
@@ -119,10 +117,7 @@ class ValueArithmetic:
 
     def join(self, operator: Operator, left: tv.Value, right: tv.Value, thread: int) -> tv.Value:
         """Two values combined by a total's operator, at least one of them a part (or a complete total)."""
-        left, right = (
-            self.elements.as_total(operator, left, thread),
-            self.elements.as_total(operator, right, thread),
-        )
+        left, right = (self.elements.as_total(operator, side, thread) for side in (left, right))
         for part, other in ((left, right), (right, left)):
             if isinstance(part, tv.PartialTotal) and not isinstance(other, tv.PartialTotal):
                 start = self.memory.totals[part.parts[0][0]].start
@@ -136,35 +131,25 @@ class ValueArithmetic:
             if left.operator != operator or right.operator != operator:
                 return partial(left, self.memory.line)
             result = tv.joined(operator, left, right)
-            return (
-                tv.Poison(result.reason, self.memory.line)
-                if isinstance(result, tv.Poison)
-                else self.memory.settled(result, thread)
-            )
+            if isinstance(result, tv.Poison):
+                return tv.Poison(result.reason, self.memory.line)
+            return self.memory.settled(result, thread)
         return partial(left, self.memory.line)
 
     def as_part(self, value: tv.Value, operator: Operator, thread: int) -> tv.PartialTotal | None:
-        if (
-            isinstance(value, tv.Sym)
-            and isinstance(value.expr, Name)
-            and value.expr.name in self.memory.totals
-        ):
-            total = self.memory.totals[value.expr.name]
-            if total.operator == operator:
-                return tv.PartialTotal(
-                    operator, ((total.name, self.memory.team_masks[self.memory.team(thread)]),)
-                )
-        return None
+        name = value.expr.name if isinstance(value, tv.Sym) and isinstance(value.expr, Name) else ""
+        total = self.memory.totals.get(name)
+        if total is None or total.operator != operator:
+            return None
+        return tv.PartialTotal(operator, ((name, self.memory.team_masks[self.memory.team(thread)]),))
 
     def extreme(
         self, function: str, operator: Operator, left: tv.Value, right: tv.Value, thread: int
     ) -> tv.Value:
         if isinstance(left, tv.Int) and isinstance(right, tv.Int):
             value = (max if operator == "max" else min)(left.value, right.value)
-            whole = left.expr is not None and right.expr is not None
             expr = Call(function, (left.expr, right.expr)) if left.expr and right.expr else None
-            sized = left.sized or right.sized
-            return tv.Int(value, expr if whole else None, left.launch or right.launch, sized)
+            return tv.Int(value, expr, left.launch or right.launch, left.sized or right.sized)
         if isinstance(left, tv.PartialTotal | tv.Share) or isinstance(right, tv.PartialTotal | tv.Share):
             if isinstance(left, tv.Poison) or isinstance(right, tv.Poison):
                 return left if isinstance(left, tv.Poison) else right

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import COMPARISONS
 from tunesmith.csource.printing import print_expr
 from tunesmith.expert.model import team_values as tv
 from tunesmith.expert.model.geometry import Layout, Strided, Unknown, number_of
@@ -85,9 +86,7 @@ class Expressions:
                 return found
             case c.Cast(type=target, value=value):
                 inner = self.eval(value, active)
-                return self.memory.apply(
-                    lambda a, _, t: self.arithmetic.cast(target, a), inner, tv.Vec(tv.ZERO), active
-                )
+                return self.memory.each(lambda a: self.arithmetic.cast(target, a), inner, active)
             case c.SizeOf():
                 try:
                     return tv.Vec(tv.Int(number_of(expr, {}), expr))
@@ -99,9 +98,7 @@ class Expressions:
                 return tv.Vec(tv.Poison(f"takes the address of '{print_expr(operand)}'", self.memory.line))
             case c.Unary(op=op, operand=operand):
                 inner = self.eval(operand, active)
-                return self.memory.apply(
-                    lambda a, _, t: self.arithmetic.unary(op, a), inner, tv.Vec(tv.ZERO), active
-                )
+                return self.memory.each(lambda a: self.arithmetic.unary(op, a), inner, active)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 return self.logic(op, left, right, active)
             case c.Binary(
@@ -109,17 +106,13 @@ class Expressions:
             ):
                 # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
                 count = tv.one_value(self.eval(all_, active), active)
-                if (
-                    isinstance(count, tv.Int)
-                    and count.launch
-                    and not count.sized
-                    and by > 0
-                    and by == int(by)
-                ):
+                of_launch = isinstance(count, tv.Int) and count.launch and not count.sized
+                if isinstance(count, tv.Int) and of_launch and by > 0 and by == int(by):
                     up = tv.Vec(tv.Int(-(-count.value // int(by)), None, launch=True))
                     return self.arithmetic.combine("<", self.eval(left, active), up, active)
-                sides = self.eval(left, active), self.eval(expr.right, active)
-                return self.arithmetic.combine("<", sides[0], sides[1], active)
+                return self.arithmetic.combine(
+                    "<", self.eval(left, active), self.eval(expr.right, active), active
+                )
             case c.Binary(op=op, left=left, right=right):
                 return self.arithmetic.combine(op, self.eval(left, active), self.eval(right, active), active)
             case c.Ternary():
@@ -143,66 +136,40 @@ class Expressions:
     def logic(self, op: str, left: c.Expr, right: c.Expr, active: tv.Threads) -> tv.Vec:
         first = self.eval(left, active)
         # The right side is only computed where C computes it.
-        stops = 0 if op == "&&" else 1
-
-        def goes_on(value: tv.Value) -> bool:
-            return (
-                not isinstance(value, tv.Int)
-                or bool(value.value) != bool(stops)
-                or not self.memory.is_settled(value)
-            )
-
-        rest = tuple(t for t in active if goes_on(first.at(t)))
+        stops = op == "||"
+        rest = tuple(t for t in active if self.memory.truth(first.at(t)) is not stops)
         second = self.eval(right, rest) if rest else first
 
         def at(thread: int) -> tv.Value:
-            a = first.at(thread)
+            ended = tv.ONE if stops else tv.ZERO
             if thread not in inside:
-                return tv.ZERO if op == "&&" else tv.ONE
-            b = second.at(thread)
-            if isinstance(a, tv.Int) and self.memory.is_settled(a):
+                return ended
+            a, b = first.at(thread), second.at(thread)
+            if self.memory.truth(a) is not None:
                 return b
-            if isinstance(b, tv.Int) and self.memory.is_settled(b):
-                if bool(b.value) == bool(stops):
-                    return tv.ZERO if op == "&&" else tv.ONE
-                return a
-            return (
-                self.arithmetic.binary(op, a, b, thread)
-                if not isinstance(a, tv.Int) or not isinstance(b, tv.Int)
-                else tv.Int(
-                    int(bool(a.value) and bool(b.value))
-                    if op == "&&"
-                    else int(bool(a.value) or bool(b.value)),
-                    None if a.expr is None or b.expr is None else c.Binary(op, a.expr, b.expr),
-                    sized=a.sized or b.sized,
-                )
-            )
+            if self.memory.truth(b) is not None:
+                return ended if self.memory.truth(b) is stops else a
+            if not isinstance(a, tv.Int) or not isinstance(b, tv.Int):
+                return self.arithmetic.binary(op, a, b, thread)
+            expr = None if a.expr is None or b.expr is None else c.Binary(op, a.expr, b.expr)
+            return tv.Int(int(COMPARISONS[op](a.value, b.value)), expr, sized=a.sized or b.sized)
 
         inside = frozenset(rest)
         return self.vector(active, at)
 
     def choose(self, condition: tv.Vec, yes: c.Expr, no: c.Expr, active: tv.Threads) -> tv.Vec:
-        def wants(thread: int, side: bool) -> bool:
-            value = condition.at(thread)
-            return (
-                not isinstance(value, tv.Int)
-                or not self.memory.is_settled(value)
-                or bool(value.value) == side
-            )
+        truths = {thread: self.memory.truth(condition.at(thread)) for thread in active}
 
-        first, second = (
-            self.eval(expr, chosen) if chosen else tv.Vec(tv.ZERO)
-            for expr, chosen in (
-                (yes, tuple(t for t in active if wants(t, True))),
-                (no, tuple(t for t in active if wants(t, False))),
-            )
-        )
+        def side(expr: c.Expr, wanted: bool) -> tv.Vec:
+            chosen = tuple(t for t in active if truths[t] is not (not wanted))
+            return self.eval(expr, chosen) if chosen else tv.Vec(tv.ZERO)
+
+        first, second = side(yes, True), side(no, False)
 
         def at(thread: int) -> tv.Value:
-            value = condition.at(thread)
-            if isinstance(value, tv.Int) and self.memory.is_settled(value):
-                return (first if value.value else second).at(thread)
-            return self.arithmetic.select(value, first.at(thread), second.at(thread), thread)
+            if truths[thread] is not None:
+                return (first if truths[thread] else second).at(thread)
+            return self.arithmetic.select(condition.at(thread), first.at(thread), second.at(thread), thread)
 
         return self.vector(active, at)
 
@@ -305,9 +272,8 @@ class Expressions:
                 continue
             total = self.memory.sent(values.at(members[0]), members[0])
             for thread in members[1:]:
-                total = self.arithmetic.join(
-                    operator, total, self.memory.sent(values.at(thread), thread), thread
-                )
+                share = self.memory.sent(values.at(thread), thread)
+                total = self.arithmetic.join(operator, total, share, thread)
             results.update(dict.fromkeys(members, total))
         return self.vector(active, lambda t: self.memory.settled(results[t], t))
 
@@ -352,10 +318,7 @@ class TeamState:
         element: tuple[c.Expr, str],
     ) -> None:
         """`element`: how many elements there are where nothing bounds them, and the type of their index."""
-        self.normal = normal
-        self.layout = layout
-        self.strided = loops
-        self.memory = memory
+        self.normal, self.layout, self.strided, self.memory = normal, layout, loops, memory
         self.bounds = TaskBounds(memory, tasks)
         self.record = TeamRecord(memory, normal)
         self.elements = ElementTotals(memory, self.bounds, self.record, *element)

@@ -215,6 +215,13 @@ class BlockMemory:
             return tv.Vec(fn(left.one, right.one, active[0] if active else 0))
         return self.vector(active, lambda t: fn(left.at(t), right.at(t), t))
 
+    def each(self, fn: Callable[[tv.Value], tv.Value], values: tv.Vec, active: tv.Threads) -> tv.Vec:
+        return self.apply(lambda value, _, thread: fn(value), values, values, active)
+
+    def truth(self, value: tv.Value) -> bool | None:
+        """What a condition is where who and how many the threads are settles it; None where it does not."""
+        return bool(value.value) if isinstance(value, tv.Int) and self.is_settled(value) else None
+
     def sent(self, value: tv.Value, thread: int) -> tv.Value:
         """What other threads get of a thread's value."""
         expr = tv.expr_of(value)

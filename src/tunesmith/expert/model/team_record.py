@@ -60,11 +60,8 @@ class TaskBounds:
             if task.expr is None or limit.expr is None or isinstance(task.expr, c.Number):
                 continue
             name = without_casts(task.expr)
-            if (
-                not isinstance(name, c.Name)
-                or name.name not in self.tasks
-                or names_in(limit.expr) & self.tasks
-            ):
+            is_task = isinstance(name, c.Name) and name.name in self.tasks
+            if not isinstance(name, c.Name) or not is_task or names_in(limit.expr) & self.tasks:
                 continue
             extent = limit.expr if relation in ("<", ">=") else c.Binary("+", limit.expr, number(1))
             known = self.limits.get(name.name)
@@ -121,11 +118,7 @@ class TeamRecord:
         if isinstance(expr, c.Name) and expr.name in self.memory.totals:
             known = self.memory.totals[expr.name].type
         if isinstance(expr, c.Name) and known is not None and known.base == type_.base:
-            if (
-                expr.name in self.from_shared
-                and hint not in self.memory.shared
-                and hint not in self.let_types
-            ):
+            if expr.name in self.from_shared and hint not in {*self.memory.shared, *self.let_types}:
                 self.better_names.setdefault(expr.name, hint)
             return expr
         constant = _constant(type_, expr)
@@ -215,11 +208,7 @@ def identity_of(operator: str, type_: c.Type) -> c.Expr:
     value = 1 if operator == "*" else 0
     if is_integer(type_):
         return number(-1 if operator == "&" else value)
-    return (
-        c.Number(f"{value}.0f", float(value))
-        if type_.base == "float"
-        else c.Number(f"{value}.0", float(value))
-    )
+    return c.Number(f"{value}.0f" if type_.base == "float" else f"{value}.0", float(value))
 
 
 class ElementTotals:
@@ -251,11 +240,8 @@ class ElementTotals:
         type_ = c.Type("float") if found is None else c.Type(found.base)
         filled = map_expr(expr, lambda node: self.memory.fillers.get(node, node))
         start = identity_of(operator, type_)
-        if (
-            self.own_index in self.bounds.limits
-            and self.own_index not in self.bounds.in_force
-            and not self.is_full()
-        ):
+        bounded = self.own_index in self.bounds.limits and self.own_index not in self.bounds.in_force
+        if bounded and not self.is_full():
             if filled == expr or self.memory.is_of_element(filled):
                 raise self.memory.refusal(
                     f"threads beyond the last element have a share in '{print_expr(expr)}'"
@@ -270,8 +256,7 @@ class ElementTotals:
         combine = ""
         update: c.Expr
         if operator in ("max", "min"):
-            word = "max" if operator == "max" else "min"
-            combine = f"f{word}f" if type_.base == "float" else word
+            combine = f"f{operator}f" if type_.base == "float" else operator
             update = c.Assign("=", c.Name(name), c.Call(combine, (c.Name(name), expr)))
         else:
             update = c.Assign("=", c.Name(name), c.Binary(operator, c.Name(name), expr))
@@ -284,10 +269,8 @@ class ElementTotals:
     def is_full(self) -> bool:
         """Whether there is an element for every thread, here."""
         try:
-            return (
-                number_of(self.bounds.limits[self.own_index], dict(self.memory.scenario.parameters))
-                >= self.memory.lanes
-            )
+            limit = self.bounds.limits[self.own_index]
+            return number_of(limit, dict(self.memory.scenario.parameters)) >= self.memory.lanes
         except Unknown:
             return False
 
