@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from tunesmith.csource.nodes import Assign, Binary, Call, Declare, Evaluate, Expr, For, If, Name, Stmt, While
+from tunesmith.csource.nodes import Assign, Binary, Declare, Evaluate, Expr, For, If, Name, Stmt, While
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import nodes_in
+from tunesmith.csource.walk import calls_in, nodes_in
 from tunesmith.expert.model import kernel as model
 from tunesmith.expert.model.affine import head_of, trips
 from tunesmith.expert.model.step_tree import all_steps, parts_of
@@ -182,12 +182,7 @@ def _again_read(kernel: model.KernelModel) -> list[str]:
 
 def _calls(kernel: model.KernelModel) -> list[str]:
     parts = [part for step in all_steps(kernel.steps) for part in parts_of(step)]
-    return sorted({node.function for node in _nodes(parts) if isinstance(node, Call)})
-
-
-def _nodes(parts: Iterable[Expr | tuple[Stmt, ...]]) -> Iterable[Expr | Stmt]:
-    for part in parts:
-        yield from nodes_in(part)
+    return sorted({call.function for part in parts for call in calls_in(part)})
 
 
 def _short(expr: Expr) -> str:
