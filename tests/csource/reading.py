@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Literal
 
+from tunesmith.csource import walk
 from tunesmith.csource.nodes import Evaluate, Expr, Function, Return, Source, Stmt
 from tunesmith.csource.parse import read_source_tree
 
@@ -38,3 +41,34 @@ def effect_of(text: str, language: Language = "cuda", before: str = "") -> Expr:
     assert len(stmts) == 1
     assert isinstance(stmts[0], Evaluate)
     return stmts[0].expr
+
+
+def helpers_needed(function: Function, source: Source) -> tuple[Function, ...]:
+    """The file's functions that a function still calls, those they call before them."""
+    done: dict[int, Function] = {}
+    pending: list[tuple[Function, bool]] = [(f, False) for f in reversed(_called(function, source))]
+    seen: set[int] = set()
+    while pending:
+        current, ready = pending.pop()
+        if ready:
+            done[id(current)] = current
+        elif id(current) not in seen:
+            seen.add(id(current))
+            pending.append((current, True))
+            pending += [(f, False) for f in reversed(_called(current, source)) if id(f) not in seen]
+    return tuple(helper for helper in done.values() if helper.text)
+
+
+def _called(function: Function, source: Source) -> list[Function]:
+    names = {call.function for call in walk.calls_in(function.body)}
+    names |= _words_in_text(walk.nodes_in(function.body))
+    for call in walk.calls_in(function.body):
+        names |= {word for text in call.template_args for word in re.findall(r"\w+", text)}
+    return [f for f in source.functions if f.name in names and not f.is_kernel]
+
+
+def _words_in_text(nodes: Iterable[object]) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        found |= getattr(node, "names", frozenset())
+    return found

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.csource.reading import source_of
-from tunesmith.csource.inline import Inlined, helpers_needed, inline
+from tests.csource.reading import helpers_needed, source_of
+from tunesmith.csource.inline import Inlined, inline
 from tunesmith.csource.printing import print_statements
 from tunesmith.csource.specialise import BoundKernel, bind
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.csource.corpus import EXAMPLES, Example
+from tests.csource.reading import helpers_needed
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda.toolkit import header_folders
-from tunesmith.csource.inline import helpers_needed, inline
+from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.specialise import BoundKernel, bind

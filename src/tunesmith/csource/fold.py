@@ -10,136 +10,106 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import is_unsigned
-from tunesmith.csource.nodes import (
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Member,
-    Name,
-    Number,
-    Scope,
-    SizeOf,
-    Stmt,
-    Ternary,
-    Type,
-    Unary,
-    While,
-)
 from tunesmith.csource.types import INTEGERS, size_of
 from tunesmith.csource.walk import map_expr, map_statements, nodes_in
 
 Constants = Mapping[str, int | float]
 
 
-def fold(expr: Expr, env: Constants = {}) -> Expr:  # noqa: B006 - a Mapping, never changed
+def fold(expr: c.Expr, env: Constants = {}) -> c.Expr:  # noqa: B006 - a Mapping, never changed
     """The expression with constants computed and identities of integer arithmetic removed."""
     return map_expr(expr, lambda node: _fold_one(node, env))
 
 
-def int_value(expr: Expr, env: Constants = {}) -> int | None:  # noqa: B006 - a Mapping, never changed
+def int_value(expr: c.Expr, env: Constants = {}) -> int | None:  # noqa: B006 - a Mapping, never changed
     """The integer an expression comes to, or None; types narrower than a cast says are not looked at."""
     match expr:
-        case Number(value=int(value)):
+        case c.Number(value=int(value)):
             return value
-        case Name(name=name):
+        case c.Name(name=name):
             found = env.get(name)
             return found if isinstance(found, int) else None
-        case Unary(op="-" | "+" | "~" | "!" as op, operand=operand):
+        case c.Unary(op="-" | "+" | "~" | "!" as op, operand=operand):
             inside = int_value(operand, env)
-            if inside is None:
-                return None
-            return unary(op, inside)
-        case Binary(op=op, left=left, right=right):
+            return None if inside is None else unary(op, inside)
+        case c.Binary(op=op, left=left, right=right):
             a, b = int_value(left, env), int_value(right, env)
             if a is None or b is None:
                 return None
             result = _integer_result(op, a, b)
             return result if result is not None and abs(result) < 2**64 else None
-        case Ternary(condition=condition, yes=yes, no=no):
+        case c.Ternary(condition=condition, yes=yes, no=no):
             chosen = int_value(condition, env)
             return None if chosen is None else int_value(yes if chosen else no, env)
-        case Cast(type=type_, value=inner) if not type_.is_pointer:
+        case c.Cast(type=type_, value=inner) if not type_.is_pointer:
             inside = int_value(inner, env)
             return None if inside is None else _converted(inside, type_.base)
-        case SizeOf() | Call():
+        case c.SizeOf() | c.Call():
             folded = fold(expr, env)
-            return folded.value if isinstance(folded, Number) and isinstance(folded.value, int) else None
-        case _:
-            return None
+            return folded.value if isinstance(folded, c.Number) and isinstance(folded.value, int) else None
+    return None
 
 
-def fold_statements(stmts: Iterable[Stmt], env: Constants = {}) -> tuple[Stmt, ...]:  # noqa: B006 - see above
+def fold_statements(stmts: Iterable[c.Stmt], env: Constants = {}) -> tuple[c.Stmt, ...]:  # noqa: B006 - see above
     """Every expression folded; branches that are never taken and loops that never turn are left out."""
     return map_statements(stmts, lambda expr: fold(expr, env), _decided)
 
 
-def _decided(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
+def _decided(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     match stmt:
-        case If(condition=Number(value=value), then=then, otherwise=otherwise):
+        case c.If(condition=c.Number(value=value), then=then, otherwise=otherwise):
             return _spliced(then if value else otherwise, stmt.line)
-        case While(condition=Number(value=0), after=False):
+        case c.While(condition=c.Number(value=0), after=False):
             return ()
-        case For(condition=Number(value=0), init=init) if not any(_has_effect(part) for part in init):
+        case c.For(condition=c.Number(value=0), init=init) if all(is_pure(part) for part in init):
             return ()
-        case _:
-            return stmt
+    return stmt
 
 
-def _has_effect(stmt: Stmt) -> bool:
-    return not is_pure(stmt)
-
-
-def _spliced(body: tuple[Stmt, ...], line: int) -> tuple[Stmt, ...]:
+def _spliced(body: tuple[c.Stmt, ...], line: int) -> tuple[c.Stmt, ...]:
     """Declarations keep the scope the branch gave them."""
-    return (Scope(body, line=line),) if any(isinstance(part, Declare) for part in body) else body
+    return (c.Scope(body, line=line),) if any(isinstance(part, c.Declare) for part in body) else body
 
 
-def is_pure(part: Expr | Stmt) -> bool:
+def is_pure(part: c.Expr | c.Stmt) -> bool:
     """Whether evaluating it changes nothing and may be left out: no assignment, no call, no memory."""
     return all(
-        isinstance(node, Number | Name | Binary | Ternary | Cast | SizeOf | Declare)
-        or (isinstance(node, Unary) and node.op not in ("++", "--", "*"))
-        or (isinstance(node, Member) and not node.arrow)
+        isinstance(node, c.Number | c.Name | c.Binary | c.Ternary | c.Cast | c.SizeOf | c.Declare)
+        or (isinstance(node, c.Unary) and node.op not in ("++", "--", "*"))
+        or (isinstance(node, c.Member) and not node.arrow)
         for node in nodes_in(part)
     )
 
 
-def _fold_one(node: Expr, env: Constants) -> Expr:
+def _fold_one(node: c.Expr, env: Constants) -> c.Expr:
     match node:
-        case Name(name=name) if name in env:
+        case c.Name(name=name) if name in env:
             value = env[name]
-            return integer(value) if isinstance(value, int) else Number(repr(value), value)
-        case Unary(op=op, operand=Number() as operand) if not node.postfix:
+            return integer(value) if isinstance(value, int) else c.Number(repr(value), value)
+        case c.Unary(op=op, operand=c.Number() as operand) if not node.postfix:
             return _unary(op, operand) or node
-        case Binary(op=op, left=Number() as left, right=Number() as right):
+        case c.Binary(op=op, left=c.Number() as left, right=c.Number() as right):
             return _binary(op, left, right) or node
-        case Binary():
+        case c.Binary():
             return _identity(node)
-        case Ternary(condition=Number(value=value), yes=yes, no=no):
+        case c.Ternary(condition=c.Number(value=value), yes=yes, no=no):
             return yes if value else no
-        case Cast(type=type_, value=Number(value=int(value))) if not type_.is_pointer:
+        case c.Cast(type=type_, value=c.Number(value=int(value))) if not type_.is_pointer:
             return _cast(node, value)
-        case SizeOf(type=type_):
+        case c.SizeOf(type=type_):
             size = 8 if type_.is_pointer else size_of(type_.base)
-            return node if size is None else Number(f"{size}", size)
-        case Call(function="min" | "max" | "std::min" | "std::max" as function, args=args):
-            values = [arg.value for arg in args if isinstance(arg, Number) and isinstance(arg.value, int)]
+            return node if size is None else c.Number(f"{size}", size)
+        case c.Call(function="min" | "max" | "std::min" | "std::max" as function, args=args):
+            values = [arg.value for arg in args if isinstance(arg, c.Number) and isinstance(arg.value, int)]
             if len(values) == 2 == len(args):
                 return integer(max(values) if function.endswith("max") else min(values))
             return node
-        case _:
-            return node
+    return node
 
 
-def _cast(node: Cast, value: int) -> Expr:
+def _cast(node: c.Cast, value: int) -> c.Expr:
     """(int)3 is 3; (long long)3 keeps its cast, which widens what it is multiplied with."""
     converted = _converted(value, node.type.base)
     if converted is None:
@@ -160,7 +130,7 @@ def _converted(value: int, base: str) -> int | None:
     return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
-def _unary(op: str, operand: Number) -> Expr | None:
+def _unary(op: str, operand: c.Number) -> c.Expr | None:
     value = operand.value
     if op == "!":
         return integer(int(not value))
@@ -172,11 +142,11 @@ def _unary(op: str, operand: Number) -> Expr | None:
         if op == "~":
             return integer(~value)
     if op == "-" and isinstance(value, float) and not operand.text.startswith("-"):
-        return Number(f"-{operand.text}", -value)
+        return c.Number(f"-{operand.text}", -value)
     return None
 
 
-def _binary(op: str, left: Number, right: Number) -> Expr | None:
+def _binary(op: str, left: c.Number, right: c.Number) -> c.Expr | None:
     a, b = left.value, right.value
     if op in COMPARISONS:
         if op not in ("&&", "||") and (is_unsigned(left.text) or is_unsigned(right.text)) and min(a, b) < 0:
@@ -193,7 +163,7 @@ def _binary(op: str, left: Number, right: Number) -> Expr | None:
         if min(a, b) < 0:
             return None
         value %= 1 << (64 if wide else 32)
-        return Number(f"{value}{'ULL' if wide else 'u'}", value)
+        return c.Number(f"{value}{'ULL' if wide else 'u'}", value)
     bits = 63 if wide or any(not -(2**31) <= operand < 2**31 for operand in (a, b)) else 31
     if not -(1 << bits) <= value < (1 << bits):
         return None  # it would overflow: undefined, so not for us to decide
@@ -206,11 +176,11 @@ def _integer_result(op: str, a: int, b: int) -> int | None:
     return None if op == "<<" and a < 0 else binary(op, a, b)
 
 
-def _identity(node: Binary) -> Expr:
+def _identity(node: c.Binary) -> c.Expr:
     """x * 1, x + 0, x / 1, 0 * x, x & 0, true && x: where nothing else can change."""
     op, left, right = node.op, node.left, node.right
-    a = left.value if isinstance(left, Number) and _plain(left) else None
-    b = right.value if isinstance(right, Number) and _plain(right) else None
+    a = left.value if isinstance(left, c.Number) and _plain(left) else None
+    b = right.value if isinstance(right, c.Number) and _plain(right) else None
     if (op in ("+", "-", "<<", ">>", "|", "^") and b == 0) or (op in ("*", "/") and b == 1):
         return left
     if (op in ("+", "|", "^") and a == 0) or (op == "*" and a == 1):
@@ -228,36 +198,26 @@ def _identity(node: Binary) -> Expr:
     return node
 
 
-def _plain(number: Number) -> bool:
+def _plain(number: c.Number) -> bool:
     """An int literal: one with a suffix widens or changes the sign of what it meets."""
     return isinstance(number.value, int) and number.text.lstrip("-").isdigit()
 
 
-def _may_float(expr: Expr) -> bool:
+def _may_float(expr: c.Expr) -> bool:
     """Whether something in it speaks against an integer; 0 * x is not 0 for every float."""
-    return any(isinstance(n, Number) and isinstance(n.value, float) for n in nodes_in(expr)) or any(
-        isinstance(n, Call | Index | Member | Braces | Assign) for n in nodes_in(expr)
+    return any(isinstance(n, c.Number) and isinstance(n.value, float) for n in nodes_in(expr)) or any(
+        isinstance(n, c.Call | c.Index | c.Member | c.Braces | c.Assign) for n in nodes_in(expr)
     )
 
 
 COMPARISONS: Mapping[str, Callable[[int | float, int | float], bool]] = {
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "&&": lambda a, b: bool(a) and bool(b),
-    "||": lambda a, b: bool(a) or bool(b),
-}
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),
+}  # fmt: skip
 _ALWAYS: Mapping[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
+    "+": operator.add, "-": operator.sub, "*": operator.mul,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
 
 
 def binary(op: str, a: int, b: int) -> int | None:
@@ -278,13 +238,13 @@ def unary(op: str, value: int) -> int:
     return {"-": -value, "+": value, "!": int(not value), "~": ~value}[op]
 
 
-def integer(value: int) -> Number:
+def integer(value: int) -> c.Number:
     """An integer as a literal of a type that holds it."""
     suffix = "" if -(2**31) <= value < 2**31 else ("LL" if value < 2**63 else "ULL")
     text = f"{value}{suffix}"
     if value == -(2**31):
         text = "(-2147483647 - 1)"
-    return Number(text, value)
+    return c.Number(text, value)
 
 
 _SUFFIXES = {
@@ -294,16 +254,16 @@ _SUFFIXES = {
 }  # fmt: skip
 
 
-def of_type(value: Expr, type_: Type) -> Expr:
+def of_type(value: c.Expr, type_: c.Type) -> c.Expr:
     """A constant's value as an expression of the constant's own type."""
-    if isinstance(value, Number) and type_.pointers == 0:
+    if isinstance(value, c.Number) and type_.pointers == 0:
         if isinstance(value.value, int) and type_.base in _SUFFIXES:
             suffix = _SUFFIXES[type_.base]
             if value.value >= 0 or "u" not in suffix.lower():
-                return Number(f"{value.value}{suffix}", value.value) if suffix else integer(value.value)
+                return c.Number(f"{value.value}{suffix}", value.value) if suffix else integer(value.value)
         if type_.base == "float" and isinstance(value.value, float) and value.text[-1:] in "fF":
             return value
         if type_.base == "double" and isinstance(value.value, float) and value.text[-1:].isdigit():
             return value
-    plain = Type(type_.base, type_.pointers)
-    return value if isinstance(value, Cast) and value.type == plain else Cast(plain, value)
+    plain = c.Type(type_.base, type_.pointers)
+    return value if isinstance(value, c.Cast) and value.type == plain else c.Cast(plain, value)

@@ -14,7 +14,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.lex import Token, layout, squeeze
-from tunesmith.csource.nodes import Language
+from tunesmith.csource.nodes import Language, Unreadable
 from tunesmith.csource.types import PRIMITIVE, is_builtin_type
 
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ class GrammarText:
 
     def short(self, node: Node) -> str:
         return squeeze(self.words(node.start_byte, node.end_byte))
+
+    def trouble(self, node: Node, before: str, after: str) -> Unreadable:
+        return Unreadable(f"{before}`{self.short(node)}`{after}", self.line(node))
 
     def names(self, node: Node) -> frozenset[str]:
         words = self.words(node.start_byte, node.end_byte)
@@ -216,9 +219,8 @@ class _Writer:
             if at in late_alignments:
                 self._write(f"alignas({late_alignments[at]}) ")
             at = self._token(at, token)
-        text = "".join(self._pieces)
         return GrammarText(
-            text,
+            "".join(self._pieces),
             tuple(self._tokens),
             tuple(self._starts),
             frozenset(self._inserted),

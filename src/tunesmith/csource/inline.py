@@ -1,51 +1,19 @@
 """Calls of the file's own functions put in place, where these touch memory, threads or their arguments.
 
-Functions that only compute a value from values stay calls: `helpers_needed` says which.
+Functions that only compute a value from values stay calls.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.fold import fold_statements, is_pure
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Assign,
-    Binary,
-    Call,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Function,
-    If,
-    Name,
-    Return,
-    Scope,
-    Source,
-    Stmt,
-    Ternary,
-    TooDeep,
-    Type,
-    Unreadable,
-    Verbatim,
-    While,
-)
 from tunesmith.csource.specialise import complete_arguments, file_meaning, specialise, template_meaning
 from tunesmith.csource.substitution import Placed, Placer
 from tunesmith.csource.types import Types, declared_types, type_of
-from tunesmith.csource.walk import (
-    calls_in,
-    children,
-    declared_in,
-    map_expr,
-    names_in,
-    nodes_in,
-    statements_in,
-    stored_in,
-)
 
 _MAX_STACK = 24
 _MAX_CALLS = 2000
@@ -53,11 +21,11 @@ _MAX_CALLS = 2000
 
 @dataclass(frozen=True)
 class Inlined:
-    function: Function
+    function: c.Function
     notes: tuple[str, ...]  # calls that had to stay, with the reason and the line
 
 
-def inline(function: Function, source: Source, also: frozenset[str] = frozenset()) -> Inlined:
+def inline(function: c.Function, source: c.Source, also: frozenset[str] = frozenset()) -> Inlined:
     """`also`: functions to be put in place even though they only compute a value."""
     work = _Inliner(function, source, also)
     body = work.block(function.body, (), 0)
@@ -67,66 +35,67 @@ def inline(function: Function, source: Source, also: frozenset[str] = frozenset(
 
 
 class _Inliner:
-    def __init__(self, function: Function, source: Source, also: frozenset[str]) -> None:
+    def __init__(self, function: c.Function, source: c.Source, also: frozenset[str]) -> None:
         self.notes: list[str] = []
         self._source = source
         self._also = also
         self._types = declared_types(function)
-        taken = set(self._types) | set(declared_in(function.body)) | set(names_in(function.body))
+        taken = set(self._types) | set(walk.declared_in(function.body)) | set(walk.names_in(function.body))
         taken |= {f.name for f in source.functions} | {name for name, _ in source.constants}
         taken |= {parameter.name for parameter in function.parameters}
         self.placer = Placer(taken, self._types, source)
         self._calls = 0
         self._wanted: dict[str, bool] = {}
 
-    def block(self, stmts: tuple[Stmt, ...], stack: tuple[str, ...], depth: int) -> tuple[Stmt, ...]:
-        if depth > MAX_DEPTH:
-            raise TooDeep
-        done: list[Stmt] = []
+    def block(self, stmts: tuple[c.Stmt, ...], stack: tuple[str, ...], depth: int) -> tuple[c.Stmt, ...]:
+        if depth > c.MAX_DEPTH:
+            raise c.TooDeep
+        done: list[c.Stmt] = []
         for stmt in stmts:
             done.extend(self._statement(stmt, stack, depth + 1))
         return tuple(done)
 
-    def _statement(self, stmt: Stmt, stack: tuple[str, ...], d: int) -> tuple[Stmt, ...]:
+    def _statement(self, stmt: c.Stmt, stack: tuple[str, ...], d: int) -> tuple[c.Stmt, ...]:
         match stmt:
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case c.If(condition=condition, then=then, otherwise=otherwise):
                 more, condition = self._hoisted(condition, stmt, stack)
                 then, otherwise = self.block(then, stack, d), self.block(otherwise, stack, d)
                 return (*more, replace(stmt, condition=condition, then=then, otherwise=otherwise))
-            case For(init=init, body=body):
-                before: tuple[Stmt, ...] = ()
-                heads: list[Declare | Evaluate] = []
+            case c.For(init=init, body=body):
+                before: tuple[c.Stmt, ...] = ()
+                heads: list[c.Declare | c.Evaluate] = []
                 for part in init:
                     more, head = self._simple(part, stack)
                     before, heads = (*before, *more), [*heads, head]
                 for expr in (*stmt.step, *(() if stmt.condition is None else (stmt.condition,))):
                     self._refuse_in(expr, "it stands in the head of a loop", stmt.line)
                 return (*before, replace(stmt, init=tuple(heads), body=self.block(body, stack, d)))
-            case While(condition=condition, body=body):
+            case c.While(condition=condition, body=body):
                 self._refuse_in(condition, "it stands in the head of a loop", stmt.line)
                 return (replace(stmt, body=self.block(body, stack, d)),)
-            case Scope(body=body):
+            case c.Scope(body=body):
                 return (replace(stmt, body=self.block(body, stack, d)),)
-            case Evaluate(expr=Call() as call) if self._is_wanted(call):
+            case c.Evaluate(expr=c.Call() as call) if self._is_wanted(call):
                 more, args = self._hoisted_args(call, stmt, stack)
                 call = replace(call, args=args)
                 placed = self._place(call, stmt, stack)
                 return (*more, *((replace(stmt, expr=call),) if placed is None else _without_value(placed)))
-            case Evaluate(expr=Assign(op="=", target=Name(), value=Call() as call)) if self._is_wanted(call):
+            case c.Evaluate(expr=c.Assign(op="=", target=c.Name(), value=c.Call() as call)) if (
+                self._is_wanted(call)
+            ):
                 return self._update(stmt, call, stack)
-            case Evaluate() | Declare():
+            case c.Evaluate() | c.Declare():
                 more, simple = self._simple(stmt, stack)
                 return (*more, simple)
-            case Return(value=value) if value is not None:
+            case c.Return(value=value) if value is not None:
                 more, value = self._hoisted(value, stmt, stack)
                 return (*more, replace(stmt, value=value))
-            case _:
-                return (stmt,)
+        return (stmt,)
 
     def _simple(
-        self, stmt: Declare | Evaluate, stack: tuple[str, ...]
-    ) -> tuple[tuple[Stmt, ...], Declare | Evaluate]:
-        if isinstance(stmt, Evaluate):
+        self, stmt: c.Declare | c.Evaluate, stack: tuple[str, ...]
+    ) -> tuple[tuple[c.Stmt, ...], c.Declare | c.Evaluate]:
+        if isinstance(stmt, c.Evaluate):
             before, expr = self._hoisted(stmt.expr, stmt, stack)
             return before, replace(stmt, expr=expr)
         if stmt.init is None:
@@ -134,10 +103,10 @@ class _Inliner:
         before, init = self._hoisted(stmt.init, stmt, stack)
         return before, replace(stmt, init=init)
 
-    def _update(self, stmt: Evaluate, call: Call, stack: tuple[str, ...]) -> tuple[Stmt, ...]:
+    def _update(self, stmt: c.Evaluate, call: c.Call, stack: tuple[str, ...]) -> tuple[c.Stmt, ...]:
         """`sum = warp_sum(sum)`: the function may work on the variable itself, without a copy."""
         assign = stmt.expr
-        if not isinstance(assign, Assign) or not isinstance(assign.target, Name):
+        if not isinstance(assign, c.Assign) or not isinstance(assign.target, c.Name):
             return (stmt,)
         before, args = self._hoisted_args(call, stmt, stack)
         placed = self._place(replace(call, args=args), stmt, stack, updated=assign.target.name)
@@ -149,15 +118,17 @@ class _Inliner:
 
     # -- calls inside expressions -------------------------------------------------------------------
 
-    def _hoisted(self, expr: Expr, stmt: Stmt, stack: tuple[str, ...]) -> tuple[tuple[Stmt, ...], Expr]:
+    def _hoisted(
+        self, expr: c.Expr, stmt: c.Stmt, stack: tuple[str, ...]
+    ) -> tuple[tuple[c.Stmt, ...], c.Expr]:
         """The expression with values in place of calls, and the statements that compute these before it."""
-        if not any(self._is_wanted(call) for call in calls_in(expr)):
+        if not any(self._is_wanted(call) for call in walk.calls_in(expr)):
             return (), expr
         sometimes = _sometimes_evaluated(expr)
-        before: list[Stmt] = []
+        before: list[c.Stmt] = []
 
-        def node(part: Expr) -> Expr:
-            if not isinstance(part, Call) or not self._is_wanted(part):
+        def node(part: c.Expr) -> c.Expr:
+            if not isinstance(part, c.Call) or not self._is_wanted(part):
                 return part
             short = self._short(part, stack)
             if short is not None:
@@ -174,29 +145,29 @@ class _Inliner:
             before.extend(placed.body)
             return placed.value
 
-        changed = map_expr(expr, node)
+        changed = walk.map_expr(expr, node)
         return tuple(before), changed
 
     def _hoisted_args(
-        self, call: Call, stmt: Stmt, stack: tuple[str, ...]
-    ) -> tuple[tuple[Stmt, ...], tuple[Expr, ...]]:
-        before: list[Stmt] = []
-        args: list[Expr] = []
+        self, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...]
+    ) -> tuple[tuple[c.Stmt, ...], tuple[c.Expr, ...]]:
+        before: list[c.Stmt] = []
+        args: list[c.Expr] = []
         for arg in call.args:
             more, changed = self._hoisted(arg, stmt, stack)
             before.extend(more)
             args.append(changed)
         return tuple(before), tuple(args)
 
-    def _refuse_in(self, expr: Expr, why: str, line: int) -> None:
-        for call in calls_in(expr):
+    def _refuse_in(self, expr: c.Expr, why: str, line: int) -> None:
+        for call in walk.calls_in(expr):
             if self._is_wanted(call):
                 self._note(call, why, line)
 
-    def _note(self, call: Call, why: str, line: int) -> None:
+    def _note(self, call: c.Call, why: str, line: int) -> None:
         self.notes.append(f"line {line}: {call.function} stays a call: {why}")
 
-    def _is_wanted(self, call: Call) -> bool:
+    def _is_wanted(self, call: c.Call) -> bool:
         if call.function not in self._wanted:
             own = own_functions(call, self._source)
             self._wanted[call.function] = bool(own) and (
@@ -204,18 +175,18 @@ class _Inliner:
             )
         return self._wanted[call.function] and bool(own_functions(call, self._source))
 
-    def note_other_calls(self, function: Function) -> None:
+    def note_other_calls(self, function: c.Function) -> None:
         """Calls of the file's functions with a number of arguments that none of them takes: defaults."""
         own = {f.name for f in self._source.functions if not f.is_kernel}
-        for stmt in statements_in(function.body):
-            for part in children(stmt):
-                for call in calls_in(part) if isinstance(part, Expr) else ():
+        for stmt in walk.statements_in(function.body):
+            for part in walk.children(stmt):
+                for call in walk.calls_in(part) if isinstance(part, c.Expr) else ():
                     if call.function in own and not own_functions(call, self._source):
                         self._note(call, f"none of that name takes {len(call.args)} arguments", stmt.line)
 
     # -- one call -----------------------------------------------------------------------------------
 
-    def _place(self, call: Call, stmt: Stmt, stack: tuple[str, ...], updated: str = "") -> Placed | None:
+    def _place(self, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...], updated: str = "") -> Placed | None:
         self._calls += 1
         if call.function in stack or len(stack) > _MAX_STACK:
             why = "it calls itself" if call.function in stack else "functions call each other too deep"
@@ -230,42 +201,42 @@ class _Inliner:
             return None
         try:
             placed = self.placer.place(function, call.args, stmt.line, updated)
-        except TooDeep:
+        except c.TooDeep:
             raise
-        except Unreadable as trouble:
+        except c.Unreadable as trouble:
             self._note(call, trouble.reason, stmt.line)
             return None
         body = self.block(placed.body, (*stack, call.function), len(stack) + 1)
         return replace(placed, body=body)
 
-    def _short(self, call: Call, stack: tuple[str, ...]) -> Expr | None:
+    def _short(self, call: c.Call, stack: tuple[str, ...]) -> c.Expr | None:
         """The call as an expression, where the function is only one itself and calls none in turn."""
         if call.function in stack:
             return None
         function = resolve(call, self._types, self._source)
-        if isinstance(function, str) or any(self._is_wanted(inner) for inner in calls_in(function.body)):
+        if isinstance(function, str) or any(self._is_wanted(inner) for inner in walk.calls_in(function.body)):
             return None
         return self.placer.as_expression(function, call.args)
 
 
-def _without_value(placed: Placed) -> tuple[Stmt, ...]:
+def _without_value(placed: Placed) -> tuple[c.Stmt, ...]:
     """The body for its effects alone: a last variable that only holds the value goes."""
     last = placed.body[-1] if placed.body else None
-    unused = isinstance(last, Declare) and Name(last.name) == placed.value and is_pure(last)
+    unused = isinstance(last, c.Declare) and c.Name(last.name) == placed.value and is_pure(last)
     return placed.body[:-1] if unused else placed.body
 
 
-def _sometimes_evaluated(expr: Expr) -> frozenset[str]:
+def _sometimes_evaluated(expr: c.Expr) -> frozenset[str]:
     """Functions called in a branch of a ternary or behind && and ||."""
     found: set[str] = set()
-    for node in nodes_in(expr):
-        behind: tuple[Expr, ...] = ()
-        if isinstance(node, Ternary):
+    for node in walk.nodes_in(expr):
+        behind: tuple[c.Expr, ...] = ()
+        if isinstance(node, c.Ternary):
             behind = (node.yes, node.no)
-        elif isinstance(node, Binary) and node.op in ("&&", "||"):
+        elif isinstance(node, c.Binary) and node.op in ("&&", "||"):
             behind = (node.right,)
         for part in behind:
-            found |= {call.function for call in calls_in(part)}
+            found |= {call.function for call in walk.calls_in(part)}
     return frozenset(found)
 
 
@@ -289,7 +260,7 @@ _ARITHMETIC = frozenset({
 _ASSEMBLY = re.compile(r'\s*(?:__)?asm(?:__)?\s*(?:__)?(?:volatile)?(?:__)?\s*\(((?:\s*"(?:[^"\\]|\\.)*")+)')
 
 
-def own_functions(call: Call, source: Source) -> list[Function]:
+def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     """The file's functions a call may mean, by name and number of arguments."""
     return [
         function
@@ -300,7 +271,7 @@ def own_functions(call: Call, source: Source) -> list[Function]:
     ]
 
 
-def touches(function: Function, source: Source) -> str:
+def touches(function: c.Function, source: c.Source) -> str:
     """What a function does besides computing a value from values, in words; "" for a pure one."""
     pending, seen = [function], {function.name}
     while pending:
@@ -308,7 +279,7 @@ def touches(function: Function, source: Source) -> str:
         reason = _touches_itself(current)
         if reason:
             return reason
-        for call in calls_in(current.body):
+        for call in walk.calls_in(current.body):
             for called in own_functions(call, source):
                 if called.name not in seen:
                     seen.add(called.name)
@@ -316,23 +287,23 @@ def touches(function: Function, source: Source) -> str:
     return ""
 
 
-def _touches_itself(function: Function) -> str:
+def _touches_itself(function: c.Function) -> str:
     for parameter in function.parameters:
         if parameter.type.is_pointer:
             return f"takes the pointer {parameter.name}"
         if parameter.type.reference and not parameter.type.const:
             return f"writes to its argument {parameter.name}"
-    local = {node.name for node in nodes_in(function.body) if isinstance(node, Declare)}
-    if any(name not in local for name in stored_in(function.body)):
+    local = {node.name for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)}
+    if any(name not in local for name in walk.stored_in(function.body)):
         return "writes to memory"
-    for node in nodes_in(function.body):
-        if isinstance(node, Name) and node.name.startswith(_INDICES):
+    for node in walk.nodes_in(function.body):
+        if isinstance(node, c.Name) and node.name.startswith(_INDICES):
             return f"asks for {node.name}"
-        if isinstance(node, Call) and node.function.startswith(COLLECTIVE):
+        if isinstance(node, c.Call) and node.function.startswith(COLLECTIVE):
             return f"calls {node.function}"
-        if isinstance(node, Declare) and "shared" in node.storage:
+        if isinstance(node, c.Declare) and "shared" in node.storage:
             return f"uses the shared memory {node.name}"
-        if isinstance(node, Verbatim) and node.names & {"asm", "__asm__"} and not _only_computes(node.text):
+        if isinstance(node, c.Verbatim) and node.names & {"asm", "__asm__"} and not _only_computes(node.text):
             return "contains assembly"
     return ""
 
@@ -347,7 +318,7 @@ def _only_computes(assembly: str) -> bool:
     return all(line.startswith(".reg") or line.split(".")[0] in _ARITHMETIC for line in lines if line)
 
 
-def resolve(call: Call, types: Types, source: Source) -> Function | str:
+def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     """The function a call means with its template arguments filled in; a sentence where that is not clear."""
     given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
     special = [f for f in own_functions(call, source) if f.specialises]
@@ -370,18 +341,18 @@ def resolve(call: Call, types: Types, source: Source) -> Function | str:
             return specialise(exact[0], file_meaning(source))
         arguments = complete_arguments(function.template, texts, source)
         return specialise(function, template_meaning(function.template, arguments, source))
-    except Unreadable as trouble:
+    except c.Unreadable as trouble:
         return f"{call.function}: {trouble.reason}"
 
 
-def _matches(function: Function, given: list[Type | None]) -> bool:
+def _matches(function: c.Function, given: list[c.Type | None]) -> bool:
     return all(
         type_ is not None and (parameter.type.base, parameter.type.pointers) == (type_.base, type_.pointers)
         for parameter, type_ in zip(function.parameters, given, strict=True)
     )
 
 
-def _deduced(function: Function, call: Call, types: Types, source: Source) -> tuple[str, ...]:
+def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source) -> tuple[str, ...]:
     """Template arguments: those written at the call, then those its arguments' types tell."""
     texts = list(call.template_args)
     for parameter in function.template[len(texts) :]:
@@ -395,45 +366,14 @@ def _deduced(function: Function, call: Call, types: Types, source: Source) -> tu
         elif parameter.default:
             break
         else:
-            raise Unreadable(f"its template parameter {parameter.name} cannot be told from the arguments")
+            raise c.Unreadable(f"its template parameter {parameter.name} cannot be told from the arguments")
     return tuple(texts)
 
 
-def _deduced_text(formal: Type, arg: Expr, types: Types, source: Source) -> str:
+def _deduced_text(formal: c.Type, arg: c.Expr, types: Types, source: c.Source) -> str:
     type_ = type_of(arg, types, source.functions, source.language)
     if type_ is None or type_.pointers < formal.pointers:
         return ""
     extra = type_.pointers - formal.pointers
     const = "const " if type_.const and not formal.const and type_.pointers else ""
     return const + type_.base + "*" * extra
-
-
-def helpers_needed(function: Function, source: Source) -> tuple[Function, ...]:
-    """The file's functions that a function still calls, those they call before them."""
-    done: dict[int, Function] = {}
-    pending: list[tuple[Function, bool]] = [(f, False) for f in reversed(_called(function, source))]
-    seen: set[int] = set()
-    while pending:
-        current, ready = pending.pop()
-        if ready:
-            done[id(current)] = current
-        elif id(current) not in seen:
-            seen.add(id(current))
-            pending.append((current, True))
-            pending += [(f, False) for f in reversed(_called(current, source)) if id(f) not in seen]
-    return tuple(helper for helper in done.values() if helper.text)
-
-
-def _called(function: Function, source: Source) -> list[Function]:
-    names = {call.function for call in calls_in(function.body)}
-    names |= _words_in_text(nodes_in(function.body))
-    for call in calls_in(function.body):
-        names |= {word for text in call.template_args for word in re.findall(r"\w+", text)}
-    return [f for f in source.functions if f.name in names and not f.is_kernel]
-
-
-def _words_in_text(nodes: Iterable[object]) -> set[str]:
-    found: set[str] = set()
-    for node in nodes:
-        found |= getattr(node, "names", frozenset())
-    return found

@@ -136,20 +136,9 @@ class Opaque:
 
 
 Expr = (
-    Number
-    | Name
-    | Unary
-    | Binary
-    | Assign
-    | Ternary
-    | Call
-    | Index
-    | Member
-    | Cast
-    | Braces
-    | SizeOf
-    | Opaque
-)
+    Number | Name | Unary | Binary | Assign | Ternary | Call | Index | Member | Cast
+    | Braces | SizeOf | Opaque
+)  # fmt: skip
 
 # -- statements -------------------------------------------------------------------------------------
 
@@ -281,9 +270,7 @@ class Source:
     functions: tuple[Function, ...]
     includes: tuple[str, ...] = ()  # "<cuda_fp16.h>", as written
     preamble: tuple[str, ...] = ()  # using, typedef, struct, constants, pragmas: needed to compile the rest
-    constants: tuple[
-        tuple[str, Expr], ...
-    ] = ()  # constexpr and const variables of the file with their values
+    constants: tuple[tuple[str, Expr], ...] = ()  # constexpr and const variables of the file
     aliases: tuple[tuple[str, str], ...] = ()  # typedef and using: name -> type
     shared: tuple[Declare, ...] = ()  # shared memory declared at file scope
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers

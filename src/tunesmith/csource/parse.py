@@ -9,21 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import integer, of_type
 from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names, syntax_nodes, syntax_tree
 from tunesmith.csource.lex import Token, layout
-from tunesmith.csource.nodes import (
-    Declare,
-    Expr,
-    Function,
-    Language,
-    Number,
-    Return,
-    Source,
-    TemplateParameter,
-    Type,
-    Unreadable,
-)
 from tunesmith.csource.parse_expressions import ExpressionReader
 from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader, StatementReader
 from tunesmith.csource.parse_types import TypeReader
@@ -37,14 +26,14 @@ _DEVICE_WORDS = KERNEL_WORDS | {"__device__", "constexpr"}
 _MAX_TEXT = 500_000
 
 
-def read_source_tree(text: str, language: Language, defines: Iterable[tuple[str, str]] = ()) -> Source:
+def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[str, str]] = ()) -> c.Source:
     """`defines`: macros given to the compiler, as name and text. Never raises for what the text holds."""
     if len(text) > _MAX_TEXT:
-        return Source(language, (), unread=(f"the file is longer than {_MAX_TEXT:,} characters",))
+        return c.Source(language, (), unread=(f"the file is longer than {_MAX_TEXT:,} characters",))
     try:
         prepared = preprocess(text, language, defines)
-    except Unreadable as trouble:
-        return Source(language, (), unread=(_said(trouble),))
+    except c.Unreadable as trouble:
+        return c.Source(language, (), unread=(_said(trouble),))
     known = known_names(prepared.tokens, language)
     tokens = _without_own_namespaces(prepared.tokens, known)
     place = grammar_text(tokens, language, known)
@@ -57,7 +46,7 @@ def read_source_tree(text: str, language: Language, defines: Iterable[tuple[str,
     else:
         _FileReader(place, found).read(root)
     pragmas = tuple(f"#{t.text}" for t in tokens if t.kind == "directive" and "OPENCL" in t.text)
-    return Source(
+    return c.Source(
         language,
         tuple(found.functions),
         includes=prepared.includes,
@@ -69,24 +58,24 @@ def read_source_tree(text: str, language: Language, defines: Iterable[tuple[str,
     )
 
 
-def read_expression(text: str, language: Language = "cuda") -> Expr:
+def read_expression(text: str, language: c.Language = "cuda") -> c.Expr:
     """One expression by itself, such as a template argument; raises Unreadable."""
     source = read_source_tree(f"__device__ void expression() {{ return ({text}); }}", language)
     body = source.functions[0].body if len(source.functions) == 1 and not source.unread else ()
-    if len(body) == 1 and isinstance(body[0], Return) and body[0].value is not None:
+    if len(body) == 1 and isinstance(body[0], c.Return) and body[0].value is not None:
         return body[0].value
-    raise Unreadable(f"`{text}` is not understood as an expression")
+    raise c.Unreadable(f"`{text}` is not understood as an expression")
 
 
-def read_type(text: str, language: Language = "cuda") -> Type:
+def read_type(text: str, language: c.Language = "cuda") -> c.Type:
     """One type by itself; raises Unreadable."""
     source = read_source_tree(f"__device__ void type({text} parameter) {{}}", language)
     if len(source.functions) == 1 and len(source.functions[0].parameters) == 1 and not source.unread:
         return source.functions[0].parameters[0].type
-    raise Unreadable(f"`{text}` is not understood as a type")
+    raise c.Unreadable(f"`{text}` is not understood as a type")
 
 
-def _said(trouble: Unreadable) -> str:
+def _said(trouble: c.Unreadable) -> str:
     return f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
 
 
@@ -114,11 +103,11 @@ def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[To
 
 @dataclass
 class _Found:
-    functions: list[Function] = field(default_factory=list)
+    functions: list[c.Function] = field(default_factory=list)
     preamble: list[str] = field(default_factory=list)
-    constants: dict[str, Expr] = field(default_factory=dict)
+    constants: dict[str, c.Expr] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    shared: list[Declare] = field(default_factory=list)
+    shared: list[c.Declare] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
@@ -193,7 +182,7 @@ class _FileReader:
                 continue
             try:
                 found = self.functions.function(member, (), set(), "")
-            except Unreadable:
+            except c.Unreadable:
                 continue  # it stays a call of something that is not known
             if found is not None:
                 self.found.functions.append(replace(found, name=f"{self.place.short(name)}::{found.name}"))
@@ -231,7 +220,7 @@ class _FileReader:
         if "__shared__" not in {token.text for token in self.place.words(node.start_byte, node.end_byte)}:
             return False
         parts = self.statements.declaration(node, self.place.line(node))
-        declares = [part for part in parts if isinstance(part, Declare) and "shared" in part.storage]
+        declares = [part for part in parts if isinstance(part, c.Declare) and "shared" in part.storage]
         self.found.shared += declares
         return len(declares) == len(parts)
 
@@ -241,9 +230,9 @@ class _FileReader:
             if not (specifiers.type.const or "constexpr" in specifiers.words):
                 return
             for part in self.statements.declaration(node, self.place.line(node)):
-                if isinstance(part, Declare) and part.init is not None and not part.is_array:
+                if isinstance(part, c.Declare) and part.init is not None and not part.is_array:
                     self.found.constants[part.name] = of_type(part.init, part.type)
-        except Unreadable:
+        except c.Unreadable:
             return  # it stays in the preamble as text; nothing was promised about its value
 
     def _alias(self, node: Node) -> None:
@@ -269,7 +258,7 @@ class _FileReader:
                 continue
             if value is not None:
                 expr = self.expressions.expr(value)
-                following = expr.value if isinstance(expr, Number) and isinstance(expr.value, int) else None
+                following = expr.value if isinstance(expr, c.Number) and isinstance(expr.value, int) else None
             if following is not None:
                 self.found.constants[self.place.short(name)] = integer(following)
                 following += 1
@@ -278,7 +267,7 @@ class _FileReader:
 
     def _function_or_template(self, node: Node) -> None:
         inner = node
-        template: tuple[TemplateParameter, ...] = ()
+        template: tuple[c.TemplateParameter, ...] = ()
         try:
             while inner.type == "template_declaration":
                 template += self.functions.template_parameters(inner.child_by_field_name("parameters"))
@@ -303,7 +292,7 @@ class _FileReader:
                 self.found.preamble.append(text.strip())
             else:
                 self.found.functions.append(found)
-        except Unreadable as trouble:
+        except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)
             self.found.unread.append(
                 f"line {line}: {self.functions.function_name(inner)} could not be read: {trouble.reason}"

@@ -5,27 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import is_unsigned, read_number
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Expr,
-    Index,
-    Member,
-    Name,
-    Number,
-    Opaque,
-    SizeOf,
-    Ternary,
-    TooDeep,
-    Type,
-    Unary,
-    Unreadable,
-)
 from tunesmith.csource.parse_types import TypeReader
 from tunesmith.csource.types import canonical
 
@@ -37,14 +18,12 @@ _HIP_INDICES = {
     f"hip{name[0].upper()}{name[1:]}_{axis}": f"{name}.{axis}" for name in _INDICES for axis in "xyz"
 }
 _OPENCL_INDICES = {
-    "get_local_id": "threadIdx",
-    "get_group_id": "blockIdx",
-    "get_local_size": "blockDim",
-    "get_num_groups": "gridDim",
-}
+    "get_local_id": "threadIdx", "get_group_id": "blockIdx",
+    "get_local_size": "blockDim", "get_num_groups": "gridDim",
+}  # fmt: skip
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast"})
 _BARRIERS = frozenset({"barrier", "work_group_barrier"})
-_ZERO = Number("0", 0)
+_ZERO = c.Number("0", 0)
 _BINARY_OPERATORS = frozenset({
     "+", "-", "*", "/", "%", "<<", ">>", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "&&", "||",
 })  # fmt: skip
@@ -68,16 +47,16 @@ class ExpressionReader:
         if is_pointer:
             self.pointers.add(name)
 
-    def expr(self, node: Node | None, depth: int = 0) -> Expr:
+    def expr(self, node: Node | None, depth: int = 0) -> c.Expr:
         if node is None:
-            raise Unreadable("an expression is missing")
-        if depth > MAX_DEPTH:
-            raise TooDeep(self.place.line(node))
+            raise c.Unreadable("an expression is missing")
+        if depth > c.MAX_DEPTH:
+            raise c.TooDeep(self.place.line(node))
         d = depth + 1
         match node.type:
             case "identifier" | "field_identifier" | "type_identifier" | "primitive_type":
                 name = (node.text or b"").decode()
-                return Name(_HIP_INDICES.get(name, name))
+                return c.Name(_HIP_INDICES.get(name, name))
             case "number_literal" | "char_literal" | "true" | "false":
                 return self._number(node)
             case "parenthesized_expression" | "condition_clause":
@@ -85,13 +64,13 @@ class ExpressionReader:
             case "binary_expression":
                 return self._binary(node, d)
             case "comma_expression":
-                return Binary(",", self._field(node, "left", d), self._field(node, "right", d))
+                return c.Binary(",", self._field(node, "left", d), self._field(node, "right", d))
             case "assignment_expression":
                 op = self._operator(node)
-                return Assign(op, self._field(node, "left", d), self._field(node, "right", d))
+                return c.Assign(op, self._field(node, "left", d), self._field(node, "right", d))
             case "conditional_expression":
                 parts = [self._field(node, part, d) for part in ("condition", "consequence", "alternative")]
-                return Ternary(*parts)
+                return c.Ternary(*parts)
             case "unary_expression" | "pointer_expression":
                 return self._unary(node, d)
             case "update_expression":
@@ -107,26 +86,27 @@ class ExpressionReader:
             case "sizeof_expression":
                 return self._sizeof(node)
             case "initializer_list":
-                return Braces(tuple([self.expr(item, d) for item in node.named_children]))
+                return c.Braces(tuple([self.expr(item, d) for item in node.named_children]))
             case "compound_literal_expression":
                 return self._compound_literal(node, d)
             case "qualified_identifier":
-                return Name(self.qualified(node)) if "<" not in self.place.short(node) else self.opaque(node)
+                return (
+                    c.Name(self.qualified(node)) if "<" not in self.place.short(node) else self.opaque(node)
+                )
             case "null":
-                return Name("nullptr")
-            case _:
-                return self.opaque(node)
+                return c.Name("nullptr")
+        return self.opaque(node)
 
-    def opaque(self, node: Node) -> Opaque:
-        return Opaque(" ".join(self.place.written(node).split()), self.place.names(node))
+    def opaque(self, node: Node) -> c.Opaque:
+        return c.Opaque(" ".join(self.place.written(node).split()), self.place.names(node))
 
-    def _field(self, node: Node, name: str, depth: int) -> Expr:
+    def _field(self, node: Node, name: str, depth: int) -> c.Expr:
         return self.expr(node.child_by_field_name(name), depth)
 
     def _operator(self, node: Node) -> str:
         operator = node.child_by_field_name("operator")
         if operator is None:
-            raise Unreadable(f"`{self.place.short(node)}` has no operator", self.place.line(node))
+            raise c.Unreadable(f"`{self.place.short(node)}` has no operator", self.place.line(node))
         return "<" if operator.start_byte in self.place.less else (operator.text or b"").decode()
 
     def qualified(self, node: Node) -> str:
@@ -136,32 +116,32 @@ class ExpressionReader:
             parts = parts[1:]
         return "::".join(parts)
 
-    def _number(self, node: Node) -> Expr:
+    def _number(self, node: Node) -> c.Expr:
         text = (node.text or b"").decode("utf-8", "replace")
         negative = text.startswith("-")  # the grammar reads -1 as one literal
         value = read_number(text.removeprefix("-").strip())
         if value is None:
             return self.opaque(node)
         if not negative:
-            return Number(text, value)
-        return _negated(Number(text[1:].strip(), value))
+            return c.Number(text, value)
+        return _negated(c.Number(text[1:].strip(), value))
 
-    def _binary(self, node: Node, d: int) -> Expr:
+    def _binary(self, node: Node, d: int) -> c.Expr:
         op = self._operator(node)
         if op not in _BINARY_OPERATORS:
             return self.opaque(node)
-        return Binary(op, self._field(node, "left", d), self._field(node, "right", d))
+        return c.Binary(op, self._field(node, "left", d), self._field(node, "right", d))
 
-    def _update(self, node: Node, d: int) -> Expr:
+    def _update(self, node: Node, d: int) -> c.Expr:
         op, operand = self._operator(node), node.child_by_field_name("argument")
         if node.children[0].type == op:
-            return Unary(op, self.expr(operand, d))
+            return c.Unary(op, self.expr(operand, d))
         return self._postfix(op, operand, d)
 
-    def _postfix(self, op: str, operand: Node | None, d: int) -> Expr:
+    def _postfix(self, op: str, operand: Node | None, d: int) -> c.Expr:
         """The grammar reads `-x++` as (-x)++ and `(float)x++` as ((float)x)++."""
-        if d > MAX_DEPTH:
-            raise TooDeep
+        if d > c.MAX_DEPTH:
+            raise c.TooDeep
         if operand is not None and operand.type in ("unary_expression", "pointer_expression"):
             inner = self._postfix(op, operand.child_by_field_name("argument"), d + 1)
             return self._prefix(self._operator(operand), inner)
@@ -169,76 +149,76 @@ class ExpressionReader:
             descriptor = operand.child_by_field_name("type")
             if descriptor is not None:
                 value = self._postfix(op, operand.child_by_field_name("value"), d + 1)
-                return Cast(plain_value(self.types.type_of(descriptor)), value)
-        return Unary(op, self.expr(operand, d), postfix=True)
+                return c.Cast(plain_value(self.types.type_of(descriptor)), value)
+        return c.Unary(op, self.expr(operand, d), postfix=True)
 
-    def _unary(self, node: Node, d: int) -> Expr:
+    def _unary(self, node: Node, d: int) -> c.Expr:
         return self._prefix(self._operator(node), self._field(node, "argument", d))
 
-    def _prefix(self, op: str, operand: Expr) -> Expr:
+    def _prefix(self, op: str, operand: c.Expr) -> c.Expr:
         op = {"not": "!", "compl": "~"}.get(op, op)
         if op == "*":
             return self._dereference(operand)
-        if op == "-" and isinstance(operand, Number) and not operand.text.startswith("-"):
+        if op == "-" and isinstance(operand, c.Number) and not operand.text.startswith("-"):
             return _negated(operand)
-        return Unary(op, operand)
+        return c.Unary(op, operand)
 
-    def _dereference(self, address: Expr) -> Expr:
-        if isinstance(address, Unary) and address.op == "&":
+    def _dereference(self, address: c.Expr) -> c.Expr:
+        if isinstance(address, c.Unary) and address.op == "&":
             return address.operand
-        if isinstance(address, Binary) and address.op == "+":
+        if isinstance(address, c.Binary) and address.op == "+":
             left, right = address.left, address.right
             if not self._is_address(left) and self._is_address(right):
                 left, right = right, left
-            return Index(left, right)
-        return Index(address, _ZERO)
+            return c.Index(left, right)
+        return c.Index(address, _ZERO)
 
-    def _is_address(self, expr: Expr) -> bool:
-        for _ in range(MAX_DEPTH):
+    def _is_address(self, expr: c.Expr) -> bool:
+        for _ in range(c.MAX_DEPTH):
             match expr:
-                case Name(name=name):
+                case c.Name(name=name):
                     return name in self.pointers
-                case Cast(type=type_):
+                case c.Cast(type=type_):
                     return type_.is_pointer
-                case Unary(op="&"):
+                case c.Unary(op="&"):
                     return True
-                case Binary(op="+" | "-", left=left):
+                case c.Binary(op="+" | "-", left=left):
                     expr = left
                 case _:
                     return False
         return False
 
-    def _subscript(self, node: Node, d: int) -> Expr:
+    def _subscript(self, node: Node, d: int) -> c.Expr:
         index = node.child_by_field_name("index") or _only_child(node.child_by_field_name("indices"))
-        return Index(self._field(node, "argument", d), self.expr(index, d))
+        return c.Index(self._field(node, "argument", d), self.expr(index, d))
 
-    def _member(self, node: Node, d: int) -> Expr:
+    def _member(self, node: Node, d: int) -> c.Expr:
         field = node.child_by_field_name("field")
         base = node.child_by_field_name("argument")
         if field is None or base is None or field.type != "field_identifier":
             return self.opaque(node)
         name, of = (field.text or b"").decode(), (base.text or b"").decode()
         if of in _INDICES and self.language != "opencl":
-            return Name(f"{of}.{name}")
+            return c.Name(f"{of}.{name}")
         arrow = any(child.type == "->" for child in node.children)
-        return Member(self.expr(base, d), name, arrow)
+        return c.Member(self.expr(base, d), name, arrow)
 
     # -- calls and casts ----------------------------------------------------------------------------
 
-    def _call(self, node: Node, d: int) -> Expr:
+    def _call(self, node: Node, d: int) -> c.Expr:
         function = node.child_by_field_name("function")
         arguments = node.child_by_field_name("arguments")
         if (
             function is None
             or arguments is None
-            or any(c.type == "kernel_call_syntax" for c in node.children)
+            or any(child.type == "kernel_call_syntax" for child in node.children)
         ):
             return self.opaque(node)
         args = tuple([self.expr(a, d) for a in arguments.named_children if a.type != "comment"])
         if function.type == "parenthesized_expression" and len(args) == 1:
             inner = _only_child(function)
             if inner is not None and inner.type in ("identifier", "qualified_identifier"):
-                return self._converted(Type(canonical(self.place.short(inner), self.language)), args)
+                return self._converted(c.Type(canonical(self.place.short(inner), self.language)), args)
         template_args: tuple[str, ...] = ()
         name = function
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
@@ -251,7 +231,7 @@ class ExpressionReader:
                     return self.opaque(node)
                 if template_args and self.place.short(name).split("<")[0] in _CASTS and listed is not None:
                     return (
-                        Cast(self.types.type_of(listed.named_children[0]), args[0])
+                        c.Cast(self.types.type_of(listed.named_children[0]), args[0])
                         if args
                         else self.opaque(node)
                     )
@@ -269,31 +249,31 @@ class ExpressionReader:
             if "<" in self.place.short(function).split(name.text.decode() if name.text else "")[0]:
                 return self.opaque(node)  # Traits<T>::convert<U>(x)
         elif "<" in whole:  # std::numeric_limits<float>::max()
-            return Call(whole, args)
+            return c.Call(whole, args)
         if self.place.is_type(whole) and not template_args:
-            return self._converted(Type(canonical(whole, self.language)), args)
+            return self._converted(c.Type(canonical(whole, self.language)), args)
         return self._known_call(whole, args, template_args)
 
-    def _converted(self, type_: Type, args: tuple[Expr, ...]) -> Expr:
-        return Cast(type_, args[0]) if len(args) == 1 else Braces(args, type_)
+    def _converted(self, type_: c.Type, args: tuple[c.Expr, ...]) -> c.Expr:
+        return c.Cast(type_, args[0]) if len(args) == 1 else c.Braces(args, type_)
 
-    def _known_call(self, name: str, args: tuple[Expr, ...], template_args: tuple[str, ...]) -> Expr:
+    def _known_call(self, name: str, args: tuple[c.Expr, ...], template_args: tuple[str, ...]) -> c.Expr:
         if self.language != "opencl":
-            return Call(name, args, template_args)
+            return c.Call(name, args, template_args)
         if name in _BARRIERS:
-            return Call("__syncthreads", () if args == (Name("CLK_LOCAL_MEM_FENCE"),) else args)
-        if len(args) == 1 and isinstance(args[0], Number) and args[0].value in (0, 1, 2):
+            return c.Call("__syncthreads", () if args == (c.Name("CLK_LOCAL_MEM_FENCE"),) else args)
+        if len(args) == 1 and isinstance(args[0], c.Number) and args[0].value in (0, 1, 2):
             axis = "xyz"[int(args[0].value)]
             if name in _OPENCL_INDICES:
-                return Name(f"{_OPENCL_INDICES[name]}.{axis}")
-            group = Name(f"blockIdx.{axis}"), Name(f"blockDim.{axis}")
+                return c.Name(f"{_OPENCL_INDICES[name]}.{axis}")
+            group = c.Name(f"blockIdx.{axis}"), c.Name(f"blockDim.{axis}")
             if name == "get_global_id":
-                return Binary("+", Binary("*", *group), Name(f"threadIdx.{axis}"))
+                return c.Binary("+", c.Binary("*", *group), c.Name(f"threadIdx.{axis}"))
             if name == "get_global_size":
-                return Binary("*", Name(f"gridDim.{axis}"), group[1])
-        return Call(name, args)
+                return c.Binary("*", c.Name(f"gridDim.{axis}"), group[1])
+        return c.Call(name, args)
 
-    def _cast(self, node: Node, d: int) -> Expr:
+    def _cast(self, node: Node, d: int) -> c.Expr:
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is None or value is None:
             return self.opaque(node)
@@ -301,12 +281,12 @@ class ExpressionReader:
         if self.language == "opencl" and value.type == "parenthesized_expression":
             inner = _only_child(value)
             if inner is not None and inner.type == "comma_expression":  # (float4)(a, b, c, d)
-                return Braces(tuple(self.commas(inner, d)), type_)
-        return Cast(plain_value(type_), self.expr(value, d))
+                return c.Braces(tuple(self.commas(inner, d)), type_)
+        return c.Cast(plain_value(type_), self.expr(value, d))
 
-    def commas(self, node: Node | None, depth: int = 0) -> list[Expr]:
+    def commas(self, node: Node | None, depth: int = 0) -> list[c.Expr]:
         """The parts of `a, b, c`, which the grammars nest to either side."""
-        found: list[Expr] = []
+        found: list[c.Expr] = []
         pending: list[Node | None] = [node] if node is not None else []
         while pending:
             part = pending.pop()
@@ -316,39 +296,39 @@ class ExpressionReader:
                 found.append(self.expr(part, depth + 1))
         return found
 
-    def _sizeof(self, node: Node) -> Expr:
+    def _sizeof(self, node: Node) -> c.Expr:
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is not None:
-            return SizeOf(plain_value(self.types.type_of(descriptor)))
+            return c.SizeOf(plain_value(self.types.type_of(descriptor)))
         inner = (
             _only_child(value) if value is not None and value.type == "parenthesized_expression" else value
         )
         if inner is not None and inner.type in ("identifier", "primitive_type", "type_identifier"):
             name = self.place.short(inner)
             if self.place.is_type(name):
-                return SizeOf(Type(canonical(name, self.language)))
+                return c.SizeOf(c.Type(canonical(name, self.language)))
         return self.opaque(node)
 
-    def _compound_literal(self, node: Node, d: int) -> Expr:
+    def _compound_literal(self, node: Node, d: int) -> c.Expr:
         type_node, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if type_node is None or value is None:
             return self.opaque(node)
         if type_node.type == "type_descriptor":  # C: (float4){a, b}
             type_ = self.types.type_of(type_node)
         else:
-            type_ = Type(canonical(self.place.short(type_node), self.language))
-        return Braces(tuple([self.expr(item, d) for item in value.named_children]), type_)
+            type_ = c.Type(canonical(self.place.short(type_node), self.language))
+        return c.Braces(tuple([self.expr(item, d) for item in value.named_children]), type_)
 
 
-def plain_value(type_: Type) -> Type:
+def plain_value(type_: c.Type) -> c.Type:
     """`const` says nothing about a converted value; of what a pointer points to it does."""
     return type_ if type_.is_pointer else replace(type_, const=False)
 
 
-def _negated(number: Number) -> Expr:
+def _negated(number: c.Number) -> c.Expr:
     if is_unsigned(number.text):
-        return Unary("-", number)
-    return Number(f"-{number.text}", -number.value)
+        return c.Unary("-", number)
+    return c.Number(f"-{number.text}", -number.value)
 
 
 def _only_child(node: Node | None) -> Node | None:

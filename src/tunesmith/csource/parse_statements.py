@@ -5,33 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import read_number
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Braces,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Function,
-    If,
-    Jump,
-    Name,
-    Number,
-    Parameter,
-    Return,
-    Scope,
-    Stmt,
-    Storage,
-    TemplateParameter,
-    TooDeep,
-    Type,
-    Unreadable,
-    Verbatim,
-    While,
-)
 from tunesmith.csource.parse_expressions import ExpressionReader, plain_value
 from tunesmith.csource.parse_types import Declarator, Specifiers
 from tunesmith.csource.types import canonical
@@ -40,7 +16,7 @@ from tunesmith.csource.walk import statements_in
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_NOTHING = frozenset({"comment", "preproc_call", ";"})
+_NOTHING = frozenset({"comment", "preproc_call", ";", "static_assert_declaration"})
 
 
 class StatementReader:
@@ -49,22 +25,22 @@ class StatementReader:
         self.types = expressions.types
         self.place = expressions.place
 
-    def block(self, node: Node | None, depth: int = 0) -> tuple[Stmt, ...]:
+    def block(self, node: Node | None, depth: int = 0) -> tuple[c.Stmt, ...]:
         """The statements of `{ ... }`, or of the single statement that stands for them."""
         if node is None:
             return ()
         parts = node.named_children if node.type == "compound_statement" else [node]
-        done: list[Stmt] = []
+        done: list[c.Stmt] = []
         for part in parts:
             done.extend(self.statement(part, depth + 1))
         return tuple(done)
 
-    def statement(self, node: Node, depth: int) -> tuple[Stmt, ...]:
+    def statement(self, node: Node, depth: int) -> tuple[c.Stmt, ...]:
         line = self.place.line(node)
-        if depth > MAX_DEPTH:
-            raise TooDeep(line)
+        if depth > c.MAX_DEPTH:
+            raise c.TooDeep(line)
         if node.is_missing:
-            raise Unreadable("a statement is missing", line)
+            raise c.Unreadable("a statement is missing", line)
         d = depth + 1
         match node.type:
             case "expression_statement":
@@ -72,7 +48,7 @@ class StatementReader:
             case "declaration":
                 return self.declaration(node, line)
             case "compound_statement":
-                return (Scope(self.block(node, d), line=line),)
+                return (c.Scope(self.block(node, d), line=line),)
             case "if_statement":
                 return (self._if(node, line, d),)
             case "for_statement":
@@ -82,40 +58,33 @@ class StatementReader:
                 if _declares(condition):
                     return (self._verbatim(node, line),)
                 body = self.block(node.child_by_field_name("body"), d)
-                loop = While(
-                    self.expressions.expr(condition), body, after=node.type == "do_statement", line=line
-                )
-                return (_once(loop),)
+                test = self.expressions.expr(condition)
+                return (_once(c.While(test, body, node.type == "do_statement", line=line)),)
             case "return_statement":
-                value = next((c for c in node.named_children if c.type != "comment"), None)
-                return (Return(None if value is None else self.expressions.expr(value), line=line),)
-            case "break_statement":
-                return (Jump("break", line=line),)
-            case "continue_statement":
-                return (Jump("continue", line=line),)
+                value = next(iter(_parts(node)), None)
+                return (c.Return(None if value is None else self.expressions.expr(value), line=line),)
+            case "break_statement" | "continue_statement":
+                return (c.Jump("break" if node.type == "break_statement" else "continue", line=line),)
             case "attributed_statement":
                 return self._attributed(node, d)
             case kind if kind in _NOTHING:
                 return ()
-            case "static_assert_declaration":
-                return ()  # it has no effect on a kernel that compiles
-            case _:
-                return (self._verbatim(node, line),)
+        return (self._verbatim(node, line),)
 
-    def _verbatim(self, node: Node, line: int) -> Verbatim:
-        return Verbatim(self.place.written(node), self.place.names(node), line=line)
+    def _verbatim(self, node: Node, line: int) -> c.Verbatim:
+        return c.Verbatim(self.place.written(node), self.place.names(node), line=line)
 
-    def _expression_statement(self, node: Node, line: int) -> tuple[Stmt, ...]:
-        inside = [child for child in node.named_children if child.type != "comment"]
+    def _expression_statement(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
+        inside = _parts(node)
         if not inside:
             return ()
         if inside[0].type == "gnu_asm_expression":
             return (self._verbatim(node, line),)
         if inside[0].type == "comma_expression":
-            return tuple(Evaluate(part, line=line) for part in self.expressions.commas(inside[0]))
-        return (Evaluate(self.expressions.expr(inside[0]), line=line),)
+            return tuple(c.Evaluate(part, line=line) for part in self.expressions.commas(inside[0]))
+        return (c.Evaluate(self.expressions.expr(inside[0]), line=line),)
 
-    def _attributed(self, node: Node, d: int) -> tuple[Stmt, ...]:
+    def _attributed(self, node: Node, d: int) -> tuple[c.Stmt, ...]:
         """`#pragma unroll` reached the grammar as [[unroll]]."""
         inner = node.named_children[-1]
         done = self.statement(inner, d)
@@ -125,19 +94,18 @@ class StatementReader:
             inside = attribute.partition("(")[2].partition(")")[0].strip()
             value = read_number(inside) if inside else 0
             count = value if isinstance(value, int) else 0
-        if len(done) == 1 and isinstance(done[0], For) and count is not None:
+        if len(done) == 1 and isinstance(done[0], c.For) and count is not None:
             return (replace(done[0], unroll=count),)
         return done
 
-    def _if(self, node: Node, line: int, d: int) -> Stmt:
+    def _if(self, node: Node, line: int, d: int) -> c.Stmt:
         condition = node.child_by_field_name("condition")
         if _declares(condition):
             return self._verbatim(node, line)
         otherwise = node.child_by_field_name("alternative")
         if otherwise is not None and otherwise.type == "else_clause":
-            inside = [child for child in otherwise.named_children if child.type != "comment"]
-            otherwise = inside[-1] if inside else None
-        return If(
+            otherwise = next(reversed(_parts(otherwise)), None)
+        return c.If(
             self.expressions.expr(condition),
             self.block(node.child_by_field_name("consequence"), d),
             self.block(otherwise, d),
@@ -145,20 +113,20 @@ class StatementReader:
             line=line,
         )
 
-    def _for(self, node: Node, line: int, d: int) -> Stmt:
+    def _for(self, node: Node, line: int, d: int) -> c.Stmt:
         head = node.child_by_field_name("initializer")
         condition = node.child_by_field_name("condition")
         if _declares(condition):
             return self._verbatim(node, line)
-        init: list[Declare | Evaluate] = []
+        init: list[c.Declare | c.Evaluate] = []
         if head is not None and head.type == "declaration":
             for part in self.declaration(head, line):
-                if not isinstance(part, Declare):
+                if not isinstance(part, c.Declare):
                     return self._verbatim(node, line)
                 init.append(part)
         elif head is not None:
-            init += [Evaluate(part, line=line) for part in self.expressions.commas(head)]
-        return For(
+            init += [c.Evaluate(part, line=line) for part in self.expressions.commas(head)]
+        return c.For(
             tuple(init),
             None if condition is None else self.expressions.expr(condition),
             tuple(self.expressions.commas(node.child_by_field_name("update"))),
@@ -168,19 +136,19 @@ class StatementReader:
 
     # -- declarations -------------------------------------------------------------------------------
 
-    def declaration(self, node: Node, line: int) -> tuple[Stmt, ...]:
+    def declaration(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
         try:
             specifiers = self.types.specifiers(node)
             declarators = node.children_by_field_name("declarator")
             if not declarators or specifiers.words & {"mutable", "thread_local", "inline"}:
                 return (self._verbatim(node, line),)
             return tuple([self._declared(specifiers, part, line) for part in declarators])
-        except TooDeep:
+        except c.TooDeep:
             raise
-        except Unreadable:
+        except c.Unreadable:
             return (self._verbatim(node, line),)  # kept as text: only what names it is not understood
 
-    def _declared(self, specifiers: Specifiers, node: Node, line: int) -> Declare:
+    def _declared(self, specifiers: Specifiers, node: Node, line: int) -> c.Declare:
         value = None
         if node.type == "init_declarator":
             value = node.child_by_field_name("value")
@@ -188,60 +156,54 @@ class StatementReader:
         else:
             inner = node
         found = self.types.declarator(inner, specifiers.type)
-        init: Expr | None = None
+        init: c.Expr | None = None
         if found.arguments is not None:
             init = self._constructed(found)
         elif value is not None and value.type == "argument_list":
-            args = tuple(self.expressions.expr(a) for a in value.named_children if a.type != "comment")
-            init = _construction(found, args)
+            init = _construction(found, tuple(self.expressions.expr(a) for a in _parts(value)))
         elif value is not None:
             init = self.expressions.expr(value)
         storage = _storage(specifiers, found.type, self.place.language)
         if storage == "shared" and not found.type.is_pointer:
             found = replace(found, type=replace(found.type, space=""))
-        dims: tuple[Expr, ...] = ()
+        dims: tuple[c.Expr, ...] = ()
         if storage != "dynamic shared":
-            if None in found.dims and not isinstance(init, Braces):
-                raise Unreadable("an array without a size", line)
+            if None in found.dims and not isinstance(init, c.Braces):
+                raise c.Unreadable("an array without a size", line)
             dims = tuple(
                 self.expressions.expr(dim) if dim is not None else _count(init) for dim in found.dims
             )
         self.expressions.declare(found.name, found.type.is_pointer or bool(found.dims))
         align = None if specifiers.align is None else self.expressions.expr(specifiers.align)
-        return Declare(found.type, found.name, init, dims, storage, align, line=line)
+        return c.Declare(found.type, found.name, init, dims, storage, align, line=line)
 
-    def _constructed(self, found: Declarator) -> Expr:
+    def _constructed(self, found: Declarator) -> c.Expr:
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
-        items: list[Expr] = []
-        for parameter in found.arguments.named_children if found.arguments is not None else []:
+        items: list[c.Expr] = []
+        for parameter in _parts(found.arguments):
             words = self.place.words(parameter.start_byte, parameter.end_byte)
             if len(words) != 1 or words[0].kind != "word" or self.place.is_type(words[0].text):
-                raise Unreadable("a function is declared inside a function", self.place.line(parameter))
-            items.append(Name(words[0].text))
+                raise c.Unreadable("a function is declared inside a function", self.place.line(parameter))
+            items.append(c.Name(words[0].text))
         if not items:
-            raise Unreadable("a function is declared inside a function")
+            raise c.Unreadable("a function is declared inside a function")
         return _construction(found, tuple(items))
 
 
-def _construction(found: Declarator, args: tuple[Expr, ...]) -> Expr:
+def _construction(found: Declarator, args: tuple[c.Expr, ...]) -> c.Expr:
     type_ = plain_value(found.type)
-    return Cast(type_, args[0]) if len(args) == 1 else Braces(args, type_)
+    return c.Cast(type_, args[0]) if len(args) == 1 else c.Braces(args, type_)
 
 
-def _once(loop: While) -> Stmt:
+def _once(loop: c.While) -> c.Stmt:
     """`do { ... } while (0)` of a macro is only a scope."""
-    never = isinstance(loop.condition, Number) and loop.condition.value == 0
-    if (
-        loop.after
-        and never
-        and not any(isinstance(part, Jump | Verbatim) for part in statements_in(loop.body))
-    ):
-        return Scope(loop.body, line=loop.line)
-    return loop
+    never = isinstance(loop.condition, c.Number) and loop.condition.value == 0
+    leaves = any(isinstance(part, c.Jump | c.Verbatim) for part in statements_in(loop.body))
+    return c.Scope(loop.body, line=loop.line) if loop.after and never and not leaves else loop
 
 
-def _count(init: Expr | None) -> Expr:
-    return integer(len(init.items) if isinstance(init, Braces) else 0)
+def _count(init: c.Expr | None) -> c.Expr:
+    return integer(len(init.items) if isinstance(init, c.Braces) else 0)
 
 
 def _declares(condition: Node | None) -> bool:
@@ -251,7 +213,7 @@ def _declares(condition: Node | None) -> bool:
     return any(child.type in ("declaration", "init_statement") for child in condition.named_children)
 
 
-def _storage(specifiers: Specifiers, type_: Type, language: str) -> Storage:
+def _storage(specifiers: Specifiers, type_: c.Type, language: str) -> c.Storage:
     words = specifiers.words
     if "__shared__" in words:
         return "dynamic shared" if "extern" in words else "shared"
@@ -275,34 +237,31 @@ class FunctionReader:
         self.place = statements.place
 
     def function(
-        self, node: Node, template: tuple[TemplateParameter, ...], words: set[str], text: str
-    ) -> Function | None:
+        self, node: Node, template: tuple[c.TemplateParameter, ...], words: set[str], text: str
+    ) -> c.Function | None:
         """None: an operator, which is used by its sign, so that only the compiler needs it."""
         declarator = node.child_by_field_name("declarator")
         result = self.types.specifiers(node).type
         while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
             pointer = declarator.type == "pointer_declarator"
-            result = (
-                replace(result, pointers=result.pointers + 1) if pointer else replace(result, reference=True)
+            result = replace(
+                result, pointers=result.pointers + pointer, reference=result.reference or not pointer
             )
             declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
         name = declarator.child_by_field_name("declarator") if declarator is not None else None
         if declarator is None or name is None or declarator.type != "function_declarator":
-            raise Unreadable("its head is not understood", self.place.line(node))
+            raise c.Unreadable("its head is not understood", self.place.line(node))
         specialises: tuple[str, ...] = ()
         if name.type == "template_function":
-            specialises = tuple(self.place.short(a) for a in _arguments(name))
+            specialises = tuple(self.place.short(a) for a in _parts(name.child_by_field_name("arguments")))
             name = name.child_by_field_name("name") or name
         if name.type == "operator_name":
             return None
         if name.type not in ("identifier", "field_identifier"):
-            raise Unreadable(
-                f"`{self.place.short(name)}` is a form of function that is not understood",
-                self.place.line(name),
-            )
+            raise self.place.trouble(name, "", " is a form of function that is not understood")
         self.expressions.begin_function()
         parameters = self._parameters(declarator.child_by_field_name("parameters"))
-        return Function(
+        return c.Function(
             self.place.short(name),
             parameters,
             self.statements.block(node.child_by_field_name("body")),
@@ -322,66 +281,40 @@ class FunctionReader:
             declarator = declarator.child_by_field_name("declarator")
         return self.place.short(declarator) if declarator is not None else "a function"
 
-    def _parameters(self, node: Node | None) -> tuple[Parameter, ...]:
-        found: list[Parameter] = []
-        for child in node.named_children if node is not None else []:
-            if child.type == "comment":
-                continue
+    def _parameters(self, node: Node | None) -> tuple[c.Parameter, ...]:
+        found: list[c.Parameter] = []
+        for child in _parts(node):
             if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
-                raise Unreadable(
-                    f"the parameter `{self.place.short(child)}` is not understood", self.place.line(child)
-                )
-            declared = self.types.declarator(
-                child.child_by_field_name("declarator"), self.types.specifiers(child).type
-            )
-            type_ = declared.type
-            if declared.dims:
-                type_ = replace(type_, pointers=type_.pointers + len(declared.dims))
-            if type_ == Type("void") and not declared.name:
+                raise self.place.trouble(child, "the parameter ", " is not understood")
+            declared = self.types.declared(child)
+            type_ = replace(declared.type, pointers=declared.type.pointers + len(declared.dims))
+            if type_ == c.Type("void") and not declared.name:
                 continue
             self.expressions.declare(declared.name, type_.is_pointer)
-            found.append(Parameter(type_, declared.name))
+            found.append(c.Parameter(type_, declared.name))
         return tuple(found)
 
-    def template_parameters(self, node: Node | None) -> tuple[TemplateParameter, ...]:
-        found: list[TemplateParameter] = []
-        for child in node.named_children if node is not None else []:
+    def template_parameters(self, node: Node | None) -> tuple[c.TemplateParameter, ...]:
+        found: list[c.TemplateParameter] = []
+        for child in _parts(node):
             match child.type:
                 case "type_parameter_declaration" | "optional_type_parameter_declaration":
                     default = child.child_by_field_name("default_type")
-                    name = next(
-                        (c for c in child.named_children if c.type == "type_identifier" and c != default),
-                        None,
-                    )
-                    text = "" if name is None else self.place.short(name)
-                    found.append(
-                        TemplateParameter(
-                            text, "type", default="" if default is None else self.place.short(default)
-                        )
-                    )
+                    names = [n for n in child.named_children if n.type == "type_identifier" and n != default]
+                    name = self._text(names[0] if names else None)
+                    found.append(c.TemplateParameter(name, "type", default=self._text(default)))
                 case "parameter_declaration" | "optional_parameter_declaration":
-                    declared = self.types.declarator(
-                        child.child_by_field_name("declarator"), self.types.specifiers(child).type
-                    )
-                    value = child.child_by_field_name("default_value")
-                    found.append(
-                        TemplateParameter(
-                            declared.name,
-                            "value",
-                            declared.type,
-                            "" if value is None else self.place.short(value),
-                        )
-                    )
-                case "comment":
-                    pass
+                    declared = self.types.declared(child)
+                    value = self._text(child.child_by_field_name("default_value"))
+                    found.append(c.TemplateParameter(declared.name, "value", declared.type, value))
                 case _:
-                    raise Unreadable(
-                        f"the template parameter `{self.place.short(child)}` is not understood",
-                        self.place.line(child),
-                    )
+                    raise self.place.trouble(child, "the template parameter ", " is not understood")
         return tuple(found)
 
+    def _text(self, node: Node | None) -> str:
+        return "" if node is None else self.place.short(node)
 
-def _arguments(name: Node) -> list[Node]:
-    listed = name.child_by_field_name("arguments")
-    return listed.named_children if listed is not None else []
+
+def _parts(node: Node | None) -> list[Node]:
+    """What stands below a node, without comments."""
+    return [child for child in node.named_children if child.type != "comment"] if node is not None else []

@@ -41,6 +41,10 @@ class TypeReader:
         self.place = place
         self.language = place.language
 
+    def declared(self, node: Node) -> Declarator:
+        """A parameter's name and type."""
+        return self.declarator(node.child_by_field_name("declarator"), self.specifiers(node).type)
+
     def specifiers(self, node: Node) -> Specifiers:
         """Of a declaration, parameter, type descriptor or function definition."""
         words: set[str] = set()
@@ -68,9 +72,7 @@ class TypeReader:
                 base, more = self._base(child)
                 const, volatile = const or "const" in more, volatile or "volatile" in more
             elif child.is_named and child.type not in ("attribute_specifier", "attribute_declaration"):
-                raise Unreadable(
-                    f"`{self.place.short(child)}` in a declaration is not understood", self.place.line(child)
-                )
+                raise self.place.trouble(child, "", " in a declaration is not understood")
         if not base:
             raise Unreadable("a declaration without a type that is understood", self.place.line(node))
         type_ = Type(canonical(base, self.language), const=const, volatile=volatile, space=space)
@@ -87,7 +89,7 @@ class TypeReader:
 
     def type_of(self, node: Node) -> Type:
         """Of a `type_descriptor`: `const uint4 *`."""
-        return self.declarator(node.child_by_field_name("declarator"), self.specifiers(node).type).type
+        return self.declared(node).type
 
     def declarator(self, node: Node | None, type_: Type, depth: int = 0) -> Declarator:
         """What a declarator makes of the type before it; the name is "" where there is none."""
@@ -125,7 +127,4 @@ class TypeReader:
             case "function_declarator":
                 found = self.declarator(inner, type_, depth + 1)
                 return replace(found, arguments=node.child_by_field_name("parameters"))
-            case _:
-                raise Unreadable(
-                    f"`{self.place.short(node)}` as a declared name is not understood", self.place.line(node)
-                )
+        raise self.place.trouble(node, "", " as a declared name is not understood")

@@ -4,37 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    Function,
-    If,
-    Index,
-    Jump,
-    Member,
-    Name,
-    Number,
-    Opaque,
-    Parameter,
-    Return,
-    Scope,
-    SizeOf,
-    Stmt,
-    Ternary,
-    TooDeep,
-    Type,
-    Unary,
-    Verbatim,
-    While,
-)
+from tunesmith.csource import nodes as c
 from tunesmith.csource.types import PRIMITIVE
 
 _BINARY = {
@@ -54,21 +24,19 @@ _UNCLEAR = {
 _OPENCL_INDICES = {
     f"{cuda}.{axis}": f"{opencl}({number})"
     for cuda, opencl in (
-        ("threadIdx", "get_local_id"),
-        ("blockIdx", "get_group_id"),
-        ("blockDim", "get_local_size"),
+        ("threadIdx", "get_local_id"), ("blockIdx", "get_group_id"), ("blockDim", "get_local_size"),
         ("gridDim", "get_num_groups"),
     )
     for number, axis in enumerate("xyz")
-}
+}  # fmt: skip
 _INDENT = "    "
 
 
-def print_expr(expr: Expr, language: str = "cuda") -> str:
+def print_expr(expr: c.Expr, language: str = "cuda") -> str:
     return _Printer(language).expr(expr, 0, 0)
 
 
-def print_type(type_: Type, declarator: str = "", language: str = "cuda") -> str:
+def print_type(type_: c.Type, declarator: str = "", language: str = "cuda") -> str:
     """`const float *name`; the type alone without a declarator."""
     opencl = language == "opencl"
     words = [f"__{type_.space}"] if opencl and type_.space else []
@@ -81,11 +49,11 @@ def print_type(type_: Type, declarator: str = "", language: str = "cuda") -> str
     return " ".join([*words, type_.base, *([stars + declarator] if stars + declarator else [])])
 
 
-def print_parameter(parameter: Parameter, language: str = "cuda") -> str:
+def print_parameter(parameter: c.Parameter, language: str = "cuda") -> str:
     return print_type(parameter.type, parameter.name, language)
 
 
-def print_statements(stmts: Iterable[Stmt], indent: int = 0, language: str = "cuda") -> str:
+def print_statements(stmts: Iterable[c.Stmt], indent: int = 0, language: str = "cuda") -> str:
     """One or more lines for each statement, `indent` levels in; ends with a line break unless empty."""
     printer = _Printer(language)
     lines: list[str] = []
@@ -94,7 +62,7 @@ def print_statements(stmts: Iterable[Stmt], indent: int = 0, language: str = "cu
     return "".join(line + "\n" for line in lines)
 
 
-def print_function(function: Function, language: str = "cuda", head: str = "") -> str:
+def print_function(function: c.Function, language: str = "cuda", head: str = "") -> str:
     """The whole function; `head` stands before its result type: qualifiers, launch bounds."""
     if not head:
         kernel, helper = ("__kernel", "") if language == "opencl" else ("__global__", "__device__")
@@ -111,68 +79,68 @@ class _Printer:
 
     # -- expressions --------------------------------------------------------------------------------
 
-    def expr(self, expr: Expr, least: int, depth: int) -> str:
+    def expr(self, expr: c.Expr, least: int, depth: int) -> str:
         """In parentheses where the expression binds less than `least`."""
-        if depth > MAX_DEPTH:
-            raise TooDeep
+        if depth > c.MAX_DEPTH:
+            raise c.TooDeep
         text, level = self._bare(expr, depth + 1)
         return f"({text})" if level < least else text
 
-    def _bare(self, expr: Expr, d: int) -> tuple[str, int]:
+    def _bare(self, expr: c.Expr, d: int) -> tuple[str, int]:
         match expr:
-            case Number(text=text):
+            case c.Number(text=text):
                 return text, _UNARY if text.startswith("-") else _PRIMARY
-            case Name(name=name):
+            case c.Name(name=name):
                 return (_OPENCL_INDICES.get(name, name) if self._opencl else name), _PRIMARY
-            case Unary(op=op, operand=operand, postfix=True):
+            case c.Unary(op=op, operand=operand, postfix=True):
                 return self.expr(operand, _POSTFIX, d) + op, _POSTFIX
-            case Unary(op=op, operand=operand):
+            case c.Unary(op=op, operand=operand):
                 inner = self.expr(operand, _UNARY, d)
                 # `- -x` must not become `--x`.
                 return (op + (f"({inner})" if inner[:1] == op[-1] else inner)), _UNARY
-            case Binary(op=op, left=left, right=right):
+            case c.Binary(op=op, left=left, right=right):
                 return self._binary(op, left, right, d), _BINARY[op]
-            case Assign(op=op, target=target, value=value):
+            case c.Assign(op=op, target=target, value=value):
                 return f"{self.expr(target, _UNARY, d)} {op} {self.expr(value, _ASSIGN, d)}", _ASSIGN
-            case Ternary(condition=condition, yes=yes, no=no):
+            case c.Ternary(condition=condition, yes=yes, no=no):
                 parts = (self.expr(condition, 4, d), self.expr(yes, _TERNARY, d), self.expr(no, _TERNARY, d))
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", _TERNARY
-            case Call():
+            case c.Call():
                 return self._call(expr, d), _POSTFIX
-            case Index(base=base, index=index):
+            case c.Index(base=base, index=index):
                 return f"{self.expr(base, _POSTFIX, d)}[{self.expr(index, 0, d)}]", _POSTFIX
-            case Member(base=base, field=field, arrow=arrow):
+            case c.Member(base=base, field=field, arrow=arrow):
                 return f"{self.expr(base, _POSTFIX, d)}{'->' if arrow else '.'}{field}", _POSTFIX
-            case Cast(type=type_, value=value):
+            case c.Cast(type=type_, value=value):
                 inner = self.expr(value, _UNARY, d)
                 # `(T)-x` is a subtraction to a reader that does not know T.
                 unclear = not type_.is_pointer and not set(type_.base.split()) <= PRIMITIVE
                 inner = f"({inner})" if unclear and inner[0] in "+-*&~!" else inner
                 return f"({print_type(type_, '', self._language)}){inner}", _UNARY
-            case Braces(items=items, type=type_):
+            case c.Braces(items=items, type=type_):
                 return self._braces(items, type_, d), _POSTFIX if type_ is not None else _PRIMARY
-            case SizeOf(type=type_):
+            case c.SizeOf(type=type_):
                 return f"sizeof({print_type(type_, '', self._language)})", _PRIMARY
-            case Opaque(text=text):
+            case c.Opaque(text=text):
                 return text, _PRIMARY if text.isidentifier() or _is_grouped(text) else _ASSIGN
 
-    def _binary(self, op: str, left: Expr, right: Expr, d: int) -> str:
+    def _binary(self, op: str, left: c.Expr, right: c.Expr, d: int) -> str:
         level = _BINARY[op]
         unclear = _UNCLEAR.get(op, frozenset())
         sides = [self.expr(left, level, d), self.expr(right, level + 1, d)]
         for at, side in enumerate((left, right)):
-            if isinstance(side, Binary) and side.op in unclear and (at == 0 or _BINARY[side.op] > level):
+            if isinstance(side, c.Binary) and side.op in unclear and (at == 0 or _BINARY[side.op] > level):
                 sides[at] = f"({sides[at]})"
         return f"{sides[0]}, {sides[1]}" if op == "," else f"{sides[0]} {op} {sides[1]}"
 
-    def _call(self, call: Call, d: int) -> str:
+    def _call(self, call: c.Call, d: int) -> str:
         args = ", ".join([self.expr(arg, _ASSIGN, d) for arg in call.args])
         if self._opencl and call.function == "__syncthreads":
             return f"barrier({args or 'CLK_LOCAL_MEM_FENCE'})"
         template = f"<{', '.join(call.template_args)}>" if call.template_args else ""
         return f"{call.function}{template}({args})"
 
-    def _braces(self, items: tuple[Expr, ...], type_: Type | None, d: int) -> str:
+    def _braces(self, items: tuple[c.Expr, ...], type_: c.Type | None, d: int) -> str:
         inner = ", ".join([self.expr(item, _ASSIGN, d) for item in items])
         if type_ is None:
             return f"{{{inner}}}"
@@ -181,11 +149,11 @@ class _Printer:
 
     # -- statements ---------------------------------------------------------------------------------
 
-    def declaration(self, declare: Declare) -> str:
+    def declaration(self, declare: c.Declare) -> str:
         head = self._storage(declare)
         return head + print_type(declare.type, self._declarator(declare), self._language)
 
-    def _storage(self, declare: Declare) -> str:
+    def _storage(self, declare: c.Declare) -> str:
         shared = "__local " if self._opencl else "__shared__ "
         words = {"": "", "shared": shared, "dynamic shared": f"extern {shared}", "constexpr": "constexpr ",
                  "static": "static "}[declare.storage]  # fmt: skip
@@ -193,7 +161,7 @@ class _Printer:
             return words
         return f"{words}__align__({self.expr(declare.align, 0, 0)}) "
 
-    def _declarator(self, declare: Declare) -> str:
+    def _declarator(self, declare: c.Declare) -> str:
         text = declare.name + "".join(f"[{self.expr(dim, 0, 0)}]" for dim in declare.dims)
         if declare.storage == "dynamic shared":
             text += "[]"
@@ -201,39 +169,39 @@ class _Printer:
             text += f" __attribute__((aligned({self.expr(declare.align, 0, 0)})))"
         return text if declare.init is None else f"{text} = {self.expr(declare.init, _ASSIGN, 0)}"
 
-    def statement(self, stmt: Stmt, indent: int, lines: list[str], depth: int) -> None:
-        if depth > MAX_DEPTH:
-            raise TooDeep
+    def statement(self, stmt: c.Stmt, indent: int, lines: list[str], depth: int) -> None:
+        if depth > c.MAX_DEPTH:
+            raise c.TooDeep
         pad = _INDENT * indent
         match stmt:
-            case Declare():
+            case c.Declare():
                 lines.append(f"{pad}{self.declaration(stmt)};")
-            case Evaluate(expr=expr):
+            case c.Evaluate(expr=expr):
                 lines.append(f"{pad}{self.expr(expr, 0, 0)};")
-            case If():
+            case c.If():
                 self._if(stmt, indent, lines, depth)
-            case For():
+            case c.For():
                 if stmt.unroll is not None:
                     lines.append("#pragma unroll" + (f" {stmt.unroll}" if stmt.unroll else ""))
                 self._body(f"{pad}{self._for_head(stmt)}", stmt.body, indent, lines, depth)
-            case While(condition=condition, body=body, after=False):
+            case c.While(condition=condition, body=body, after=False):
                 self._body(f"{pad}while ({self.expr(condition, 0, 0)})", body, indent, lines, depth)
-            case While(condition=condition, body=body):
+            case c.While(condition=condition, body=body):
                 self._braced(f"{pad}do", body, indent, lines, depth)
                 lines[-1] += f" while ({self.expr(condition, 0, 0)});"
-            case Return(value=value):
+            case c.Return(value=value):
                 lines.append(f"{pad}return;" if value is None else f"{pad}return {self.expr(value, 0, 0)};")
-            case Jump(word=word):
+            case c.Jump(word=word):
                 lines.append(f"{pad}{word};")
-            case Scope(body=body):
+            case c.Scope(body=body):
                 self._braced(f"{pad}", body, indent, lines, depth)
-            case Verbatim(text=text):
+            case c.Verbatim(text=text):
                 lines.extend(pad + line.rstrip() for line in text.split("\n"))
 
-    def _if(self, stmt: If, indent: int, lines: list[str], depth: int) -> None:
+    def _if(self, stmt: c.If, indent: int, lines: list[str], depth: int) -> None:
         pad = _INDENT * indent
         head = pad
-        branch: If | None = stmt
+        branch: c.If | None = stmt
         while branch is not None:  # a chain of else-if is as deep as it is long: no recursion
             word = "if constexpr" if branch.constexpr else "if"
             head += f"{word} ({self.expr(branch.condition, 0, 0)})"
@@ -245,20 +213,20 @@ class _Printer:
             if lines[-1] == pad + "}":
                 lines.pop()
                 head = f"{pad}}} else "
-            branch = rest[0] if len(rest) == 1 and isinstance(rest[0], If) else None
+            branch = rest[0] if len(rest) == 1 and isinstance(rest[0], c.If) else None
         self._body(head.rstrip(), rest, indent, lines, depth)
 
-    def _for_head(self, stmt: For) -> str:
+    def _for_head(self, stmt: c.For) -> str:
         init = ""
-        if stmt.init and isinstance(stmt.init[0], Declare):
-            declares = [part for part in stmt.init if isinstance(part, Declare)]
+        if stmt.init and isinstance(stmt.init[0], c.Declare):
+            declares = [part for part in stmt.init if isinstance(part, c.Declare)]
             init = ", ".join(
                 [self.declaration(declares[0])]
                 + ["*" * part.type.pointers + self._declarator(part) for part in declares[1:]]
             )
         else:
             init = ", ".join(
-                self.expr(part.expr, _ASSIGN, 0) for part in stmt.init if isinstance(part, Evaluate)
+                self.expr(part.expr, _ASSIGN, 0) for part in stmt.init if isinstance(part, c.Evaluate)
             )
         condition = "" if stmt.condition is None else f" {self.expr(stmt.condition, 0, 0)}"
         step = ", ".join(self.expr(part, _ASSIGN, 0) for part in stmt.step)
@@ -267,16 +235,16 @@ class _Printer:
     def _body(
         self,
         head: str,
-        body: tuple[Stmt, ...],
+        body: tuple[c.Stmt, ...],
         indent: int,
         lines: list[str],
         depth: int,
         keep_braces: bool = False,
     ) -> None:
         """One simple statement goes without braces; anything in which an `else` could go astray does not."""
-        simple = len(body) == 1 and isinstance(body[0], Evaluate | Return | Jump)
+        simple = len(body) == 1 and isinstance(body[0], c.Evaluate | c.Return | c.Jump)
         plain_loop = (
-            len(body) == 1 and isinstance(body[0], For) and body[0].unroll is None and not keep_braces
+            len(body) == 1 and isinstance(body[0], c.For) and body[0].unroll is None and not keep_braces
         )
         if simple or plain_loop:
             lines.append(head)
@@ -284,7 +252,7 @@ class _Printer:
         else:
             self._braced(head, body, indent, lines, depth)
 
-    def _braced(self, head: str, body: tuple[Stmt, ...], indent: int, lines: list[str], depth: int) -> None:
+    def _braced(self, head: str, body: tuple[c.Stmt, ...], indent: int, lines: list[str], depth: int) -> None:
         lines.append(f"{head} {{" if head.strip() else f"{head}{{")
         for stmt in body:
             self.statement(stmt, indent + 1, lines, depth + 1)

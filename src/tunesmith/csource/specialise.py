@@ -6,44 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.fold import fold, fold_statements, int_value, integer, of_type
 from tunesmith.csource.lex import lex, split_at, squeeze
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Call,
-    Cast,
-    Declare,
-    Expr,
-    For,
-    Function,
-    If,
-    Language,
-    Name,
-    Number,
-    Opaque,
-    Parameter,
-    Scope,
-    Source,
-    Stmt,
-    TemplateParameter,
-    TooDeep,
-    Type,
-    Unreadable,
-    Verbatim,
-    While,
-)
 from tunesmith.csource.parse import read_expression, read_type
 from tunesmith.csource.substitution import replace_words, substitute
 from tunesmith.csource.types import INTEGERS, canonical, declared_types, size_of
-from tunesmith.csource.walk import (
-    assigned_in,
-    map_expr,
-    map_statements,
-    map_types,
-    map_types_in,
-    names_in,
-    nodes_in,
-)
 
 _ALIAS_STEPS = 16
 _MAX_TYPE_TEXT = 1000
@@ -56,16 +25,16 @@ _SIZE_OF = re.compile(r"sizeof\s*\(?\s*(\w+(?:\[0\])?)\s*\)?")
 
 @dataclass(frozen=True)
 class Meaning:
-    types: Mapping[str, Type]
-    values: Mapping[str, Expr]
+    types: Mapping[str, c.Type]
+    values: Mapping[str, c.Expr]
     language: str = "cuda"
-    functions: Mapping[str, Call] = field(default_factory=dict)  # template parameters that are functions
+    functions: Mapping[str, c.Call] = field(default_factory=dict)  # template parameters that are functions
 
     def with_template(
         self,
-        types: Mapping[str, Type],
-        values: Mapping[str, Expr],
-        functions: Mapping[str, Call] | None = None,
+        types: Mapping[str, c.Type],
+        values: Mapping[str, c.Expr],
+        functions: Mapping[str, c.Call] | None = None,
     ) -> Meaning:
         hidden = set(types) | set(values)
         kept_types = {name: type_ for name, type_ in self.types.items() if name not in hidden}
@@ -73,7 +42,7 @@ class Meaning:
         given = {**self.functions, **(functions or {})}
         return Meaning(kept_types | dict(types), kept_values | dict(values), self.language, given)
 
-    def type(self, type_: Type) -> Type:
+    def type(self, type_: c.Type) -> c.Type:
         for _ in range(_ALIAS_STEPS):
             found = self.types.get(type_.base.removeprefix("typename ").removeprefix("struct "))
             if found is None or found == type_:
@@ -109,47 +78,46 @@ class Meaning:
             template = f"<{', '.join(called.template_args)}>" if called.template_args else ""
             return called.function + template
         value = self.values.get(word)
-        if isinstance(value, Number):
+        if isinstance(value, c.Number):
             return str(value.value) if isinstance(value.value, int) else value.text
         return word
 
 
-def file_meaning(source: Source) -> Meaning:
+def file_meaning(source: c.Source) -> Meaning:
     """The file's typedefs, and its constants as far as they come to one number."""
     language = source.language
     types = {name: _plain_type(text, language) for name, text in source.aliases}
-    values: dict[str, Expr] = {}
+    values: dict[str, c.Expr] = {}
     resolved = Meaning(types, {}, language)
     for name, value in source.constants:
-        folded = fold(substitute(map_types_in(value, resolved.type), values))
-        if isinstance(folded, Cast) and isinstance(folded.value, Number):
+        folded = fold(substitute(walk.map_types_in(value, resolved.type), values))
+        if isinstance(folded, c.Cast) and isinstance(folded.value, c.Number):
             folded = of_type(folded.value, resolved.type(folded.type))
-        if isinstance(folded, Number) or (isinstance(folded, Cast) and isinstance(folded.value, Number)):
+        if isinstance(folded, c.Number) or (
+            isinstance(folded, c.Cast) and isinstance(folded.value, c.Number)
+        ):
             values[name] = folded
     return Meaning(types, values, language)
 
 
-def _plain_type(text: str, language: str) -> Type:
+def _plain_type(text: str, language: str) -> c.Type:
     words = text.replace("*", " * ").split()
     base = " ".join(word for word in words if word not in ("const", "volatile", "*", "typename"))
-    return Type(canonical(base, language), words.count("*"), "const" in words, volatile="volatile" in words)
+    return c.Type(canonical(base, language), words.count("*"), "const" in words, volatile="volatile" in words)
 
 
-def specialise(function: Function, meaning: Meaning) -> Function:
+def specialise(function: c.Function, meaning: Meaning) -> c.Function:
     """Without its template; `meaning` covers the template's names and the file's."""
     own = {parameter.name for parameter in function.parameters}
     local = _local_aliases(function.body, meaning.language)
     for name, type_ in local.items():  # each may name those before it, never itself
         meaning = meaning.with_template({name: meaning.type(type_)}, {})
     values = {name: value for name, value in meaning.values.items() if name not in own}
-    body = map_types(function.body, meaning.type)
-    body = map_statements(
-        body,
-        lambda expr: map_expr(expr, lambda node: _texts(node, meaning)),
-        lambda stmt: _verbatim(stmt, meaning),
-    )
+    body = walk.map_types(function.body, meaning.type)
+    body = walk.map_nodes(body, lambda node: _texts(node, meaning))
+    body = walk.map_statements(body, on_stmt=lambda stmt: _verbatim(stmt, meaning))
     body = substitute(body, values)
-    parameters = tuple(Parameter(meaning.type(p.type), p.name) for p in function.parameters)
+    parameters = tuple(c.Parameter(meaning.type(p.type), p.name) for p in function.parameters)
     changed = replace(
         function, parameters=parameters, body=body, result=meaning.type(function.result), template=()
     )
@@ -157,23 +125,23 @@ def specialise(function: Function, meaning: Meaning) -> Function:
     return replace(changed, body=fold_statements(_with_sizes(changed, body)))
 
 
-def _with_sizes(function: Function, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _with_sizes(function: c.Function, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     sizes = declared_sizes(replace(function, body=body))
-    return map_statements(body, lambda expr: map_expr(expr, lambda node: _known_size(node, sizes)))
+    return walk.map_nodes(body, lambda node: _known_size(node, sizes))
 
 
-def _local_aliases(body: tuple[Stmt, ...], language: str) -> dict[str, Type]:
-    found: dict[str, Type] = {}
-    for node in nodes_in(body):
-        match_ = _LOCAL_ALIAS.fullmatch(node.text.strip()) if isinstance(node, Verbatim) else None
+def _local_aliases(body: tuple[c.Stmt, ...], language: str) -> dict[str, c.Type]:
+    found: dict[str, c.Type] = {}
+    for node in walk.nodes_in(body):
+        match_ = _LOCAL_ALIAS.fullmatch(node.text.strip()) if isinstance(node, c.Verbatim) else None
         if match_ is not None:
             name, text = match_["new"] or match_["name"], match_["of"] or match_["old"]
             found[name] = _plain_type(" ".join(text.split()), language)
     return found
 
 
-def _verbatim(stmt: Stmt, meaning: Meaning) -> Stmt | tuple[Stmt, ...]:
-    if not isinstance(stmt, Verbatim):
+def _verbatim(stmt: c.Stmt, meaning: Meaning) -> c.Stmt | tuple[c.Stmt, ...]:
+    if not isinstance(stmt, c.Verbatim):
         return stmt
     if _LOCAL_ALIAS.fullmatch(stmt.text.strip()):
         return ()  # every use of it is resolved
@@ -184,26 +152,26 @@ def _verbatim(stmt: Stmt, meaning: Meaning) -> Stmt | tuple[Stmt, ...]:
 
 def _types_in_text(text: str, meaning: Meaning) -> str:
     names = {
-        name: Name(("const " if t.const else "") + t.base + "*" * t.pointers)
+        name: c.Name(("const " if t.const else "") + t.base + "*" * t.pointers)
         for name, t in meaning.types.items()
     }
     return replace_words(text, names)
 
 
-def _texts(node: Expr, meaning: Meaning) -> Expr:
+def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
     match node:
-        case Call(function=function, template_args=()) if function in meaning.functions:
+        case c.Call(function=function, template_args=()) if function in meaning.functions:
             return replace(meaning.functions[function], args=node.args)
-        case Call(function=function, template_args=texts):
+        case c.Call(function=function, template_args=texts):
             name = function
             if "::" in function or "<" in function:  # Op::apply, numeric_limits<T>::max
                 name = meaning.type_text(function)
             return replace(
                 node, function=name, template_args=tuple(meaning.type_text(text) for text in texts)
             )
-        case Name(name=name) if "::" in name:
-            return Name(meaning.type_text(name))
-        case Opaque(text=text, names=names):
+        case c.Name(name=name) if "::" in name:
+            return c.Name(meaning.type_text(name))
+        case c.Opaque(text=text, names=names):
             changed = _types_in_text(text, meaning) if any(n in meaning.types for n in names) else text
             same = _IS_SAME.fullmatch(changed)
             if same is not None:
@@ -211,16 +179,17 @@ def _texts(node: Expr, meaning: Meaning) -> Expr:
                 if comma and left.count("<") == left.count(">"):
                     equal = meaning.type_text(left.strip()) == meaning.type_text(right.strip())
                     return integer(int(equal))
-            return node if changed == text else Opaque(changed, names)
-        case _:
-            return node
+            return node if changed == text else c.Opaque(changed, names)
+    return node
 
 
-def declared_sizes(function: Function) -> dict[str, int]:
+def declared_sizes(function: c.Function) -> dict[str, int]:
     """Bytes of the variables of a function for which `sizeof(x)` is known."""
     found: dict[str, int] = {}
     arrays = {
-        node.name: node for node in nodes_in(function.body) if isinstance(node, Declare) and node.is_array
+        node.name: node
+        for node in walk.nodes_in(function.body)
+        if isinstance(node, c.Declare) and node.is_array
     }
     for name, type_ in declared_types(function).items():
         declare = arrays.get(name)
@@ -237,65 +206,55 @@ def declared_sizes(function: Function) -> dict[str, int]:
     return found
 
 
-def _known_size(node: Expr, sizes: Mapping[str, int]) -> Expr:
-    if isinstance(node, Opaque):
+def _known_size(node: c.Expr, sizes: Mapping[str, int]) -> c.Expr:
+    if isinstance(node, c.Opaque):
         match_ = _SIZE_OF.fullmatch(node.text)
         if match_ is not None and match_[1] in sizes:
             return integer(sizes[match_[1]])
     return node
 
 
-def _fold_locals(stmts: tuple[Stmt, ...], depth: int) -> tuple[Stmt, ...]:
+def _fold_locals(stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
     """Integer constants of a function put where they are used: array sizes and strides need their values."""
-    if depth > MAX_DEPTH:
-        raise TooDeep
-    done: list[Stmt] = []
-    values: dict[str, Expr] = {}
-    changed = assigned_in(stmts)
+    if depth > c.MAX_DEPTH:
+        raise c.TooDeep
+    done: list[c.Stmt] = []
+    values: dict[str, c.Expr] = {}
+    changed = walk.assigned_in(stmts)
     for stmt in stmts:
         now = fold_statements(substitute((stmt,), values)) if values else (stmt,)
         for part in now:
-            if isinstance(part, Declare):
+            if isinstance(part, c.Declare):
                 values.pop(part.name, None)
                 constant = _local_constant(part) if part.name not in changed else None
                 if constant is not None:
                     values[part.name] = constant
                     continue
-            done.append(_inside(part, depth + 1))
+            done.append(walk.map_blocks(part, lambda body: _fold_locals(body, depth + 1)))
     return tuple(done)
 
 
-def _inside(stmt: Stmt, depth: int) -> Stmt:
-    match stmt:
-        case If(then=then, otherwise=otherwise):
-            return replace(stmt, then=_fold_locals(then, depth), otherwise=_fold_locals(otherwise, depth))
-        case For(body=body) | While(body=body) | Scope(body=body):
-            return replace(stmt, body=_fold_locals(body, depth))
-        case _:
-            return stmt
-
-
-def _local_constant(stmt: Declare) -> Expr | None:
+def _local_constant(stmt: c.Declare) -> c.Expr | None:
     if stmt.dims or stmt.storage in ("shared", "dynamic shared") or stmt.init is None or stmt.type.is_pointer:
         return None
     if not (stmt.type.const or stmt.storage == "constexpr") or stmt.type.base not in {*INTEGERS, "auto"}:
         return None
     init = fold(stmt.init)
-    if isinstance(init, Cast) and isinstance(init.value, Number):
+    if isinstance(init, c.Cast) and isinstance(init.value, c.Number):
         init = init.value
-    if not (isinstance(init, Number) and isinstance(init.value, int)):
+    if not (isinstance(init, c.Number) and isinstance(init.value, int)):
         return None
-    return init if stmt.type.base == "auto" else of_type(init, Type(stmt.type.base))
+    return init if stmt.type.base == "auto" else of_type(init, c.Type(stmt.type.base))
 
 
 @dataclass(frozen=True)
 class BoundKernel:
-    function: Function  # no template any more, constants folded, types of the file resolved
-    source: Source
+    function: c.Function  # no template any more, constants folded, types of the file resolved
+    source: c.Source
     arguments: tuple[tuple[str, str], ...]  # template parameter -> what the entry binds it to
 
 
-def bind(source: Source, entry: str) -> BoundKernel | str:
+def bind(source: c.Source, entry: str) -> BoundKernel | str:
     """The kernel of `name`, `ns::name<float, 128>`; a sentence where the entry cannot be followed."""
     name, texts = split_entry(entry)
     kernels = [function for function in source.functions if function.is_kernel and function.name == name]
@@ -316,9 +275,9 @@ def bind(source: Source, entry: str) -> BoundKernel | str:
         arguments = complete_arguments(kernel.template, texts, source)
         meaning = template_meaning(kernel.template, arguments, source)
         function = specialise(kernel, meaning)
-    except Unreadable as trouble:
+    except c.Unreadable as trouble:
         return f"{name} could not be bound to its template arguments: {trouble.reason}"
-    used = names_in(function.body)
+    used = walk.names_in(function.body)
     shared = tuple(declare for declare in source.shared if declare.name in used)
     return BoundKernel(replace(function, body=(*shared, *function.body)), source, arguments)
 
@@ -333,7 +292,7 @@ def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(squeeze(part) for part in split_at(",", lex(inside)) if part)
 
 
-def _missing(source: Source, name: str) -> str:
+def _missing(source: c.Source, name: str) -> str:
     for reason in source.unread:
         if re.search(rf"\b{re.escape(name)}\b", reason):
             return reason
@@ -341,20 +300,20 @@ def _missing(source: Source, name: str) -> str:
     return f"the source has no kernel {name}" + (f"; it has {others}" if others else "")
 
 
-def _fits(kernel: Function, given: int) -> bool:
+def _fits(kernel: c.Function, given: int) -> bool:
     needed = sum(1 for parameter in kernel.template if not parameter.default)
     return needed <= given <= len(kernel.template)
 
 
 def complete_arguments(
-    template: tuple[TemplateParameter, ...], texts: tuple[str, ...], source: Source
+    template: tuple[c.TemplateParameter, ...], texts: tuple[str, ...], source: c.Source
 ) -> tuple[tuple[str, str], ...]:
     """Each parameter with its argument; a default may name the parameters before it."""
     found: list[tuple[str, str]] = []
     for at, parameter in enumerate(template):
         text = texts[at] if at < len(texts) else parameter.default
         if not text:
-            raise Unreadable(f"the template parameter {parameter.name} has no argument")
+            raise c.Unreadable(f"the template parameter {parameter.name} has no argument")
         if at >= len(texts):
             for name, value in found:
                 text = re.sub(rf"\b{re.escape(name)}\b", value.replace("\\", "\\\\"), text)
@@ -365,29 +324,29 @@ def complete_arguments(
 
 
 def template_meaning(
-    template: tuple[TemplateParameter, ...], arguments: tuple[tuple[str, str], ...], source: Source
+    template: tuple[c.TemplateParameter, ...], arguments: tuple[tuple[str, str], ...], source: c.Source
 ) -> Meaning:
     language = _language(source)
     meaning = file_meaning(source)
-    types: dict[str, Type] = {}
-    values: dict[str, Expr] = {}
-    functions: dict[str, Call] = {}
+    types: dict[str, c.Type] = {}
+    values: dict[str, c.Expr] = {}
+    functions: dict[str, c.Call] = {}
     for parameter, (name, text) in zip(template, arguments, strict=True):
         if parameter.kind == "type":
             types[name] = meaning.type(read_type(text, language))
             continue
         function, function_args = split_entry(text)
         if any(own.name == function for own in source.functions):
-            functions[name] = Call(function, (), function_args)
+            functions[name] = c.Call(function, (), function_args)
             continue
         number = int_value(fold(substitute(read_expression(text, language), meaning.values)))
         if number is None:
-            raise Unreadable(f"the template argument {text} for {name} is no integer that is known here")
-        declared = meaning.type(parameter.type or Type("int"))
+            raise c.Unreadable(f"the template argument {text} for {name} is no integer that is known here")
+        declared = meaning.type(parameter.type or c.Type("int"))
         declared = types.get(declared.base, declared)
-        values[name] = of_type(Number(str(number), number), declared)
+        values[name] = of_type(c.Number(str(number), number), declared)
     return meaning.with_template(types, values, functions)
 
 
-def _language(source: Source) -> Language:
+def _language(source: c.Source) -> c.Language:
     return "opencl" if source.language == "opencl" else "cuda"

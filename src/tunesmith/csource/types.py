@@ -6,27 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import is_unsigned
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Declare,
-    Expr,
-    Function,
-    Index,
-    Member,
-    Name,
-    Number,
-    SizeOf,
-    Stmt,
-    Ternary,
-    Type,
-    Unary,
-)
 from tunesmith.csource.walk import nodes_in
 
 # Bytes and whether signed, in all spellings: OpenCL's ulong is CUDA's unsigned long long.
@@ -103,7 +84,7 @@ def size_of(name: str, language: str = "cuda") -> int | None:
     return size * (4 if count == 3 and language == "opencl" else count)
 
 
-def is_integer(type_: Type) -> bool:
+def is_integer(type_: c.Type) -> bool:
     return not type_.is_pointer and type_.base in INTEGERS
 
 
@@ -265,7 +246,7 @@ def is_known(name: str) -> bool:
     return name in _MATH or plain in _MATH or name.removeprefix("h2").removeprefix("h") in _HALF
 
 
-Types = Mapping[str, Type]
+Types = Mapping[str, c.Type]
 
 _PAIRS = {
     "__half2": "__half", "__nv_bfloat162": "__nv_bfloat16", "__hip_bfloat162": "__hip_bfloat16",
@@ -273,15 +254,15 @@ _PAIRS = {
 }  # fmt: skip
 
 
-def declared_types(function: Function, body: Iterable[Stmt] | None = None) -> dict[str, Type]:
+def declared_types(function: c.Function, body: Iterable[c.Stmt] | None = None) -> dict[str, c.Type]:
     """Names of a function's parameters and variables with their types, an array as a pointer.
 
     A name declared twice with different types is not in it.
     """
-    found: dict[str, Type] = {parameter.name: parameter.type for parameter in function.parameters}
+    found: dict[str, c.Type] = {parameter.name: parameter.type for parameter in function.parameters}
     unsure: set[str] = set()
     for node in nodes_in(function.body if body is None else body):
-        if isinstance(node, Declare):
+        if isinstance(node, c.Declare):
             type_ = replace(node.type, pointers=node.type.pointers + (len(node.dims) or int(node.is_array)))
             if node.type.base == "auto":
                 inner = None if node.init is None else type_of(node.init, found, ())
@@ -295,84 +276,83 @@ def declared_types(function: Function, body: Iterable[Stmt] | None = None) -> di
 
 
 def type_of(
-    expr: Expr, types: Types, functions: Iterable[Function] = (), language: str = "cuda", _depth: int = 0
-) -> Type | None:
-    if _depth > MAX_DEPTH:
+    expr: c.Expr, types: Types, functions: Iterable[c.Function] = (), language: str = "cuda", _depth: int = 0
+) -> c.Type | None:
+    if _depth > c.MAX_DEPTH:
         return None
     known = functions if isinstance(functions, tuple) else tuple(functions)
 
-    def inner(part: Expr) -> Type | None:
+    def inner(part: c.Expr) -> c.Type | None:
         return type_of(part, types, known, language, _depth + 1)
 
     match expr:
-        case Number(text=text, value=value):
+        case c.Number(text=text, value=value):
             return _literal(text, value)
-        case Name(name=name):
+        case c.Name(name=name):
             if name.partition(".")[0] in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
-                return Type("size_t" if language == "opencl" else "unsigned int")
+                return c.Type("size_t" if language == "opencl" else "unsigned int")
             return types.get(name)
-        case Cast(type=type_) | SizeOf(type=type_):
-            return type_ if isinstance(expr, Cast) else Type("size_t")
-        case Braces(type=maybe):
+        case c.Cast(type=type_) | c.SizeOf(type=type_):
+            return type_ if isinstance(expr, c.Cast) else c.Type("size_t")
+        case c.Braces(type=maybe):
             return maybe
-        case Unary(op="!"):
-            return Type("bool")
-        case Unary(op="&", operand=operand):
+        case c.Unary(op="!"):
+            return c.Type("bool")
+        case c.Unary(op="&", operand=operand):
             base = inner(operand)
             return None if base is None else replace(base, pointers=base.pointers + 1, reference=False)
-        case Unary(op=op, operand=operand):
+        case c.Unary(op=op, operand=operand):
             base = inner(operand)
             return base if op in ("++", "--") or base is None else _promoted(base)
-        case Index(base=of):
+        case c.Index(base=of):
             base = inner(of)
             return (
                 None
                 if base is None or not base.pointers
                 else replace(base, pointers=base.pointers - 1, restrict=False)
             )
-        case Member(base=of, arrow=False):
+        case c.Member(base=of, arrow=False):
             return _member(inner(of), expr.field, language)
-        case Binary(op="<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||"):
-            return Type("bool")
-        case Binary(op=",", right=right):
+        case c.Binary(op="<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||"):
+            return c.Type("bool")
+        case c.Binary(op=",", right=right):
             return inner(right)
-        case Binary(op="<<" | ">>", left=left):
+        case c.Binary(op="<<" | ">>", left=left):
             base = inner(left)
             return None if base is None else _promoted(base)
-        case Binary(left=left, right=right):
+        case c.Binary(left=left, right=right):
             return _joined(inner(left), inner(right))
-        case Ternary(yes=yes, no=no):
+        case c.Ternary(yes=yes, no=no):
             a, b = inner(yes), inner(no)
             return a if a is not None and b is not None and _value(a) == _value(b) else _joined(a, b)
-        case Assign(target=target):
+        case c.Assign(target=target):
             return inner(target)
-        case Call():
+        case c.Call():
             return _call(expr, inner, known, language)
-        case _:
-            return None
+    return None
 
 
-def _value(type_: Type) -> Type:
-    return Type(type_.base, type_.pointers)
+def _value(type_: c.Type) -> c.Type:
+    return c.Type(type_.base, type_.pointers)
 
 
-def _literal(text: str, value: int | float) -> Type:
+def _literal(text: str, value: int | float) -> c.Type:
     if isinstance(value, float):
-        return Type("float" if text[-1:] in "fF" else "double")
+        return c.Type("float" if text[-1:] in "fF" else "double")
     if text in ("true", "false"):
-        return Type("bool")
+        return c.Type("bool")
     if text.startswith("'"):
-        return Type("char")
+        return c.Type("char")
     suffix = text.lower().lstrip("-0123456789abcdefx")
     wide = suffix.count("l") == 2 or not -(2**31) <= value < 2**32
     if is_unsigned(text):
-        return Type("unsigned long long" if wide or "l" in suffix else "unsigned int")
-    return Type("long long" if wide or value >= 2**31 else "long" if "l" in suffix else "int")
+        return c.Type("unsigned long long" if wide or "l" in suffix else "unsigned int")
+    return c.Type("long long" if wide or value >= 2**31 else "long" if "l" in suffix else "int")
 
 
-def _promoted(type_: Type) -> Type:
+def _promoted(type_: c.Type) -> c.Type:
     if type_.pointers == 0 and INTEGERS.get(type_.base, (4, True))[0] < 4:
-        return Type("int")
+        return c.Type("int")
     return _value(type_)
 
 
@@ -384,7 +364,7 @@ def _rank(base: str) -> tuple[int, int] | None:
     return {"float": (16, 0), "double": (17, 0)}.get(base)
 
 
-def _joined(a: Type | None, b: Type | None) -> Type | None:
+def _joined(a: c.Type | None, b: c.Type | None) -> c.Type | None:
     """The usual arithmetic conversions; a pointer and an integer make a pointer."""
     if a is None or b is None:
         return None
@@ -399,23 +379,23 @@ def _joined(a: Type | None, b: Type | None) -> Type | None:
     return a if left >= right else b
 
 
-def _member(base: Type | None, field: str, language: str) -> Type | None:
+def _member(base: c.Type | None, field: str, language: str) -> c.Type | None:
     if base is None or base.pointers:
         return None
     if base.base in _PAIRS and field in ("x", "y", "z"):
-        return Type(_PAIRS[base.base])
+        return c.Type(_PAIRS[base.base])
     parts = vector_parts(base.base, language)
     if parts is None or not set(field) <= set("xyzw"):
         return None
     element = {"longlong": "long long", "ulonglong": "unsigned long long"}.get(parts[0], parts[0])
     if element == "char" and language != "opencl":
         element = "signed char"
-    return Type(canonical(element, language)) if len(field) == 1 else Type(f"{parts[0]}{len(field)}")
+    return c.Type(canonical(element, language)) if len(field) == 1 else c.Type(f"{parts[0]}{len(field)}")
 
 
 def _call(
-    call: Call, inner: Callable[[Expr], Type | None], functions: tuple[Function, ...], language: str
-) -> Type | None:
+    call: c.Call, inner: Callable[[c.Expr], c.Type | None], functions: tuple[c.Function, ...], language: str
+) -> c.Type | None:
     name = call.function.removeprefix("std::")
     own = [f for f in functions if f.name == name and len(f.parameters) == len(call.args)]
     if own:
@@ -423,18 +403,18 @@ def _call(
         names = {parameter.name for f in own for parameter in f.template}
         return own[0].result if len(results) == 1 and own[0].result.base not in names | {"auto"} else None
     if name in RESULTS:
-        return Type(RESULTS[name])
+        return c.Type(RESULTS[name])
     if name in FLOAT_MATH:
-        return Type("float")
+        return c.Type("float")
     if name in ("min", "max") and len(call.args) == 2:
         return _joined(inner(call.args[0]), inner(call.args[1]))
     if name in SAME_AS and len(call.args) > SAME_AS[name]:
         found = inner(call.args[SAME_AS[name]])
         if found is None:
             return None
-        return Type(found.base, found.pointers - 1) if name.startswith("__ld") and found.pointers else found
+        return c.Type(found.base, found.pointers - 1) if name.startswith("__ld") and found.pointers else found
     if name.startswith("make_") and vector_parts(name[5:], language):
-        return Type(name[5:])
+        return c.Type(name[5:])
     if language == "opencl" and name.startswith(("convert_", "as_")):
-        return Type(canonical(name.partition("_")[2].partition("_")[0], language))
+        return c.Type(canonical(name.partition("_")[2].partition("_")[0], language))
     return None

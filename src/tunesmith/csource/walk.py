@@ -6,85 +6,56 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from tunesmith.csource.nodes import (
-    MAX_DEPTH,
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Declare,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Index,
-    Jump,
-    Member,
-    Name,
-    Number,
-    Opaque,
-    Return,
-    Scope,
-    SizeOf,
-    Stmt,
-    Ternary,
-    TooDeep,
-    Type,
-    Unary,
-    Unreadable,
-    Verbatim,
-    While,
-)
+from tunesmith.csource import nodes as c
 
-Part: TypeAlias = Expr | Stmt | Iterable[Stmt]  # what the questions below may be asked of
+Part: TypeAlias = c.Expr | c.Stmt | Iterable[c.Stmt]  # what the questions below may be asked of
+Block: TypeAlias = Callable[[tuple[c.Stmt, ...]], tuple[c.Stmt, ...]]  # what is done with a block
 
-_STATEMENTS = (Declare, Evaluate, If, For, While, Return, Jump, Scope, Verbatim)
+_STATEMENTS = (c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim)
 
 
-def children(node: Expr | Stmt) -> tuple[Expr | Stmt, ...]:
+def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     """The expressions and statements directly below, in the order of the text."""
     match node:
-        case Unary(operand=operand):
+        case c.Unary(operand=operand):
             return (operand,)
-        case Binary(left=left, right=right):
+        case c.Binary(left=left, right=right):
             return (left, right)
-        case Assign(target=target, value=value):
+        case c.Assign(target=target, value=value):
             return (target, value)
-        case Ternary(condition=condition, yes=yes, no=no):
+        case c.Ternary(condition=condition, yes=yes, no=no):
             return (condition, yes, no)
-        case Call(args=args):
+        case c.Call(args=args):
             return args
-        case Index(base=base, index=index):
+        case c.Index(base=base, index=index):
             return (base, index)
-        case Member(base=base):
+        case c.Member(base=base):
             return (base,)
-        case Cast(value=value):
+        case c.Cast(value=value):
             return (value,)
-        case Braces(items=items):
+        case c.Braces(items=items):
             return items
-        case Declare(init=init, dims=dims, align=align):
+        case c.Declare(init=init, dims=dims, align=align):
             return tuple(e for e in (align, *dims, init) if e is not None)
-        case Evaluate(expr=expr):
+        case c.Evaluate(expr=expr):
             return (expr,)
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case c.If(condition=condition, then=then, otherwise=otherwise):
             return (condition, *then, *otherwise)
-        case For(init=init, condition=condition, step=step, body=body):
+        case c.For(init=init, condition=condition, step=step, body=body):
             return (*init, *(() if condition is None else (condition,)), *step, *body)
-        case While(condition=condition, body=body, after=after):
+        case c.While(condition=condition, body=body, after=after):
             return (*body, condition) if after else (condition, *body)
-        case Return(value=value):
+        case c.Return(value=value):
             return () if value is None else (value,)
-        case Scope(body=body):
+        case c.Scope(body=body):
             return body
-        case _:
-            return ()
+    return ()
 
 
-def nodes_in(part: Part) -> Iterator[Expr | Stmt]:
+def nodes_in(part: Part) -> Iterator[c.Expr | c.Stmt]:
     """Every node below and with `part`, in the order of the text."""
-    pending: list[Expr | Stmt] = []
-    if isinstance(part, Expr | Stmt):
+    pending: list[c.Expr | c.Stmt] = []
+    if isinstance(part, c.Expr | c.Stmt):
         pending.append(part)
     else:
         pending.extend(reversed(tuple(part)))
@@ -94,12 +65,12 @@ def nodes_in(part: Part) -> Iterator[Expr | Stmt]:
         pending.extend(reversed(children(node)))
 
 
-def expressions_in(part: Part) -> Iterator[Expr]:
+def expressions_in(part: Part) -> Iterator[c.Expr]:
     """Every expression, also those inside others."""
     return (node for node in nodes_in(part) if not isinstance(node, _STATEMENTS))
 
 
-def statements_in(part: Part) -> Iterator[Stmt]:
+def statements_in(part: Part) -> Iterator[c.Stmt]:
     return (node for node in nodes_in(part) if isinstance(node, _STATEMENTS))
 
 
@@ -107,23 +78,23 @@ def names_in(part: Part) -> frozenset[str]:
     """Names that are used; a declared name only where it is also used."""
     found: set[str] = set()
     for node in nodes_in(part):
-        if isinstance(node, Name):
+        if isinstance(node, c.Name):
             found.add(node.name)
-        elif isinstance(node, Opaque | Verbatim):
+        elif isinstance(node, c.Opaque | c.Verbatim):
             found |= node.names
     return frozenset(found)
 
 
 def declared_in(part: Part) -> tuple[str, ...]:
     """Names of the variables declared at any depth, in order, once each."""
-    return tuple(dict.fromkeys(node.name for node in nodes_in(part) if isinstance(node, Declare)))
+    return tuple(dict.fromkeys(node.name for node in nodes_in(part) if isinstance(node, c.Declare)))
 
 
-def calls_in(part: Part) -> tuple[Call, ...]:
-    return tuple(node for node in nodes_in(part) if isinstance(node, Call))
+def calls_in(part: Part) -> tuple[c.Call, ...]:
+    return tuple(node for node in nodes_in(part) if isinstance(node, c.Call))
 
 
-def root(expr: Expr) -> tuple[str | None, bool]:
+def root(expr: c.Expr) -> tuple[str | None, bool]:
     """The variable an lvalue belongs to, and whether it is reached through a pointer or array index.
 
     `v`, `v.x` and `((half2 *)&v)[j]` are v itself; `p[i]`, `p[i].x` and `p->x` are reached through p.
@@ -131,34 +102,34 @@ def root(expr: Expr) -> tuple[str | None, bool]:
     through = False
     while True:
         match expr:
-            case Name(name=name):
+            case c.Name(name=name):
                 return name, through
-            case Index(base=base):
+            case c.Index(base=base):
                 address = base
-                while isinstance(address, Cast) or (isinstance(address, Binary) and address.op in "+-"):
-                    address = address.value if isinstance(address, Cast) else address.left
-                if isinstance(address, Unary) and address.op == "&":
+                while isinstance(address, c.Cast) or (isinstance(address, c.Binary) and address.op in "+-"):
+                    address = address.value if isinstance(address, c.Cast) else address.left
+                if isinstance(address, c.Unary) and address.op == "&":
                     expr = address.operand
                 else:
                     expr, through = address, True
-            case Member(base=base, arrow=arrow):
+            case c.Member(base=base, arrow=arrow):
                 expr, through = base, through or arrow
-            case Unary(op="*", operand=operand):
+            case c.Unary(op="*", operand=operand):
                 expr, through = operand, True
-            case Unary(op="++" | "--", operand=operand):
+            case c.Unary(op="++" | "--", operand=operand):
                 expr = operand
-            case Cast(value=value):
+            case c.Cast(value=value):
                 expr = value
             case _:
                 return None, through
 
 
-def writes_in(part: Part) -> Iterator[Expr]:
+def writes_in(part: Part) -> Iterator[c.Expr]:
     """The lvalues that assignments, ++ and -- change."""
     for node in nodes_in(part):
-        if isinstance(node, Assign):
+        if isinstance(node, c.Assign):
             yield node.target
-        elif isinstance(node, Unary) and node.op in ("++", "--"):
+        elif isinstance(node, c.Unary) and node.op in ("++", "--"):
             yield node.operand
 
 
@@ -170,12 +141,12 @@ def assigned_in(part: Part) -> frozenset[str]:
     """
     found: set[str] = set()
     for node in nodes_in(part):
-        target: Expr | None = None
-        if isinstance(node, Assign):
+        target: c.Expr | None = None
+        if isinstance(node, c.Assign):
             target = node.target
-        elif isinstance(node, Unary) and node.op in ("++", "--", "&"):
+        elif isinstance(node, c.Unary) and node.op in ("++", "--", "&"):
             target = node.operand
-        elif isinstance(node, Opaque | Verbatim):
+        elif isinstance(node, c.Opaque | c.Verbatim):
             found |= node.names
         if target is not None:
             name, through = root(target)
@@ -190,55 +161,68 @@ def stored_in(part: Part) -> frozenset[str]:
     return frozenset(name for name, through in found if name is not None and through)
 
 
+def fresh_name(name: str, taken: set[str]) -> str:
+    """`name`, `name_2`, `name_3`: the first that is not taken; it is from now on."""
+    found, count = name, 2
+    while found in taken:
+        found, count = f"{name}_{count}", count + 1
+    taken.add(found)
+    return found
+
+
 # -- rebuilding -------------------------------------------------------------------------------------
 
 
-def map_expr(expr: Expr, fn: Callable[[Expr], Expr], _depth: int = 0) -> Expr:
+def map_expr(expr: c.Expr, fn: Callable[[c.Expr], c.Expr], _depth: int = 0) -> c.Expr:
     """The expression rebuilt from the leaves up, each rebuilt node passed through `fn`."""
-    if _depth > MAX_DEPTH:
-        raise TooDeep
+    if _depth > c.MAX_DEPTH:
+        raise c.TooDeep
     d = _depth + 1
     match expr:
-        case Unary(operand=operand):
-            expr = Unary(expr.op, map_expr(operand, fn, d), expr.postfix)
-        case Binary(left=left, right=right):
-            expr = Binary(expr.op, map_expr(left, fn, d), map_expr(right, fn, d))
-        case Assign(target=target, value=value):
-            expr = Assign(expr.op, map_expr(target, fn, d), map_expr(value, fn, d))
-        case Ternary(condition=condition, yes=yes, no=no):
-            expr = Ternary(map_expr(condition, fn, d), map_expr(yes, fn, d), map_expr(no, fn, d))
-        case Call(args=args):
-            expr = Call(expr.function, tuple([map_expr(a, fn, d) for a in args]), expr.template_args)
-        case Index(base=base, index=index):
-            expr = Index(map_expr(base, fn, d), map_expr(index, fn, d))
-        case Member(base=base):
-            expr = Member(map_expr(base, fn, d), expr.field, expr.arrow)
-        case Cast(value=value):
-            expr = Cast(expr.type, map_expr(value, fn, d))
-        case Braces(items=items):
-            expr = Braces(tuple([map_expr(i, fn, d) for i in items]), expr.type)
-        case Name() | Number() | SizeOf() | Opaque():
+        case c.Unary(operand=operand):
+            expr = c.Unary(expr.op, map_expr(operand, fn, d), expr.postfix)
+        case c.Binary(left=left, right=right):
+            expr = c.Binary(expr.op, map_expr(left, fn, d), map_expr(right, fn, d))
+        case c.Assign(target=target, value=value):
+            expr = c.Assign(expr.op, map_expr(target, fn, d), map_expr(value, fn, d))
+        case c.Ternary(condition=condition, yes=yes, no=no):
+            expr = c.Ternary(map_expr(condition, fn, d), map_expr(yes, fn, d), map_expr(no, fn, d))
+        case c.Call(args=args):
+            expr = c.Call(expr.function, tuple([map_expr(a, fn, d) for a in args]), expr.template_args)
+        case c.Index(base=base, index=index):
+            expr = c.Index(map_expr(base, fn, d), map_expr(index, fn, d))
+        case c.Member(base=base):
+            expr = c.Member(map_expr(base, fn, d), expr.field, expr.arrow)
+        case c.Cast(value=value):
+            expr = c.Cast(expr.type, map_expr(value, fn, d))
+        case c.Braces(items=items):
+            expr = c.Braces(tuple([map_expr(i, fn, d) for i in items]), expr.type)
+        case c.Name() | c.Number() | c.SizeOf() | c.Opaque():
             pass
     return fn(expr)
 
 
 def map_statements(
-    stmts: Iterable[Stmt],
-    on_expr: Callable[[Expr], Expr] | None = None,
-    on_stmt: Callable[[Stmt], Stmt | Iterable[Stmt]] | None = None,
+    stmts: Iterable[c.Stmt],
+    on_expr: Callable[[c.Expr], c.Expr] | None = None,
+    on_stmt: Callable[[c.Stmt], c.Stmt | Iterable[c.Stmt]] | None = None,
     _depth: int = 0,
-) -> tuple[Stmt, ...]:
+) -> tuple[c.Stmt, ...]:
     """Statements rebuilt from the inside out.
 
     `on_expr` is given each whole expression of a statement (wrap `map_expr` to reach every node in it);
     `on_stmt` each rebuilt statement, for which it may give back one, several or none. The declarations in
     the head of a `for` are expressions' homes but no statements of their own: only `on_expr` sees into them.
     """
-    if _depth > MAX_DEPTH:
-        raise TooDeep
-    done: list[Stmt] = []
+    if _depth > c.MAX_DEPTH:
+        raise c.TooDeep
+
+    def block(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+        return map_statements(body, on_expr, on_stmt, _depth + 1)
+
+    done: list[c.Stmt] = []
     for stmt in stmts:
-        rebuilt = _map_statement(stmt, on_expr or _unchanged, on_stmt, _depth + 1)
+        rebuilt = map_parts(stmt, on_expr or _unchanged, block)
         result = rebuilt if on_stmt is None else on_stmt(rebuilt)
         if isinstance(result, _STATEMENTS):
             done.append(result)
@@ -247,47 +231,55 @@ def map_statements(
     return tuple(done)
 
 
-def _unchanged(expr: Expr) -> Expr:
+def map_nodes(stmts: Iterable[c.Stmt], fn: Callable[[c.Expr], c.Expr]) -> tuple[c.Stmt, ...]:
+    """Every expression in the statements, also those inside others, passed through `fn`."""
+    return map_statements(stmts, lambda expr: map_expr(expr, fn))
+
+
+def _unchanged(expr: c.Expr) -> c.Expr:
     return expr
 
 
-def _map_statement(
-    stmt: Stmt,
-    on_expr: Callable[[Expr], Expr],
-    on_stmt: Callable[[Stmt], Stmt | Iterable[Stmt]] | None,
-    depth: int,
-) -> Stmt:
+def map_parts(
+    stmt: c.Stmt,
+    on_expr: Callable[[c.Expr], c.Expr],
+    on_body: Block,
+    on_simple: Callable[[c.Declare | c.Evaluate], c.Declare | c.Evaluate] | None = None,
+) -> c.Stmt:
+    """One statement with its whole expressions and its blocks passed through these, in this order.
+
+    `on_simple` takes declarations and plain expressions, those in the head of a `for` as well, as a whole.
+    """
+    simple = on_simple or (lambda part: map_simple(part, on_expr))
     match stmt:
-        case Declare() | Evaluate():
-            return map_simple(stmt, on_expr)
-        case If():
+        case c.Declare() | c.Evaluate():
+            return simple(stmt)
+        case c.If(condition=condition, then=then, otherwise=otherwise):
+            condition = on_expr(condition)
+            return replace(stmt, condition=condition, then=on_body(then), otherwise=on_body(otherwise))
+        case c.For(condition=condition):
             return replace(
                 stmt,
-                condition=on_expr(stmt.condition),
-                then=map_statements(stmt.then, on_expr, on_stmt, depth),
-                otherwise=map_statements(stmt.otherwise, on_expr, on_stmt, depth),
-            )
-        case For():
-            return replace(
-                stmt,
-                init=tuple([map_simple(part, on_expr) for part in stmt.init]),
-                condition=None if stmt.condition is None else on_expr(stmt.condition),
+                init=tuple([simple(part) for part in stmt.init]),
+                condition=None if condition is None else on_expr(condition),
                 step=tuple([on_expr(step) for step in stmt.step]),
-                body=map_statements(stmt.body, on_expr, on_stmt, depth),
+                body=on_body(stmt.body),
             )
-        case While():
-            body = map_statements(stmt.body, on_expr, on_stmt, depth)
-            return replace(stmt, condition=on_expr(stmt.condition), body=body)
-        case Return(value=value):
+        case c.While(condition=condition):
+            return replace(stmt, condition=on_expr(condition), body=on_body(stmt.body))
+        case c.Return(value=value):
             return stmt if value is None else replace(stmt, value=on_expr(value))
-        case Scope():
-            return replace(stmt, body=map_statements(stmt.body, on_expr, on_stmt, depth))
-        case _:
-            return stmt
+        case c.Scope():
+            return replace(stmt, body=on_body(stmt.body))
+    return stmt
 
 
-def map_simple(stmt: Declare | Evaluate, on_expr: Callable[[Expr], Expr]) -> Declare | Evaluate:
-    if isinstance(stmt, Evaluate):
+def map_blocks(stmt: c.Stmt, on_body: Block) -> c.Stmt:
+    return map_parts(stmt, _unchanged, on_body)
+
+
+def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]) -> c.Declare | c.Evaluate:
+    if isinstance(stmt, c.Evaluate):
         return replace(stmt, expr=on_expr(stmt.expr))
     return replace(
         stmt,
@@ -297,94 +289,87 @@ def map_simple(stmt: Declare | Evaluate, on_expr: Callable[[Expr], Expr]) -> Dec
     )
 
 
-def map_types(stmts: Iterable[Stmt], fn: Callable[[Type], Type]) -> tuple[Stmt, ...]:
+def map_types(stmts: Iterable[c.Stmt], fn: Callable[[c.Type], c.Type]) -> tuple[c.Stmt, ...]:
     """Every type of a declaration, cast, sizeof or braced value passed through `fn`."""
 
-    def declared(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Declare):
+    def declared(stmt: c.Stmt) -> c.Stmt:
+        if isinstance(stmt, c.Declare):
             return replace(stmt, type=fn(stmt.type))
-        if isinstance(stmt, For):
-            init = [replace(p, type=fn(p.type)) if isinstance(p, Declare) else p for p in stmt.init]
+        if isinstance(stmt, c.For):
+            init = [replace(p, type=fn(p.type)) if isinstance(p, c.Declare) else p for p in stmt.init]
             return replace(stmt, init=tuple(init))
         return stmt
 
     return map_statements(stmts, lambda expr: map_types_in(expr, fn), declared)
 
 
-def map_types_in(expr: Expr, fn: Callable[[Type], Type]) -> Expr:
-    def node(part: Expr) -> Expr:
-        if isinstance(part, Cast | SizeOf):
+def map_types_in(expr: c.Expr, fn: Callable[[c.Type], c.Type]) -> c.Expr:
+    def node(part: c.Expr) -> c.Expr:
+        if isinstance(part, c.Cast | c.SizeOf):
             return replace(part, type=fn(part.type))
-        if isinstance(part, Braces) and part.type is not None:
+        if isinstance(part, c.Braces) and part.type is not None:
             return replace(part, type=fn(part.type))
         return part
 
     return map_expr(expr, node)
 
 
-def without_returns(stmts: tuple[Stmt, ...], result: str | None, _depth: int = 0) -> tuple[Stmt, ...]:
+def without_returns(stmts: tuple[c.Stmt, ...], result: str | None, _depth: int = 0) -> tuple[c.Stmt, ...]:
     """`if (a) return; rest` as `if (a) {} else { rest }`: the same steps without leaving early.
 
     `result`: the variable that takes the value; None for void. Raises Unreadable where it cannot be done.
     """
-    if _depth > MAX_DEPTH:
-        raise TooDeep
+    if _depth > c.MAX_DEPTH:
+        raise c.TooDeep
     d = _depth + 1
     for at, stmt in enumerate(stmts):
         rest = stmts[at + 1 :]
         match stmt:
-            case Return(value=value):
-                given: tuple[Stmt, ...] = ()
+            case c.Return(value=value):
+                given: tuple[c.Stmt, ...] = ()
                 if result is not None and value is not None:
-                    given = (Evaluate(Assign("=", Name(result), value), line=stmt.line),)
+                    given = (c.Evaluate(c.Assign("=", c.Name(result), value), line=stmt.line),)
                 return (*stmts[:at], *given)
-            case If(then=then, otherwise=otherwise) if _returns(then) or _returns(otherwise):
+            case c.If(then=then, otherwise=otherwise) if _returns(then) or _returns(otherwise):
                 if _always_returns(then):
-                    new = replace(
-                        stmt,
-                        then=without_returns(then, result, d),
-                        otherwise=without_returns((*otherwise, *rest), result, d),
-                    )
-                elif _always_returns(otherwise) and otherwise:
-                    new = replace(
-                        stmt,
-                        then=without_returns((*then, *rest), result, d),
-                        otherwise=without_returns(otherwise, result, d),
-                    )
+                    otherwise = (*otherwise, *rest)
+                elif _always_returns(otherwise):
+                    then = (*then, *rest)
                 else:
-                    raise Unreadable("it returns from places that cannot be joined into one")
+                    raise c.Unreadable("it returns from places that cannot be joined into one")
+                then, otherwise = without_returns(then, result, d), without_returns(otherwise, result, d)
+                new = replace(stmt, then=then, otherwise=otherwise)
                 if not new.then:
-                    new = replace(new, condition=_negated(new.condition), then=new.otherwise, otherwise=())
+                    new = replace(new, condition=negated(new.condition), then=new.otherwise, otherwise=())
                 return (*stmts[:at], new) if new.then or new.otherwise else stmts[:at]
-            case For() | While() | Scope() if _returns((stmt,)):
-                if isinstance(stmt, Scope):
+            case c.For() | c.While() | c.Scope() if _returns((stmt,)):
+                if isinstance(stmt, c.Scope):
                     return without_returns((*stmts[:at], *stmt.body, *rest), result, d)
-                raise Unreadable("it returns from inside a loop")
+                raise c.Unreadable("it returns from inside a loop")
             case _:
                 continue
     return stmts
 
 
-def _negated(condition: Expr) -> Expr:
-    opposite = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
-    if isinstance(condition, Unary) and condition.op == "!":
+def negated(condition: c.Expr) -> c.Expr:
+    if isinstance(condition, c.Unary) and condition.op == "!":
         return condition.operand
-    if isinstance(condition, Binary) and condition.op in ("==", "!="):
-        return Binary(opposite[condition.op], condition.left, condition.right)
-    return Unary("!", condition)  # of floats: !(a < b) is not a >= b
+    if isinstance(condition, c.Binary) and condition.op in ("==", "!="):
+        return c.Binary("!=" if condition.op == "==" else "==", condition.left, condition.right)
+    return c.Unary("!", condition)  # of floats: !(a < b) is not a >= b
 
 
-def _returns(stmts: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(node, Return) for node in statements_in(stmts))
+def _returns(stmts: tuple[c.Stmt, ...]) -> bool:
+    return any(isinstance(node, c.Return) for node in statements_in(stmts))
 
 
-def _always_returns(stmts: tuple[Stmt, ...]) -> bool:
+def _always_returns(stmts: tuple[c.Stmt, ...]) -> bool:
     for stmt in reversed(stmts):
-        if isinstance(stmt, Return):
+        if isinstance(stmt, c.Return):
             return True
-        if isinstance(stmt, If) and stmt.otherwise:
+        if isinstance(stmt, c.If) and stmt.otherwise:
             return _always_returns(stmt.then) and _always_returns(stmt.otherwise)
-        if isinstance(stmt, Scope):
+        if isinstance(stmt, c.Scope):
             return _always_returns(stmt.body)
         return False
     return False

@@ -34,11 +34,7 @@ class Draft:
 
 
 def draft_problem(
-    text: str,
-    file_name: str,
-    language: Language,
-    entry: str | None = None,
-    include: Sequence[str] = (),
+    text: str, file_name: str, language: Language, entry: str | None = None, include: Sequence[str] = ()
 ) -> Draft:
     """`entry` chooses a kernel: "name", "space::name", or "name<__half>" to settle its template too;
     `include` are folders with headers of the user's own."""

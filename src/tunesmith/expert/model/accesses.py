@@ -106,13 +106,10 @@ def _flat(place: ArrayPlace) -> c.Expr:
 
 
 def _same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
-    if (left.as_type is None) != (right.as_type is None):
+    if (left.as_type.base if left.as_type else "") != (right.as_type.base if right.as_type else ""):
         return False
-    if left.as_type is not None and right.as_type is not None and left.as_type.base != right.as_type.base:
-        return False
-    return same_value(left.index, right.index) and same_value(
-        left.offset or number(0), right.offset or number(0)
-    )
+    offsets = left.offset or number(0), right.offset or number(0)
+    return same_value(left.index, right.index) and same_value(*offsets)
 
 
 def _apart(left: ArrayPlace, right: ArrayPlace, index: str) -> bool:
@@ -121,14 +118,10 @@ def _apart(left: ArrayPlace, right: ArrayPlace, index: str) -> bool:
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
         return False
     distance = terms(c.Binary("-", a[1], b[1]))
-    coefficient = a[0]
-    if (
-        not isinstance(coefficient, c.Number)
-        or not isinstance(coefficient.value, int)
-        or set(distance) - {()}
-    ):
+    every = a[0].value if isinstance(a[0], c.Number) else None
+    if not isinstance(every, int) or set(distance) - {()}:
         return False
-    return coefficient.value != 0 and distance.get((), 0) % coefficient.value != 0
+    return every != 0 and distance.get((), 0) % every != 0
 
 
 def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
@@ -136,8 +129,7 @@ def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
     found = affine(_flat(store.place), index)
     if found is None:
         return f"'{print_expr(store.node)}' may be the same element in different turns"
-    coefficient = found[0]
-    if coefficient == number(0):
+    if found[0] == number(0):
         return f"'{print_expr(store.node)}' is the same element in every turn"
     if any(name in inner for name in _names(found[1])):
         return f"'{print_expr(store.node)}' may be the same element in different turns"
@@ -156,19 +148,10 @@ def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[Array
     found: dict[ArrayAccess, None] = {}
     for step in all_steps(steps):
         index = step.index if isinstance(step, Each) else ""
-        bodies = [step.body] if isinstance(step, Each) else _own_parts(step)
-        for body in bodies:
-            for stmt, touch in _by_statement(body, arrays):
-                found[_access(touch, index, arrays, getattr(stmt, "line", 0) or step.line)] = None
+        for stmt in step.body if isinstance(step, Each | Let | Once) else ():
+            for touch in touches((stmt,), arrays):
+                found[_access(touch, index, arrays, stmt.line or step.line)] = None
     return tuple(found)
-
-
-def _own_parts(step: Step) -> list[tuple[c.Stmt, ...]]:
-    return [step.body] if isinstance(step, Let | Once) else []
-
-
-def _by_statement(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> list[tuple[c.Stmt, Touch]]:
-    return [(stmt, touch) for stmt in body for touch in touches((stmt,), arrays)]
 
 
 def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> ArrayAccess:
@@ -217,14 +200,10 @@ def marked_again(
             if stores and plain and all(inside):
                 step = replace(step, again=True)
             unconditional = {id(t.node) for stmt in step.body for t in touches((stmt,), arrays)
-                             if not _is_conditional(stmt)}  # fmt: skip
+                             if not isinstance(stmt, c.If | c.For | c.While)}  # fmt: skip
             covered += [r for t, r in zip(stores, ranges, strict=True) if r and id(t.node) in unconditional]
         done.append(step)
     return tuple(done)
-
-
-def _is_conditional(stmt: c.Stmt) -> bool:
-    return isinstance(stmt, c.If | c.For | c.While)
 
 
 def _range(
@@ -285,13 +264,12 @@ def check_exchange(
         found = [
             touch for part in parts_of(step) if isinstance(part, tuple) for touch in touches(part, arrays)
         ]
-        for touch in found:
-            array = aliases.get(touch.place.array, touch.place.array)
+        now = [(aliases.get(t.place.array, t.place.array), _Seen(t, step)) for t in found]
+        for array, later in now:
             for earlier in seen.get(array, []):
-                _check(earlier, _Seen(touch, step), array, has_barriers)
-        for touch in found:
-            array = aliases.get(touch.place.array, touch.place.array)
-            seen.setdefault(array, []).append(_Seen(touch, step))
+                _check(earlier, later, array, has_barriers)
+        for array, later in now:
+            seen.setdefault(array, []).append(later)
 
 
 def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
@@ -304,10 +282,10 @@ def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None
     if only_store and not has_barriers and not _same_thread(earlier, later):
         return  # the kernel itself leaves the order open
     line = later.step.line
-    raise OutOfReach(
-        f"line {line}: '{print_expr(later.touch.node)}' is touched here by other threads than in line "
-        f"{earlier.step.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
+    raise OutOfReach.at(
         line,
+        f"'{print_expr(later.touch.node)}' is touched here by other threads than in line "
+        f"{earlier.step.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
     )
 
 
@@ -323,10 +301,6 @@ def _same_thread(earlier: _Seen, later: _Seen) -> bool:
     a, b = earlier.step, later.step
     if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.start, b.start):
         return False
-    one, two = earlier.touch.place, later.touch.place
-    if (one.as_type.base if one.as_type else "") != (two.as_type.base if two.as_type else ""):
-        return False
-    names = {a.index: c.Name(b.index)}
-    return same_value(substitute(one.index, names), two.index) and same_value(
-        substitute(one.offset or number(0), names), two.offset or number(0)
-    )
+    one, names = earlier.touch.place, {a.index: c.Name(b.index)}
+    offset = None if one.offset is None else substitute(one.offset, names)
+    return _same_place(replace(one, index=substitute(one.index, names), offset=offset), later.touch.place)

@@ -1,7 +1,5 @@
 """Integers in kernels: types of values, index arithmetic, the heads of loops.
 
-Index arithmetic: sums of products, how an index moves with a loop, and what makes it a multiple.
-
 Conversions between integer types are looked through: an index is taken to stay within the type that the
 source chose for it. Division and remainder round as for non-negative numbers, which indices are.
 """
@@ -227,15 +225,11 @@ def affine(expr: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
 def coefficient_of(expr: c.Expr, index: str) -> int | None:
     """The coefficient where it is a plain number; 0 where the index does not occur."""
     found = affine(expr, index)
-    if found is None or not isinstance(found[0], c.Number) or not isinstance(found[0].value, int):
-        return _negative(found[0]) if found is not None else None
-    return found[0].value
-
-
-def _negative(expr: c.Expr) -> int | None:
-    if isinstance(expr, c.Unary) and expr.op == "-" and isinstance(expr.operand, c.Number):
-        value = expr.operand.value
-        return -value if isinstance(value, int) else None
+    match found[0] if found is not None else None:
+        case c.Number(value=int(value)):
+            return value
+        case c.Unary(op="-", operand=c.Number(value=int(value))):
+            return -value
     return None
 
 

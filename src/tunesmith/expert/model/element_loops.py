@@ -18,19 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tunesmith.csource import walk
 from tunesmith.csource.nodes import Call, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import (
-    assigned_in,
-    declared_in,
-    map_expr,
-    map_statements,
-    names_in,
-    nodes_in,
-    stored_in,
-)
 from tunesmith.expert.model.accesses import clash
 from tunesmith.expert.model.affine import Head, coefficient_of, number, same_value
 from tunesmith.expert.model.kernel import ElementArray
@@ -65,23 +57,23 @@ def element_body(
     if call is not None:
         raise memory.refusal(f"{call.function} inside a loop over elements")
     body = structured(loop.body)
-    for node in nodes_in(body):
+    for node in walk.nodes_in(body):
         if isinstance(node, Verbatim):
             raise memory.refusal(f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
-    own = frozenset(declared_in(body)) | {head.index}
+    own = frozenset(walk.declared_in(body)) | {head.index}
     body, updates, locals_ = _carried(memory, body, own)
-    places = SharedPlaces(team, head, own, active, index, span, stored_in(body))
+    places = SharedPlaces(team, head, own, active, index, span, walk.stored_in(body))
     body = places.in_body(body)
     body = _known(team, body, own | set(updates) | locals_ | {index}, places.known, active)
     trouble = clash(body, head.index, memory.arrays, memory.aliases, shared_by_team)
     if trouble is not None:
         kind = "elements" if shared_by_team else "turns"
         raise memory.refusal(f"the {kind} of the loop over '{head.index}' depend on each other: {trouble}")
-    return Element(body, updates, bool(stored_in(body) & set(memory.arrays)) or _has_atomic(body))
+    return Element(body, updates, bool(walk.stored_in(body) & set(memory.arrays)) or _has_atomic(body))
 
 
 def _has_atomic(body: Sequence[Stmt]) -> bool:
-    return any(isinstance(n, Call) and "atomic" in n.function.lower() for n in nodes_in(body))
+    return any(isinstance(n, Call) and "atomic" in n.function.lower() for n in walk.nodes_in(body))
 
 
 def _carried(
@@ -121,8 +113,8 @@ def _known(
     """Names from before the loop replaced by what the team knows them to be."""
     memory = team.memory
     values: dict[str, Expr] = dict(shared)
-    changed = assigned_in(body)
-    for name in sorted(names_in(body) - own - set(shared)):
+    changed = walk.assigned_in(body)
+    for name in sorted(walk.names_in(body) - own - set(shared)):
         if name in memory.arrays or name in memory.kept_names:
             continue
         if f"{name}[]" in memory.variables:
@@ -164,8 +156,8 @@ class SharedPlaces:
         self.known: dict[str, Expr] = {}
 
     def in_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        self._changed = assigned_in(body)
-        return map_statements(body, lambda expr: map_expr(expr, self._node))
+        self._changed = walk.assigned_in(body)
+        return walk.map_nodes(body, self._node)
 
     def _node(self, node: Expr) -> Expr:
         memory = self._memory
@@ -184,7 +176,7 @@ class SharedPlaces:
         _, indices = array_and_indices(node)
         if len(indices) < len(memory.shared[array].dims):
             return node  # a row of a 2-D array: met again with its last index
-        if not names_in(node) & self._own:
+        if not walk.names_in(node) & self._own:
             if array in self._stored:
                 raise memory.refusal(
                     f"shared memory '{array}' is written at one place by a loop over elements"
@@ -205,8 +197,8 @@ class SharedPlaces:
     def _element(self, node: Index, array: str, indices: Sequence[Expr], place: ArrayPlace | None) -> Expr:
         memory, index = self._memory, self._head.index
         unit = coefficient_of(indices[-1], index)
-        outer = any(names_in(i) & self._own for i in indices[:-1])
-        beside = names_in(indices[-1]) & (self._own - {index})
+        outer = any(walk.names_in(i) & self._own for i in indices[:-1])
+        beside = walk.names_in(indices[-1]) & (self._own - {index})
         if unit is None or unit <= 0 or outer or beside:
             raise self._unfit(node)
         firsts = self._firsts(node, array, indices)
@@ -288,8 +280,6 @@ class SharedPlaces:
                     raise memory.refusal(f"shared memory '{array}' holds two things at the same place")
             if any(low <= cell < high for cell in memory.cells[array]):
                 raise memory.refusal(f"shared memory '{array}' holds single values and a row's elements")
-        name, count = array, 2
-        while name in memory.kept_names:
-            name, count = f"{array}_{count}", count + 1
+        name = walk.fresh_name(array, set(memory.kept_names))
         known[key] = KeptArray(ElementArray(name, type_, width), array, bounds, self._span)
         return name

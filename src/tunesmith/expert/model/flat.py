@@ -1,7 +1,5 @@
 """Kernels whose threads each take an element (or a few) and need nothing of each other.
 
-Kernels whose threads each take an element (or a few) and need nothing of each other.
-
 One index becomes the loop over elements: that of neighbouring threads. The others are tasks. What the grid
 has too much is cut off by the guards of the source: `if (i >= n) return`, `if (row < rows && col < cols)`,
 grid-stride loops. Where there is no guard, the launch says how many there are.
@@ -9,21 +7,28 @@ grid-stride loops. Where there is no guard, the launch says how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Cast, Expr, If, Name, Number, Stmt, Type
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import declared_in, map_expr, names_in, nodes_in
+from tunesmith.csource.walk import fresh_name, map_expr, names_in, nodes_in
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import BUILTINS, number, same_value, simplified, stride, without_casts
-from tunesmith.expert.model.flat_guards import Peeled, peel
-from tunesmith.expert.model.geometry import BLOCK, THREAD, Form, Scenario, Strided, form_of, is_straight
+from tunesmith.expert.model.flat_guards import Guards, Peeled
+from tunesmith.expert.model.geometry import (
+    BLOCK,
+    THREAD,
+    Form,
+    LaunchedKernel,
+    Scenario,
+    form_of,
+    is_straight,
+)
 from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
-from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.tidy import structured
-from tunesmith.expert.model.translate import LaunchTerms, axis_name, launch_name, product
+from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
 
 
 @dataclass(frozen=True)
@@ -86,41 +91,19 @@ class Flat:
     reach: tuple[Reach, ...] = ()
 
 
-def read_flat(
-    normal: Normal,
-    loops: Mapping[str, Strided],
-    scenarios: Sequence[Scenario],
-    launch: LaunchTerms,
-    multiples: Mapping[str, int],
-) -> Flat:
-    """`multiples`: what the contract promises of parameters."""
-    return _FlatReader(normal, loops, scenarios, launch, multiples).read()
-
-
-class _FlatReader:
-    def __init__(
-        self,
-        normal: Normal,
-        loops: Mapping[str, Strided],
-        scenarios: Sequence[Scenario],
-        launch: LaunchTerms,
-        multiples: Mapping[str, int],
-    ) -> None:
-        self._multiples = multiples
+class FlatReader:
+    def __init__(self, kernel: LaunchedKernel) -> None:
+        self._kernel = kernel
+        self._normal, self._scenarios, self._launch = kernel.normal, kernel.scenarios, kernel.launch
         self._reach: list[Reach] = []
-        self._normal = normal
-        self._loops = loops
-        self._scenarios = scenarios
-        self._launch = launch
-        self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
-        self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
+        self._taken = self._normal.names
 
     def read(self) -> Flat:
-        peeled = peel(self._normal, self._loops, self._scenarios)
+        peeled = Guards(self._kernel).peel()
         body = structured(peeled.body)
         if not body:
             raise OutOfReach("the kernel does nothing")
-        definitions = {**self._definitions, **peeled.loops}
+        definitions = {**self._normal.definitions, **peeled.loops}
         known = set(definitions) | THREAD | BLOCK
         used = sorted((names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
         indices: dict[str, FlatIndex] = {}
@@ -170,9 +153,7 @@ class _FlatReader:
     def _guarded_again(self, name: str, body: tuple[Stmt, ...], peeled: Peeled) -> tuple[Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""
         if name in peeled.loops:
-            raise OutOfReach(
-                f"line {peeled.line}: what the loop over '{name}' counts is not clear", peeled.line
-            )
+            raise OutOfReach.at(peeled.line, f"what the loop over '{name}' counts is not clear")
         bound = peeled.bounds.pop(name, None)
         return body if bound is None else (If(Binary("<", Name(name), bound), body, line=peeled.line),)
 
@@ -185,7 +166,7 @@ class _FlatReader:
             name, by = node.left.name, node.right
             if not isinstance(by, Number) or not isinstance(by.value, int) or by.value <= 0:
                 continue
-            if self._multiples.get(name, 1) % by.value == 0:
+            if self._kernel.multiples.get(name, 1) % by.value == 0:
                 wholes[name] = Binary("*", number(by.value), Name(f"{name} / {by.value}"))
         if not wholes:
             return simplified(expr)
@@ -232,12 +213,7 @@ class _FlatReader:
                 base if index.times == known.times else Binary("*", base, number(index.times // known.times))
             )
         else:
-            count = launch_name("blockDim", index.axis)
-            if known.kind == "flat":
-                count = product(
-                    product(launch_name("blockDim", 0), launch_name("blockDim", 1)),
-                    launch_name("blockDim", 2),
-                )
+            count = block_threads() if known.kind == "flat" else launch_name("blockDim", index.axis)
             base = Binary("%" if index.kind == "thread" else "/", base, self._launch.replaced(count))
         return Cast(Type(type_.base), base)
 
@@ -248,9 +224,9 @@ class _FlatReader:
         each: Each | None = None
         for name, index in indices.items():
             extent, line_ = self._extent(name, index, peeled), peeled.line
-            fresh = name if name not in BUILTINS else self._fresh(axis_name(name))
+            fresh = name if name not in BUILTINS else fresh_name(axis_name(name), self._taken)
             if index.times != 1:
-                fresh = self._fresh(f"{name}_step")
+                fresh = fresh_name(f"{name}_step", self._taken)
                 value: Expr = Binary("*", Name(fresh), number(index.times))
                 body = substitute(body, {name: value})
             elif fresh != name:
@@ -329,17 +305,6 @@ class _FlatReader:
     def _count(self, index: FlatIndex) -> Expr:
         """How many values the launch comes to."""
         blocks = launch_name("gridDim", index.axis)
-        threads = launch_name("blockDim", index.axis)
-        if index.kind == "flat":
-            threads = product(
-                product(launch_name("blockDim", 0), launch_name("blockDim", 1)), launch_name("blockDim", 2)
-            )
+        threads = block_threads() if index.kind == "flat" else launch_name("blockDim", index.axis)
         extent = {"block": blocks, "thread": threads}.get(index.kind, product(blocks, threads))
         return extent if index.times == 1 else product(number(index.times), extent)
-
-    def _fresh(self, name: str) -> str:
-        candidate, count = name, 2
-        while candidate in self._taken:
-            candidate, count = f"{name}_{count}", count + 1
-        self._taken.add(candidate)
-        return candidate

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.csource.nodes import Binary, Declare, Expr, For, If, Jump, Name, Return, Stmt, Unary
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, declared_in, names_in
 from tunesmith.expert.model.affine import BUILTINS, MIRROR, head_of, number, same_value, without_casts
-from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, Unknown, form_of, number_of
+from tunesmith.expert.model.geometry import BLOCK, THREAD, LaunchedKernel, Unknown, form_of, number_of
 from tunesmith.expert.model.kernel import OutOfReach
-from tunesmith.expert.model.normal import Normal
 
 
 @dataclass
@@ -25,16 +24,10 @@ class Peeled:
     line: int = 0
 
 
-def peel(normal: Normal, loops: Mapping[str, Strided], scenarios: Sequence[Scenario]) -> Peeled:
-    return _Guards(normal, loops, scenarios).peel()
-
-
-class _Guards:
-    def __init__(self, normal: Normal, loops: Mapping[str, Strided], scenarios: Sequence[Scenario]) -> None:
-        self._normal = normal
-        self._loops = loops
-        self._scenarios = scenarios
-        self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
+class Guards:
+    def __init__(self, kernel: LaunchedKernel) -> None:
+        self._normal, self._loops, self._scenarios = kernel.normal, kernel.loops, kernel.scenarios
+        self._definitions = kernel.normal.definitions
 
     def peel(self) -> Peeled:
         """Takes guards and grid-stride loops off, down to what is done for one element."""
@@ -60,9 +53,7 @@ class _Guards:
                 role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
                 if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
                     for name in sorted(assigned_in(stmt.body) & set(declared_in(before))):
-                        raise OutOfReach(
-                            f"line {stmt.line}: '{name}' is carried from one element to the next", stmt.line
-                        )
+                        raise OutOfReach.at(stmt.line, f"'{name}' is carried from one element to the next")
                     found.loops[head.index] = substitute(head.start, self._definitions)
                     found.bounds[head.index] = head.stop
                     found.types[head.index] = head.type

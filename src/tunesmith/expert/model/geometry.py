@@ -1,7 +1,5 @@
 """Launches with all their numbers, and who does what in them.
 
-Who does what: which threads form a team, which variables say the task, which loops go over elements.
-
 Nothing here is matched by shape. Index expressions are computed for every thread of a block, for a few
 blocks, at the numbers of a `Scenario`; what they are is seen from the values: `threadIdx.x & 31`, `tid % 32`
 and `get_local_id(0)` in a block of 32 all turn out to be the place in a team of 32.
@@ -10,7 +8,7 @@ and `get_local_id(0)` in a block of 32 all turn out to be the place in a team of
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -23,6 +21,7 @@ from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, Head, head_of, number
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.translate import LaunchTerms
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.space.expr import Expr as SizeExpr
 from tunesmith.space.expr import Undefined
@@ -267,9 +266,21 @@ class Layout:
         return range(team * self.lanes, (team + 1) * self.lanes)
 
 
+@dataclass(frozen=True)
+class LaunchedKernel:
+    """A kernel in normal form, and the launches in which its threads are looked at."""
+
+    normal: Normal
+    launch: LaunchTerms
+    scenarios: Sequence[Scenario]
+    loops: Mapping[str, Strided]
+    aliases: Mapping[str, str]
+    multiples: Mapping[str, int]  # what the contract promises of parameters
+
+
 def strided_loops(normal: Normal, scenario: Scenario) -> dict[str, Strided]:
     """The loops of the kernel by their index, with the role each has; seen in the largest scenario."""
-    definitions = {name: id_.expr for name, id_ in normal.ids.items()}
+    definitions = normal.definitions
     found: dict[str, Strided] = {}
     for node in nodes_in(normal.body):
         if not isinstance(node, For):
@@ -316,7 +327,7 @@ def _without_unknown(start: Expr) -> Expr:
 
 def team_lanes(loops: Mapping[str, Strided], normal: Normal, scenario: Scenario) -> int:
     """How many threads share a task in this scenario, from the steps of the loops over elements."""
-    definitions = {name: id_.expr for name, id_ in normal.ids.items()}
+    definitions = normal.definitions
     numbers = scenario.numbers
     lanes: dict[int, int] = {}
     for loop in loops.values():
@@ -325,15 +336,14 @@ def team_lanes(loops: Mapping[str, Strided], normal: Normal, scenario: Scenario)
         try:
             step = number_of(substitute(loop.head.step, definitions), numbers)
         except Unknown:
-            raise OutOfReach(
-                f"line {loop.line}: the step of the loop over '{loop.head.index}' has no number at launch",
-                loop.line,
+            raise OutOfReach.at(
+                loop.line, f"the step of the loop over '{loop.head.index}' has no number at launch"
             ) from None
         if step % loop.unit or scenario.threads % max(1, step // loop.unit):
-            raise OutOfReach(
-                f"line {loop.line}: the loop over '{loop.head.index}' steps by {step}, which its "
-                f"{scenario.threads} threads do not share evenly",
+            raise OutOfReach.at(
                 loop.line,
+                f"the loop over '{loop.head.index}' steps by {step}, which its "
+                f"{scenario.threads} threads do not share evenly",
             )
         lanes.setdefault(step // loop.unit, loop.line)
     if len(lanes) > 1:

@@ -1,7 +1,5 @@
 """What a kernel computes, apart from how its threads share the work.
 
-What a kernel computes, apart from how its threads share the work.
-
 A kernel is read as *tasks* that do not depend on each other (a row, a token and head, a group), each worked
 on by a *team* of threads today (a block, a warp, a part of a warp, one thread). What a team does for its task
 is a list of *steps*. The heart is `Each`: a loop over elements whose order does not matter, spread over the
@@ -33,6 +31,10 @@ class OutOfReach(Exception):
         super().__init__(reason)
         self.reason = reason
         self.line = line
+
+    @classmethod
+    def at(cls, line: int, reason: str) -> OutOfReach:
+        return cls(f"line {line}: {reason}", line)
 
 
 @dataclass(frozen=True)
@@ -233,12 +235,8 @@ class Schedule:
     split: ParameterChoice | None = None  # 1: a task's elements are spread over several blocks
     beside: ParameterChoice | None = None  # 1: loops that do not depend on each other are one
     keep: ParameterChoice | None = None  # vectors of its row a thread keeps in registers; 0: read again
-    early: ParameterChoice | None = (
-        None  # 1: what later loops load is sent for before the first loop's totals are known
-    )
-    persistent: ParameterChoice | None = (
-        None  # 0: a block ends with its tasks; else blocks for every multiprocessor
-    )
+    early: ParameterChoice | None = None  # 1: later loops' loads are sent for before the first totals
+    persistent: ParameterChoice | None = None  # 0: a block ends with its tasks; else blocks for every SM
     load_hint: ParameterChoice | None = None
     store_hint: ParameterChoice | None = None
     fast: ParameterChoice | None = None  # fast intrinsics
@@ -266,12 +264,8 @@ class TemplateDraft:
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()  # remedy -> condition
     moves: tuple[str, ...] = ()  # applied, in order
-    hardware: tuple[
-        tuple[str, str], ...
-    ] = ()  # helper -> the statement that does the same on the device's unit
-    in_pairs: tuple[
-        tuple[str, str], ...
-    ] = ()  # helper -> the same for two values, {a} and {b}, as one number
+    hardware: tuple[tuple[str, str], ...] = ()  # helper -> the same as a statement for the device's unit
+    in_pairs: tuple[tuple[str, str], ...] = ()  # helper -> the same for two values, {a} and {b}, as one
     build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter
 
 

@@ -5,37 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.inline import inline
-from tunesmith.csource.nodes import (
-    Call,
-    Expr,
-    For,
-    Function,
-    Language,
-    Name,
-    Opaque,
-    Source,
-    Stmt,
-    Unreadable,
-    Verbatim,
-)
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.specialise import bind
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import children, declared_in, names_in, nodes_in, root, statements_in, writes_in
+from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import accesses, check_exchange, clash, marked_again, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
-from tunesmith.expert.model.flat import Flat, read_flat
-from tunesmith.expert.model.geometry import (
-    Scenario,
-    Strided,
-    Unknown,
-    every_scenario,
-    number_of,
-    scenarios,
-    strided_loops,
-)
+from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.in_sight import check_in_sight
 from tunesmith.expert.model.kernel import KernelModel, KernelReading, NotReadable, OutOfReach, Step, Task
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
@@ -56,7 +36,7 @@ _SMALL = 64  # turns of a loop that is part of what is done for one element
 def looks_like_rows(flat: Flat, normal: Normal) -> bool:
     """Whether each thread walks a row of its own: neighbours far apart, its own turns side by side."""
     for node in nodes_in(flat.each.body):
-        if not isinstance(node, For):
+        if not isinstance(node, c.For):
             continue
         head = head_of(node)
         if head is None or (trips(head) or _SMALL + 1) <= _SMALL:
@@ -71,51 +51,14 @@ def looks_like_rows(flat: Flat, normal: Normal) -> bool:
 
 def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
     for node in nodes_in(flat.each.body):
-        if isinstance(node, Verbatim) and node.names & set(normal.arrays):
+        if isinstance(node, c.Verbatim) and node.names & set(normal.arrays):
             line = node.line
-            raise OutOfReach(
-                f"line {line}: '{node.text.strip().splitlines()[0][:60]}' is not understood", line
-            )
+            raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
     if trouble is not None:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
     notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
     return KernelReading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
-
-
-def kernel_of(
-    reading: KernelReading,
-    normal: Normal,
-    problem: Problem,
-    source: Source,
-    function: Function,
-    bound: tuple[tuple[str, str], ...],
-    launch: LaunchTerms,
-) -> KernelModel:
-    steps = marked_again(reading.steps, normal.arrays, multiples(problem, launch))
-    _check_pointers(steps, normal)
-    check_exchange(steps, normal.arrays, aliases_of(problem, function), reading.barriers > 0)
-    tasks, steps = _counted(reading.tasks, steps, normal)
-    notes = list(reading.notes)
-    notes += [
-        f"line {step.line}: the loop stores only what an earlier loop has stored"
-        for step in all_steps(steps)
-        if getattr(step, "again", False)
-    ]
-    return KernelModel(
-        source,
-        function,
-        tasks,
-        steps,
-        reading.team,
-        reading.lanes,
-        reading.kept,
-        accesses(steps, normal.arrays),
-        bound,
-        reading.barriers,
-        tuple(notes),
-        reading.apart or (reading.reach,),
-    )
 
 
 def _counted(
@@ -125,17 +68,17 @@ def _counted(
     used, taken = names_in_steps(steps), set(normal.types) | set(normal.ids)
     done: list[Task] = []
     for task in tasks:
-        if isinstance(task.extent, Name) and task.extent.name in used & set(BUILTINS):
+        if isinstance(task.extent, c.Name) and task.extent.name in used & set(BUILTINS):
             name = f"{task.name}_count"
             while name in taken:
                 name += "_"
-            steps = replaced(steps, {task.extent.name: Name(name)})
+            steps = replaced(steps, {task.extent.name: c.Name(name)})
             task = replace(task, count=name)
         done.append(task)
     return tuple(done), steps
 
 
-def aliases_of(problem: Problem, function: Function) -> dict[str, str]:
+def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
     """Arrays that are the same memory, by the kernel's names for them: one stands for all."""
     by_name = {a.name: a for a in problem.arguments}
     ordered = [by_name[name] for name in problem.launches[0].args if name in by_name]
@@ -150,19 +93,17 @@ def check_own_memory(normal: Normal) -> None:
     own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
     own |= set(declared_in(normal.body))
     for stmt in statements_in(normal.body):
-        parts: list[Expr | Stmt] = [part for part in children(stmt) if isinstance(part, Expr)]
-        parts += [stmt] if isinstance(stmt, Verbatim) else []
+        parts: list[c.Expr | c.Stmt] = [part for part in children(stmt) if isinstance(part, c.Expr)]
+        parts += [stmt] if isinstance(stmt, c.Verbatim) else []
         for target in (target for part in parts for target in writes_in(part)):
             name = root(target)[0]
             if name is not None and name not in own:
-                raise OutOfReach(
-                    f"line {stmt.line}: '{name}', a variable of the file, is written to", stmt.line
-                )
+                raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
         for node in (node for part in parts for node in nodes_in(part)):
-            if isinstance(node, Opaque | Verbatim) and node.names & (set(normal.arrays) | set(normal.shared)):
+            if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
                 text = " ".join(node.text.split())
                 text = text if len(text) <= 60 else text[:57] + "..."
-                raise OutOfReach(f"line {stmt.line}: '{text}' is not understood", stmt.line)
+                raise OutOfReach.at(stmt.line, f"'{text}' is not understood")
 
 
 def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
@@ -180,33 +121,32 @@ def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
     for step in all_steps(steps):
         for part in parts_of(step):
             for node in nodes_in(part):
-                if isinstance(node, Call) and not node.function.lower().startswith(
+                if isinstance(node, c.Call) and not node.function.lower().startswith(
                     ("atomic", "vload", "vstore")
                 ):
                     for arg in node.args:
                         array = _pointer(arg, normal)
                         if array is not None:
-                            raise OutOfReach(
-                                f"line {step.line}: '{array}' is handed to {node.function} as a pointer",
-                                step.line,
+                            raise OutOfReach.at(
+                                step.line, f"'{array}' is handed to {node.function} as a pointer"
                             )
 
 
-def _pointer(arg: Expr, normal: Normal) -> str | None:
+def _pointer(arg: c.Expr, normal: Normal) -> str | None:
     if not is_pointer(arg, normal.arrays):
         return None
     return next((name for name in sorted(names_in(arg)) if name in normal.arrays), None)
 
 
-def check_reach(reading: KernelReading, launches: Iterable[Scenario]) -> None:
+def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -> None:
     for scenario in launches:
         numbers = scenario.numbers
         for reach in reading.reach:
             if reach.goes_on:
                 continue
             try:
-                bound, count = number_of(reach.bound, numbers), number_of(reach.count, numbers)
-            except Unknown:
+                bound, count = (geometry.number_of(e, numbers) for e in (reach.bound, reach.count))
+            except geometry.Unknown:
                 continue
             if count < bound:
                 sizes = ", ".join(f"{name} = {value}" for name, value in scenario.sizes)
@@ -233,40 +173,62 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
         function = inlined.function
         check_in_sight(inlined, source)
         return _Lifting(problem, source, function, bound.arguments).kernel()
-    except OutOfReach as stop:
-        return NotReadable(source, function, stop.reason, stop.line)
-    except Unreadable as stop:
+    except (OutOfReach, c.Unreadable) as stop:
         return NotReadable(source, function, stop.reason, stop.line)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
 
 
-def language_of(word: str) -> Language:
+def language_of(word: str) -> c.Language:
     return "opencl" if word == "opencl" else "hip" if word == "hip" else "cuda"
 
 
 class _Lifting:
     def __init__(
-        self, problem: Problem, source: Source, function: Function, bound: tuple[tuple[str, str], ...]
+        self, problem: Problem, source: c.Source, function: c.Function, bound: tuple[tuple[str, str], ...]
     ) -> None:
-        self._problem = problem
-        self._source = source
-        self._function = function
-        self._bound = bound
+        self._problem, self._source, self._function, self._bound = problem, source, function, bound
 
     def kernel(self) -> KernelModel:
         normal, launch = self._normal()
-        tried = scenarios(self._problem, launch.parameters)
+        tried = geometry.scenarios(self._problem, launch.parameters)
         if not tried:
             raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
         normal, reach = with_element_loops(normal, tried)
-        loops = strided_loops(normal, tried[-1])
-        reading = self._read(normal, launch, tried, loops)
+        loops = geometry.strided_loops(normal, tried[-1])
+        aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
+        launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
+        reading = self._read(launched)
         reading = replace(reading, reach=(*reading.reach, *reach))
-        check_reach(reading, every_scenario(self._problem, launch.parameters))
-        problem, source, function = self._problem, self._source, self._function
-        kernel = kernel_of(reading, normal, problem, source, function, self._bound, launch)
-        return in_opencl_words(kernel) if problem.kernel.language == "opencl" else kernel
+        check_reach(reading, geometry.every_scenario(self._problem, launch.parameters))
+        kernel = self._model(reading, launched)
+        return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
+
+    def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
+        normal = launched.normal
+        steps = marked_again(reading.steps, normal.arrays, launched.multiples)
+        _check_pointers(steps, normal)
+        check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
+        tasks, steps = _counted(reading.tasks, steps, normal)
+        notes = [
+            f"line {step.line}: the loop stores only what an earlier loop has stored"
+            for step in all_steps(steps)
+            if getattr(step, "again", False)
+        ]
+        return KernelModel(
+            self._source,
+            self._function,
+            tasks,
+            steps,
+            reading.team,
+            reading.lanes,
+            reading.kept,
+            accesses(steps, normal.arrays),
+            self._bound,
+            reading.barriers,
+            (*reading.notes, *notes),
+            reading.apart or (reading.reach,),
+        )
 
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
@@ -282,15 +244,12 @@ class _Lifting:
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
 
-    def _read(
-        self, normal: Normal, launch: LaunchTerms, tried: tuple[Scenario, ...], loops: dict[str, Strided]
-    ) -> KernelReading:
-        aliases = aliases_of(self._problem, self._function)
+    def _read(self, kernel: geometry.LaunchedKernel) -> KernelReading:
+        normal, loops, aliases = kernel.normal, kernel.loops, kernel.aliases
         together = cooperates(normal.body) is not None or bool(normal.shared)
         if together or any(loop.role == "element" for loop in loops.values()):
-            return read_teams(normal, launch, tried, loops, aliases, self._problem.kernel.language)
-        promised = multiples(self._problem, launch)
-        parts = [read_flat(part, loops, tried, launch, promised) for part in loops_apart(normal, loops)]
+            return read_teams(kernel, self._problem.kernel.language)
+        parts = [FlatReader(replace(kernel, normal=part)).read() for part in loops_apart(normal, loops)]
         if parts and not any(part.tasks for part in parts):
             readings = [flat_reading(part, normal, aliases, "") for part in parts]
             return replace(
@@ -300,32 +259,26 @@ class _Lifting:
                 reach=tuple(reach for reading in readings for reach in reading.reach),
                 apart=tuple(reading.reach for reading in readings),
             )
-        flat: Flat = read_flat(normal, loops, tried, launch, promised)
+        flat = FlatReader(kernel).read()
         if not looks_like_rows(flat, normal):
             return flat_reading(flat, normal, aliases, "")
         try:
-            reading = self._rows(normal, launch, tried, loops, aliases)
+            reading = self._rows(kernel)
             check_exchange(reading.steps, normal.arrays, aliases, has_barriers=False)
             return reading
         except OutOfReach as stop:
             return flat_reading(flat, normal, aliases, stop.reason)
 
-    def _rows(
-        self,
-        normal: Normal,
-        launch: LaunchTerms,
-        tried: tuple[Scenario, ...],
-        loops: dict[str, Strided],
-        aliases: dict[str, str],
-    ) -> KernelReading:
+    def _rows(self, kernel: geometry.LaunchedKernel) -> KernelReading:
         """A thread to each row; an online softmax is tried as two passes."""
         try:
-            return read_rows(normal, launch, tried, loops, aliases)
+            return read_rows(kernel)
         except OutOfReach:
-            language = self._problem.kernel.language
-            apart = with_two_passes(normal, "fmax" if language == "opencl" else "fmaxf")
+            maximum = "fmax" if self._problem.kernel.language == "opencl" else "fmaxf"
+            apart = with_two_passes(kernel.normal, maximum)
             if apart is None:
                 raise
-        reading = read_rows(apart, launch, tried, strided_loops(apart, tried[-1]), aliases)
+        loops = geometry.strided_loops(apart, kernel.scenarios[-1])
+        reading = read_rows(replace(kernel, normal=apart, loops=loops))
         note = "the maximum and the sum of exponentials, found in one pass, are read as two loops"
         return replace(reading, notes=(*reading.notes, note))

@@ -1,7 +1,6 @@
 """A kernel's statements in a form that is easy to read further.
 
-A kernel's statements in a form that is easy to read further: one name one variable, pointers and indices
-written out, structures taken apart.
+One name is one variable, pointers and indices are written out, structures taken apart.
 
     const float *row = input + token * d;  ... row[i]      ->  input[token * d + i]
     const int half = rot_dim / 2;          ... i % half    ->  i % (rot_dim / 2)
@@ -23,7 +22,16 @@ from dataclasses import dataclass, field, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, is_integer
-from tunesmith.csource.walk import assigned_in, map_expr, map_simple, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import (
+    assigned_in,
+    declared_in,
+    fresh_name,
+    map_expr,
+    map_nodes,
+    map_parts,
+    names_in,
+    nodes_in,
+)
 from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms, type_of
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.places import folded, is_pointer, place_of
@@ -53,6 +61,14 @@ class Normal:
     arrays: Mapping[str, c.Type]  # pointer parameters -> pointer type
     shared: Mapping[str, c.Declare]  # arrays and scalars in shared memory
     ids: Mapping[str, Id] = field(default_factory=dict)
+
+    @property
+    def definitions(self) -> dict[str, c.Expr]:
+        return {name: id_.expr for name, id_ in self.ids.items()}
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.types, *self.ids, *declared_in(self.body)}
 
 
 def normal_form(
@@ -122,45 +138,19 @@ class _Normaliser:
                 name
             ):
                 if depth > 0 or op not in ("=", "+=", "-="):
-                    raise OutOfReach(f"line {stmt.line}: the pointer '{name}' moves", stmt.line)
+                    raise OutOfReach.at(stmt.line, f"the pointer '{name}' moves")
                 moved = self.written_out(value, env, stmt.line)
                 before = env.get(name, c.Name(name))
                 env[name] = moved if op == "=" else c.Binary(op[0], before, moved)
                 return []
             case c.Evaluate():
                 return [replace(stmt, expr=self.written_out(stmt.expr, env, stmt.line))]
-            case c.If():
+            case c.If() | c.For() | c.While():
                 return [
-                    replace(
+                    map_parts(
                         stmt,
-                        condition=self.written_out(stmt.condition, env, stmt.line),
-                        then=self.block(stmt.then, dict(env), depth + 1),
-                        otherwise=self.block(stmt.otherwise, dict(env), depth + 1),
-                    )
-                ]
-            case c.For():
-                inner = dict(env)
-                init = tuple(
-                    map_simple(part, lambda e: self.written_out(e, inner, stmt.line)) for part in stmt.init
-                )
-                condition = stmt.condition
-                if condition is not None:
-                    condition = self.written_out(condition, inner, stmt.line)
-                return [
-                    replace(
-                        stmt,
-                        init=init,
-                        condition=condition,
-                        step=tuple(self.written_out(step, inner, stmt.line) for step in stmt.step),
-                        body=self.block(stmt.body, inner, depth + 1),
-                    )
-                ]
-            case c.While():
-                return [
-                    replace(
-                        stmt,
-                        condition=self.written_out(stmt.condition, env, stmt.line),
-                        body=self.block(stmt.body, dict(env), depth + 1),
+                        lambda expr: self.written_out(expr, env, stmt.line),
+                        lambda body: self.block(body, dict(env), depth + 1),
                     )
                 ]
             case c.Scope(body=body):
@@ -168,7 +158,7 @@ class _Normaliser:
             case c.Return(value=None) | c.Jump():
                 return [stmt]
             case c.Return():
-                raise OutOfReach(f"line {stmt.line}: a kernel returns a value", stmt.line)
+                raise OutOfReach.at(stmt.line, "a kernel returns a value")
         return list(substitute((stmt,), env))
 
     def _is_pointer(self, name: str) -> bool:
@@ -188,9 +178,8 @@ class _Normaliser:
                 return hoisted
             if self._is_local_address(init):
                 return [replace(stmt, init=init)]
-            raise OutOfReach(
-                f"line {stmt.line}: the pointer '{stmt.name}' is computed in a way that is not followed",
-                stmt.line,
+            raise OutOfReach.at(
+                stmt.line, f"the pointer '{stmt.name}' is computed in a way that is not followed"
             )
         if once and is_integer(stmt.type) and self.is_index_arithmetic(init):
             names = names_in(init)
@@ -260,7 +249,7 @@ class _Normaliser:
             array = node.base.name
             if array not in self._arrays:
                 return node
-            name = self.fresh(f"{array}_at")
+            name = fresh_name(f"{array}_at", self._taken)
             self._types[name] = c.Type(self._arrays[array].base)
             hoisted.append(
                 c.Declare(c.Type(self._arrays[array].base, const=True), name, node, line=stmt.line)
@@ -271,15 +260,7 @@ class _Normaliser:
         match pointer:
             case c.Unary(op="&", operand=c.Index(base=base, index=index)):
                 return c.Unary("&", c.Index(base, map_expr(index, named))), hoisted
-            case _:
-                return map_expr(pointer, named), hoisted
-
-    def fresh(self, name: str) -> str:
-        candidate, count = name, 2
-        while candidate in self._taken:
-            candidate, count = f"{name}_{count}", count + 1
-        self._taken.add(candidate)
-        return candidate
+        return map_expr(pointer, named), hoisted
 
     def is_index_arithmetic(self, expr: c.Expr) -> bool:
         match expr:
@@ -307,7 +288,7 @@ class _Normaliser:
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
         result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
         if sum(1 for _ in nodes_in(result)) > _LARGEST:
-            raise OutOfReach(f"line {line}: an expression grows too large with its names written out", line)
+            raise OutOfReach.at(line, "an expression grows too large with its names written out")
         return result
 
 
@@ -348,7 +329,7 @@ def with_used_types(normal: Normal) -> Normal:
         index = place.index if moved is None or moved == number(0) else c.Binary("+", moved, place.index)
         return c.Index(c.Name(place.array), index)
 
-    body = map_statements(normal.body, lambda expr: map_expr(expr, retyped))
+    body = map_nodes(normal.body, retyped)
     shared = {
         name: replace(declare, type=found[name], dims=(), storage="dynamic shared")
         if name in found

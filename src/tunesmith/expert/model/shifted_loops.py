@@ -22,22 +22,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
-from tunesmith.csource.walk import assigned_in, declared_in, map_expr, map_statements, names_in, stored_in
-from tunesmith.expert.model.affine import (
-    MIRROR,
-    OPPOSITE,
-    Head,
-    affine,
-    from_terms,
-    head_of,
-    number,
-    same_value,
-    terms,
-    type_of,
-    without_casts,
-)
+from tunesmith.expert.model import affine
 from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, Unknown, form_of, number_of
 from tunesmith.expert.model.kernel import Reach
 from tunesmith.expert.model.normal import Normal
@@ -63,8 +51,8 @@ class _Shifting:
     def __init__(self, normal: Normal, tried: Sequence[Scenario]) -> None:
         self._normal = normal
         self._tried = tried
-        self._definitions = {name: id_.expr for name, id_ in normal.ids.items()}
-        self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
+        self._definitions = normal.definitions
+        self._taken = normal.names
         self.types: dict[str, c.Type] = {}
         self.reach: list[Reach] = []
 
@@ -77,42 +65,41 @@ class _Shifting:
                 stmt = self._loop(stmt, last, done)
                 stmt = replace(stmt, body=self.block(stmt.body, False))
             elif isinstance(stmt, c.If):
-                then, otherwise = self.block(stmt.then, False), self.block(stmt.otherwise, False)
-                stmt = replace(stmt, then=then, otherwise=otherwise)
+                stmt = walk.map_blocks(stmt, lambda body: self.block(body, False))
             done.append(stmt)
         return tuple(done)
 
     def _loop(self, loop: c.For, last: bool, before: Sequence[c.Stmt]) -> c.For:
         """`last`: nothing follows it, and `before` is all that comes before it."""
-        head = head_of(loop)
+        head = affine.head_of(loop)
         guarded = None if head is None else _guarded(loop.body, head.index, last)
-        if head is None or guarded is None or head.index in assigned_in(loop.body):
+        if head is None or guarded is None or head.index in walk.assigned_in(loop.body):
             return loop
-        found = affine(guarded.element, head.index)
+        found = affine.affine(guarded.element, head.index)
         if found is None or not self._is_of_thread(found[1]):
             return loop
         each, rest = found
-        if each == number(1) and same_value(guarded.stop, head.stop):
+        if each == affine.number(1) and affine.same_value(guarded.stop, head.stop):
             start = _sum(head.start, rest)
             if all(self._is_natural(rest, s) for s in self._tried):
                 return self._made(loop, head, guarded, start, head.step) or loop
-        if head.start != number(0) or head.step != number(1):
+        if head.start != affine.number(0) or head.step != affine.number(1):
             return loop
         if all(
             self._is_natural(rest, s) and self._reaches(head, guarded, each, rest, s) for s in self._tried
         ):
             return self._made(loop, head, guarded, rest, each) or loop
-        outside = {name for stmt in before for name in declared_in((stmt,))}
-        if outside & (assigned_in(loop.body) | stored_in(loop.body)):
+        outside = {name for stmt in before for name in walk.declared_in((stmt,))}
+        if outside & (walk.assigned_in(loop.body) | walk.stored_in(loop.body)):
             return loop  # a turn leaves something for the next
         if last and not any(self._is_of_thread(part) for part in before):
             return self._spread(loop, head, guarded) or loop
         return loop
 
     def _is_of_thread(self, part: c.Expr | c.Stmt) -> bool:
-        names = names_in(part)
+        names = walk.names_in(part)
         for name in tuple(names):
-            names |= names_in(self._definitions[name]) if name in self._definitions else frozenset()
+            names |= walk.names_in(self._definitions[name]) if name in self._definitions else frozenset()
         return bool(names & THREAD)
 
     def _is_natural(self, rest: c.Expr, scenario: Scenario) -> bool:
@@ -120,7 +107,7 @@ class _Shifting:
         return form is not None and min(form.base) >= 0 and min(form.per_block) >= 0
 
     def _reaches(
-        self, head: Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
+        self, head: affine.Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
     ) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
         form = form_of(substitute(rest, self._definitions), scenario)
@@ -132,7 +119,7 @@ class _Shifting:
             return False
         return form is not None and step > 0 and min(form.base) + turns * step >= stop
 
-    def _spread(self, loop: c.For, head: Head, guarded: _GuardedBody) -> c.For | None:
+    def _spread(self, loop: c.For, head: affine.Head, guarded: _GuardedBody) -> c.For | None:
         """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""
         for scenario in self._tried:
             numbers = scenario.numbers
@@ -145,7 +132,7 @@ class _Shifting:
             whole = turns * scenario.threads
             values: list[int] = []
             for turn in range(turns):
-                own = {**self._definitions, head.index: number(turn)}
+                own = {**self._definitions, head.index: affine.number(turn)}
                 form = form_of(substitute(guarded.element, own), scenario)
                 if form is None or form.per_block != (whole, 0, 0):
                     return None
@@ -157,7 +144,7 @@ class _Shifting:
         made = self._made(loop, head, guarded, start, c.Binary("*", grid, threads))
         if made is None or any(self._is_of_thread(stmt) for stmt in made.body):
             return None
-        if names_in(made.body) & BLOCK & {"blockIdx.x"}:
+        if walk.names_in(made.body) & BLOCK & {"blockIdx.x"}:
             return None
         index = made.init[0]
         assert isinstance(index, c.Declare)
@@ -166,13 +153,13 @@ class _Shifting:
         return made
 
     def _made(
-        self, loop: c.For, head: Head, guarded: _GuardedBody, start: c.Expr, step: c.Expr
+        self, loop: c.For, head: affine.Head, guarded: _GuardedBody, start: c.Expr, step: c.Expr
     ) -> c.For | None:
-        name = self._fresh(head.index)
-        body = map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
-        if head.index in names_in(body):
+        name = walk.fresh_name(f"{head.index}_own", set(self._taken))
+        body = walk.map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
+        if head.index in walk.names_in(body):
             return None
-        type_ = type_of(guarded.element, self._normal.types)
+        type_ = affine.type_of(guarded.element, self._normal.types)
         if type_ is None or not is_integer(type_):
             return None
         self._taken.add(name)
@@ -185,41 +172,35 @@ class _Shifting:
             line=loop.line,
         )
 
-    def _fresh(self, index: str) -> str:
-        name, count = f"{index}_own", 2
-        while name in self._taken:
-            name, count = f"{index}_own_{count}", count + 1
-        return name
-
     def _said(self, expr: c.Expr, element: c.Expr, index: str, name: str) -> c.Expr:
         """The expression over the element in place of the loop's index."""
-        plain = without_casts(element)
+        plain = affine.without_casts(element)
 
         def node(part: c.Expr) -> c.Expr:
-            if index not in names_in(part):
+            if index not in walk.names_in(part):
                 return part
-            if without_casts(part) == plain:
+            if affine.without_casts(part) == plain:
                 return c.Name(name)
             # `(row + b) + thread` has no such part, but the same sum.
             if isinstance(part, c.Binary) and part.op in ("+", "-") and not _widens(part):
-                left = from_terms(terms(c.Binary("-", part, element)))
-                if index not in names_in(left) and not self._is_of_thread(left):
+                left = affine.from_terms(affine.terms(c.Binary("-", part, element)))
+                if index not in walk.names_in(left) and not self._is_of_thread(left):
                     return c.Binary("+", left, c.Name(name))
             return part
 
-        return map_expr(expr, node)
+        return walk.map_expr(expr, node)
 
 
 def _widens(expr: c.Expr) -> bool:
-    return without_casts(expr) != expr
+    return affine.without_casts(expr) != expr
 
 
 def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
-    return right if left == number(0) else c.Binary("+", left, right)
+    return right if left == affine.number(0) else c.Binary("+", left, right)
 
 
 def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
-    found = type_of(expr, types)
+    found = affine.type_of(expr, types)
     return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
 
 
@@ -259,21 +240,21 @@ def _inverse(condition: c.Expr) -> c.Expr:
     match condition:
         case c.Unary(op="!", operand=operand):
             return operand
-        case c.Binary(op=op, left=left, right=right) if op in MIRROR:
-            return c.Binary(OPPOSITE[op], left, right)
+        case c.Binary(op=op, left=left, right=right) if op in affine.MIRROR:
+            return c.Binary(affine.OPPOSITE[op], left, right)
     return condition
 
 
 def _bound(condition: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
     """(element, stop) of `element < stop`."""
-    if not isinstance(condition, c.Binary) or condition.op not in MIRROR:
+    if not isinstance(condition, c.Binary) or condition.op not in affine.MIRROR:
         return None
     op, left, right = condition.op, condition.left, condition.right
-    if index in names_in(right):
-        op, left, right = MIRROR[op], right, left
-    if index not in names_in(left) or index in names_in(right) or op not in ("<", "<="):
+    if index in walk.names_in(right):
+        op, left, right = affine.MIRROR[op], right, left
+    if index not in walk.names_in(left) or index in walk.names_in(right) or op not in ("<", "<="):
         return None
-    return left, right if op == "<" else c.Binary("+", right, number(1))
+    return left, right if op == "<" else c.Binary("+", right, affine.number(1))
 
 
 def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, ...]:
@@ -284,30 +265,30 @@ def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, .
         return ()
     parts: list[Normal] = []
     for stmt in rest:
-        head = head_of(stmt) if isinstance(stmt, c.For) else None
+        head = affine.head_of(stmt) if isinstance(stmt, c.For) else None
         if head is None or not isinstance(stmt, c.For) or head.index not in loops:
             return ()
         if loops[head.index].role not in ("grid", "task"):
             return ()
         parts.append(replace(normal, body=(*_needed(before, stmt), _from_zero(stmt, head, normal))))
-    return () if assigned_in(rest) & {stmt.name for stmt in before} else tuple(parts)
+    return () if walk.assigned_in(rest) & {stmt.name for stmt in before} else tuple(parts)
 
 
 def _needed(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c.Declare]:
-    used, found = names_in(stmt), list[c.Declare]()
+    used, found = walk.names_in(stmt), list[c.Declare]()
     for declare in reversed(before):
         if declare.name in used:
-            used |= names_in(declare)
+            used |= walk.names_in(declare)
             found.insert(0, declare)
     return found
 
 
-def _from_zero(loop: c.For, head: Head, normal: Normal) -> c.For:
+def _from_zero(loop: c.For, head: affine.Head, normal: Normal) -> c.For:
     """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
     parts = _addends(head.start)
-    own = [part for part in parts if names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
+    own = [part for part in parts if walk.names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
     first = [part for part in parts if part not in own]
-    if not own or not first or head.index in assigned_in(loop.body):
+    if not own or not first or head.index in walk.assigned_in(loop.body):
         return loop
     offset = _sum_of(first)
     body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})

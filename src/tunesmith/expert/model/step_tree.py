@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tunesmith.csource.nodes import Call, Declare, Expr, Name, Stmt
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, Step, Total, When
+from tunesmith.csource.walk import map_expr, map_nodes, names_in, nodes_in
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, Step, When
 
 
 def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
@@ -53,42 +54,43 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield from all_steps(step.body)
 
 
+def map_steps(steps: Sequence[Step], fn: Callable[[Step], Step | None]) -> tuple[Step, ...]:
+    """Steps rebuilt from the inside out, each passed through `fn`; None leaves it out."""
+    done: list[Step | None] = []
+    for step in steps:
+        if isinstance(step, When):
+            step = replace(step, then=map_steps(step.then, fn), otherwise=map_steps(step.otherwise, fn))
+        elif isinstance(step, Repeat):
+            step = replace(step, body=map_steps(step.body, fn))
+        done.append(fn(step))
+    return tuple(step for step in done if step is not None)
+
+
+def map_own_parts(
+    step: Step, on_expr: Callable[[Expr], Expr], on_body: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
+) -> Step:
+    """A step with its expressions and statement lists passed through these; not those of steps inside it."""
+    match step:
+        case Each():
+            totals = tuple(replace(total, start=on_expr(total.start)) for total in step.totals)
+            start, stop = on_expr(step.start), on_expr(step.stop)
+            return replace(step, start=start, stop=stop, totals=totals, body=on_body(step.body))
+        case Let(body=body) | Once(body=body):
+            return replace(step, body=on_body(body))
+        case When():
+            return replace(step, condition=on_expr(step.condition))
+        case Repeat():
+            start, stop = on_expr(step.start), on_expr(step.stop)
+            return replace(step, start=start, stop=stop, step=on_expr(step.step))
+
+
 def replaced(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, ...]:
     """Names replaced everywhere in the steps; indices of loops must not be among them."""
-    done: list[Step] = []
-    for step in steps:
-        match step:
-            case Each():
-                totals = tuple(_total(total, values) for total in step.totals)
-                start, stop = substitute(step.start, values), substitute(step.stop, values)
-                body = substitute(step.body, values)
-                done.append(replace(step, start=start, stop=stop, totals=totals, body=body))
-            case Let(body=body) | Once(body=body):
-                done.append(replace(step, body=substitute(body, values)))
-            case When():
-                done.append(
-                    replace(
-                        step,
-                        condition=substitute(step.condition, values),
-                        then=replaced(step.then, values),
-                        otherwise=replaced(step.otherwise, values),
-                    )
-                )
-            case Repeat():
-                done.append(
-                    replace(
-                        step,
-                        start=substitute(step.start, values),
-                        stop=substitute(step.stop, values),
-                        step=substitute(step.step, values),
-                        body=replaced(step.body, values),
-                    )
-                )
-    return tuple(done)
 
+    def one(step: Step) -> Step:
+        return map_own_parts(step, lambda e: substitute(e, values), lambda body: substitute(body, values))
 
-def _total(total: Total, values: Mapping[str, Expr]) -> Total:
-    return replace(total, start=substitute(total.start, values))
+    return map_steps(steps, one)
 
 
 def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -96,29 +98,19 @@ def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
     current = tuple(steps)
     while True:
         used = names_in_steps(current)
-        shorter = _needed(current, used)
+        shorter = map_steps(current, partial(_needed, used=used))
         if shorter == current:
             return _together(current)
         current = shorter
 
 
-def _needed(steps: Sequence[Step], used: frozenset[str]) -> tuple[Step, ...]:
-    done: list[Step] = []
-    for step in steps:
-        match step:
-            case Let(body=body):
-                kept = tuple(s for s in body if not isinstance(s, Declare) or s.name in used)
-                if kept:
-                    done.append(replace(step, body=kept))
-            case When():
-                then, otherwise = _needed(step.then, used), _needed(step.otherwise, used)
-                if then or otherwise:
-                    done.append(replace(step, then=then, otherwise=otherwise))
-            case Repeat():
-                done.append(replace(step, body=_needed(step.body, used)))
-            case _:
-                done.append(step)
-    return tuple(done)
+def _needed(step: Step, used: frozenset[str]) -> Step | None:
+    if isinstance(step, Let):
+        step = replace(step, body=tuple(s for s in step.body if not isinstance(s, Declare) or s.name in used))
+    is_empty = (isinstance(step, Let) and not step.body) or (
+        isinstance(step, When) and not (step.then or step.otherwise)
+    )
+    return None if is_empty else step
 
 
 def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -153,23 +145,13 @@ def renamed_lets(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step,
             free[old] = new
     if not free:
         return tuple(steps)
-    return _renamed(replaced(steps, {old: Name(new) for old, new in free.items()}), free)
 
+    def one(step: Step) -> Step:
+        if not isinstance(step, Let):
+            return step
+        return replace(step, body=tuple(_renamed_in(stmt, free) for stmt in step.body))
 
-def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
-    done: list[Step] = []
-    for step in steps:
-        match step:
-            case Let(body=body):
-                done.append(replace(step, body=tuple(_renamed_in(stmt, names) for stmt in body)))
-            case When():
-                then, otherwise = _renamed(step.then, names), _renamed(step.otherwise, names)
-                done.append(replace(step, then=then, otherwise=otherwise))
-            case Repeat():
-                done.append(replace(step, body=_renamed(step.body, names)))
-            case _:
-                done.append(step)
-    return tuple(done)
+    return map_steps(replaced(steps, {old: Name(new) for old, new in free.items()}), one)
 
 
 def _renamed_in(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
@@ -192,39 +174,17 @@ _WORDS = {
 def in_opencl_words(kernel: KernelModel) -> KernelModel:
     own = {function.name for function in kernel.source.functions}
     words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in own}
-    return replace(kernel, steps=_Words(words).steps(kernel.steps))
 
-
-class _Words:
-    def __init__(self, words: dict[str, str]) -> None:
-        self._words = words
-
-    def steps(self, steps: Sequence[Step]) -> tuple[Step, ...]:
-        return tuple(self._step(step) for step in steps)
-
-    def _step(self, step: Step) -> Step:
-        match step:
-            case Each():
-                totals = tuple(
-                    replace(t, start=self._in(t.start), combine=self._words.get(t.combine, t.combine))
-                    for t in step.totals
-                )
-                body = map_statements(step.body, on_expr=self._in)
-                return replace(
-                    step, start=self._in(step.start), stop=self._in(step.stop), totals=totals, body=body
-                )
-            case Let(body=body) | Once(body=body):
-                return replace(step, body=map_statements(body, on_expr=self._in))
-            case When():
-                then, otherwise = self.steps(step.then), self.steps(step.otherwise)
-                return replace(step, condition=self._in(step.condition), then=then, otherwise=otherwise)
-            case Repeat():
-                return replace(step, body=self.steps(step.body))
-
-    def _in(self, expr: Expr) -> Expr:
-        return map_expr(expr, self._one)
-
-    def _one(self, expr: Expr) -> Expr:
-        if isinstance(expr, Call) and expr.function in self._words:
-            return replace(expr, function=self._words[expr.function])
+    def word(expr: Expr) -> Expr:
+        if isinstance(expr, Call) and expr.function in words:
+            return replace(expr, function=words[expr.function])
         return expr
+
+    def one(step: Step) -> Step:
+        step = map_own_parts(step, lambda expr: map_expr(expr, word), lambda body: map_nodes(body, word))
+        if isinstance(step, Each):
+            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
+            step = replace(step, totals=totals)
+        return step
+
+    return replace(kernel, steps=map_steps(kernel.steps, one))

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Assign, Expr, For, If, Jump, Name, Return, Stmt, Type, While
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import nodes_in
+from tunesmith.csource.walk import negated, nodes_in
 from tunesmith.expert.model.kernel import Each, Let, Step, When
 from tunesmith.expert.model.places import place_of, without_members
 from tunesmith.expert.model.team_expressions import Run, TeamState
 from tunesmith.expert.model.team_memory import BlockMemory, Key, copied_cells
 from tunesmith.expert.model.team_values import Int, Poison, Sym, Threads, Value, Vec, Which, expr_of
-from tunesmith.expert.model.tidy import negated
 
 
 class BranchReader:
@@ -92,15 +91,13 @@ class BranchReader:
         if any(not isinstance(step, Let) for step in self.record.steps[steps:]):
             raise self.refusal("a branch that depends on the data stores or loops over elements")
         for key, old in first.items():
-            unset: Value = (
-                old if old is not None else Poison("it is set in one branch only", self.memory.line)
-            )
+            unset = Poison("it is set in one branch only", self.memory.line) if old is None else old
             yes, no = (side.get(key, unset) for side in sides)
             value = self.arithmetic.select(condition.at(key[2]), yes, no, key[2])
             name, cell, thread = key
             if cell is None:
-                type_ = self.memory.types.get(name.partition("[")[0], Type("float"))
                 hint = name.partition("[")[0]
+                type_ = self.memory.types.get(hint, Type("float"))
                 value = self.record.as_variable(type_, hint, value)
                 self.memory.write(name, Vec(value), (thread,))
             else:
@@ -122,11 +119,8 @@ class BranchReader:
         outer, line, alive = self.record.steps, self.memory.line, self.team.alive
         sides: list[tuple[Step, ...]] = []
         second = (*stmt.otherwise, *rest) if is_exit else stmt.otherwise
-        snapshot, cells, named = (
-            dict(self.memory.variables),
-            copied_cells(self.memory.cells),
-            dict(self.record.named),
-        )
+        snapshot, cells = dict(self.memory.variables), copied_cells(self.memory.cells)
+        named = dict(self.record.named)
         self.team.depth += 0 if is_exit else 1
         for body in (stmt.then, second):
             self.record.steps = []
@@ -141,12 +135,9 @@ class BranchReader:
         self.memory.without_changed(cells, "it is set inside a branch")
         if not is_exit:
             self.team.alive = alive
-            self.memory.variables = {
-                name: vec
-                if snapshot.get(name) is vec
-                else Vec(Poison(f"'{name}' is set inside a branch", line))
-                for name, vec in self.memory.variables.items()
-            }
+            for name, vec in self.memory.variables.items():
+                if snapshot.get(name) is not vec:
+                    self.memory.variables[name] = Vec(Poison(f"'{name}' is set inside a branch", line))
         if any(sides):
             self.record.steps.append(_when(condition, sides[0], sides[1], line))
         return is_exit, active
@@ -188,9 +179,7 @@ class Groups:
 
     @staticmethod
     def of(condition: Vec, active: Threads, memory: BlockMemory) -> Groups:
-        yes: list[int] = []
-        no: list[int] = []
-        which: list[int] = []
+        yes, no, which = list[int](), list[int](), list[int]()
         uniform: dict[Expr, None] = {}
         for thread in active:
             match condition.at(thread):
@@ -226,11 +215,7 @@ def _when(condition: Expr, then: tuple[Step, ...], otherwise: tuple[Step, ...], 
 
 
 def leaves(body: Sequence[Stmt]) -> bool:
-    return (
-        bool(body)
-        and isinstance(body[-1], Return | Jump)
-        and not (isinstance(body[-1], Jump) and body[-1].word == "break")
-    )
+    return bool(body) and (isinstance(body[-1], Return) or body[-1] == Jump("continue"))
 
 
 def _has_steps(stmt: If, arrays: Mapping[str, Type]) -> bool:

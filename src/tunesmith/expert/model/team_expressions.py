@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import COMPARISONS
 from tunesmith.csource.printing import print_expr
+from tunesmith.expert.model import team_values as tv
 from tunesmith.expert.model.geometry import Layout, Strided, Unknown, number_of
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.normal import Normal
@@ -24,19 +26,6 @@ from tunesmith.expert.model.places import place_of
 from tunesmith.expert.model.team_arithmetic import ValueArithmetic
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, TeamRecord
-from tunesmith.expert.model.team_values import (
-    ONE,
-    ZERO,
-    Int,
-    PartialTotal,
-    Poison,
-    Sym,
-    Threads,
-    Value,
-    Vec,
-    expr_of,
-    one_value,
-)
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
 
 _SHUFFLES = {
@@ -53,7 +42,8 @@ _WARP_TOTALS: Mapping[str, Operator] = {
     "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
     "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
 }  # fmt: skip
-Run = Callable[[Sequence[c.Stmt], Threads], Threads]  # goes through statements: who is still there afterwards
+# Goes through statements; gives back who is still there afterwards.
+Run = Callable[[Sequence[c.Stmt], tv.Threads], tv.Threads]
 
 
 class Expressions:
@@ -65,11 +55,11 @@ class Expressions:
         self.bounds = arithmetic.bounds
         self.refusal, self.vector = self.memory.refusal, self.memory.vector
 
-    def cell_index(self, name: str, target: c.Expr, active: Threads) -> Vec:
+    def cell_index(self, name: str, target: c.Expr, active: tv.Threads) -> tv.Vec:
         _, indices = array_and_indices(target)
-        return self.flat_index(name, indices, active) if indices else Vec(ZERO)
+        return self.flat_index(name, indices, active) if indices else tv.Vec(tv.ZERO)
 
-    def flat_index(self, name: str, indices: Sequence[c.Expr], active: Threads) -> Vec:
+    def flat_index(self, name: str, indices: Sequence[c.Expr], active: tv.Threads) -> tv.Vec:
         """One number for a cell of an array of several dimensions."""
         dims = self.memory.shared[name].dims if name in self.memory.shared else ()
         numbers = self.memory.scenario.numbers
@@ -79,52 +69,50 @@ class Expressions:
                 width = number_of(dim, numbers)
             except Unknown:
                 raise self.refusal(f"the shape of '{name}' has no number") from None
-            total = self.arithmetic.combine("+", self.arithmetic.combine("*", total, Vec(Int(width)), active),
-                                    self.eval(index, active), active)  # fmt: skip
+            scaled = self.arithmetic.combine("*", total, tv.Vec(tv.Int(width)), active)
+            total = self.arithmetic.combine("+", scaled, self.eval(index, active), active)
         return total
 
-    def eval(self, expr: c.Expr, active: Threads) -> Vec:
+    def eval(self, expr: c.Expr, active: tv.Threads) -> tv.Vec:
         match expr:
             case c.Number(value=value):
-                return Vec(Int(value, expr) if isinstance(value, int) else Sym(expr))
+                return tv.Vec(tv.Int(value, expr) if isinstance(value, int) else tv.Sym(expr))
             case c.Name(name=name):
                 if name in ("true", "false"):
-                    return Vec(Int(int(name == "true"), expr))
+                    return tv.Vec(tv.Int(int(name == "true"), expr))
                 found = self.memory.read(name, active)
-                if found.one is None and any(isinstance(found.many[t], PartialTotal) for t in active):
+                if found.one is None and any(isinstance(found.many[t], tv.PartialTotal) for t in active):
                     return self.vector(active, lambda t: self.memory.settled(found.many[t], t))
                 return found
             case c.Cast(type=target, value=value):
                 inner = self.eval(value, active)
-                return self.memory.apply(
-                    lambda a, _, t: self.arithmetic.cast(target, a), inner, Vec(ZERO), active
-                )
+                return self.memory.each(lambda a: self.arithmetic.cast(target, a), inner, active)
             case c.SizeOf():
                 try:
-                    return Vec(Int(number_of(expr, {}), expr))
+                    return tv.Vec(tv.Int(number_of(expr, {}), expr))
                 except Unknown:
-                    return Vec(Sym(expr))
+                    return tv.Vec(tv.Sym(expr))
             case c.Unary(op="++" | "--"):
                 raise self.refusal(f"'{print_expr(expr)}' inside an expression")
             case c.Unary(op="&", operand=operand):
-                return Vec(Poison(f"takes the address of '{print_expr(operand)}'", self.memory.line))
+                return tv.Vec(tv.Poison(f"takes the address of '{print_expr(operand)}'", self.memory.line))
             case c.Unary(op=op, operand=operand):
                 inner = self.eval(operand, active)
-                return self.memory.apply(
-                    lambda a, _, t: self.arithmetic.unary(op, a), inner, Vec(ZERO), active
-                )
+                return self.memory.each(lambda a: self.arithmetic.unary(op, a), inner, active)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 return self.logic(op, left, right, active)
             case c.Binary(
                 op="<", left=left, right=c.Binary(op="/", left=all_, right=c.Number(value=float(by)))
             ):
                 # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
-                count = one_value(self.eval(all_, active), active)
-                if isinstance(count, Int) and count.launch and not count.sized and by > 0 and by == int(by):
-                    up = Vec(Int(-(-count.value // int(by)), None, launch=True))
+                count = tv.one_value(self.eval(all_, active), active)
+                of_launch = isinstance(count, tv.Int) and count.launch and not count.sized
+                if isinstance(count, tv.Int) and of_launch and by > 0 and by == int(by):
+                    up = tv.Vec(tv.Int(-(-count.value // int(by)), None, launch=True))
                     return self.arithmetic.combine("<", self.eval(left, active), up, active)
-                sides = self.eval(left, active), self.eval(expr.right, active)
-                return self.arithmetic.combine("<", sides[0], sides[1], active)
+                return self.arithmetic.combine(
+                    "<", self.eval(left, active), self.eval(expr.right, active), active
+                )
             case c.Binary(op=op, left=left, right=right):
                 return self.arithmetic.combine(op, self.eval(left, active), self.eval(right, active), active)
             case c.Ternary():
@@ -145,71 +133,47 @@ class Expressions:
                 raise self.refusal(f"'{text}' is not understood")
         raise self.refusal(f"'{print_expr(expr)}' is not understood")
 
-    def logic(self, op: str, left: c.Expr, right: c.Expr, active: Threads) -> Vec:
+    def logic(self, op: str, left: c.Expr, right: c.Expr, active: tv.Threads) -> tv.Vec:
         first = self.eval(left, active)
         # The right side is only computed where C computes it.
-        stops = 0 if op == "&&" else 1
-
-        def goes_on(value: Value) -> bool:
-            return (
-                not isinstance(value, Int)
-                or bool(value.value) != bool(stops)
-                or not self.memory.is_settled(value)
-            )
-
-        rest = tuple(t for t in active if goes_on(first.at(t)))
+        stops = op == "||"
+        rest = tuple(t for t in active if self.memory.truth(first.at(t)) is not stops)
         second = self.eval(right, rest) if rest else first
 
-        def at(thread: int) -> Value:
-            a = first.at(thread)
+        def at(thread: int) -> tv.Value:
+            ended = tv.ONE if stops else tv.ZERO
             if thread not in inside:
-                return ZERO if op == "&&" else ONE
-            b = second.at(thread)
-            if isinstance(a, Int) and self.memory.is_settled(a):
+                return ended
+            a, b = first.at(thread), second.at(thread)
+            if self.memory.truth(a) is not None:
                 return b
-            if isinstance(b, Int) and self.memory.is_settled(b):
-                if bool(b.value) == bool(stops):
-                    return ZERO if op == "&&" else ONE
-                return a
-            return (
-                self.arithmetic.binary(op, a, b, thread)
-                if not isinstance(a, Int) or not isinstance(b, Int)
-                else Int(
-                    int(bool(a.value) and bool(b.value))
-                    if op == "&&"
-                    else int(bool(a.value) or bool(b.value)),
-                    None if a.expr is None or b.expr is None else c.Binary(op, a.expr, b.expr),
-                    sized=a.sized or b.sized,
-                )
-            )
+            if self.memory.truth(b) is not None:
+                return ended if self.memory.truth(b) is stops else a
+            if not isinstance(a, tv.Int) or not isinstance(b, tv.Int):
+                return self.arithmetic.binary(op, a, b, thread)
+            expr = None if a.expr is None or b.expr is None else c.Binary(op, a.expr, b.expr)
+            return tv.Int(int(COMPARISONS[op](a.value, b.value)), expr, sized=a.sized or b.sized)
 
         inside = frozenset(rest)
         return self.vector(active, at)
 
-    def choose(self, condition: Vec, yes: c.Expr, no: c.Expr, active: Threads) -> Vec:
-        def wants(thread: int, side: bool) -> bool:
-            value = condition.at(thread)
-            return (
-                not isinstance(value, Int) or not self.memory.is_settled(value) or bool(value.value) == side
-            )
+    def choose(self, condition: tv.Vec, yes: c.Expr, no: c.Expr, active: tv.Threads) -> tv.Vec:
+        truths = {thread: self.memory.truth(condition.at(thread)) for thread in active}
 
-        first, second = (
-            self.eval(expr, chosen) if chosen else Vec(ZERO)
-            for expr, chosen in (
-                (yes, tuple(t for t in active if wants(t, True))),
-                (no, tuple(t for t in active if wants(t, False))),
-            )
-        )
+        def side(expr: c.Expr, wanted: bool) -> tv.Vec:
+            chosen = tuple(t for t in active if truths[t] is not (not wanted))
+            return self.eval(expr, chosen) if chosen else tv.Vec(tv.ZERO)
 
-        def at(thread: int) -> Value:
-            value = condition.at(thread)
-            if isinstance(value, Int) and self.memory.is_settled(value):
-                return (first if value.value else second).at(thread)
-            return self.arithmetic.select(value, first.at(thread), second.at(thread), thread)
+        first, second = side(yes, True), side(no, False)
+
+        def at(thread: int) -> tv.Value:
+            if truths[thread] is not None:
+                return (first if truths[thread] else second).at(thread)
+            return self.arithmetic.select(condition.at(thread), first.at(thread), second.at(thread), thread)
 
         return self.vector(active, at)
 
-    def element(self, expr: c.Index, active: Threads) -> Vec:
+    def element(self, expr: c.Index, active: tv.Threads) -> tv.Vec:
         name, indices = array_and_indices(expr)
         if name is not None and name in self.memory.shared and indices:
             return self.memory.read_cells(name, self.flat_index(name, indices, active), active)
@@ -233,20 +197,20 @@ class Expressions:
         base, index = self.eval(expr.base, active), self.eval(expr.index, active)
         return self.arithmetic.built(lambda exprs: c.Index(exprs[0], exprs[1]), [base, index], active)
 
-    def local_element(self, name: str, indices: Sequence[c.Expr], active: Threads) -> Vec:
+    def local_element(self, name: str, indices: Sequence[c.Expr], active: tv.Threads) -> tv.Vec:
         places = [self.eval(index, active) for index in indices]
 
-        def at(thread: int) -> Value:
+        def at(thread: int) -> tv.Value:
             numbers = [place.at(thread) for place in places]
-            key = name + "".join(f"[{n.value}]" if isinstance(n, Int) else "[?]" for n in numbers)
+            key = name + "".join(f"[{n.value}]" if isinstance(n, tv.Int) else "[?]" for n in numbers)
             found = self.memory.variables.get(key)
             if found is None:
-                return Poison(f"'{key}' is read before it is set", self.memory.line)
+                return tv.Poison(f"'{key}' is read before it is set", self.memory.line)
             return self.memory.settled(found.at(thread), thread)
 
         return self.vector(active, at)
 
-    def call(self, call: c.Call, active: Threads) -> Vec:
+    def call(self, call: c.Call, active: tv.Threads) -> tv.Vec:
         name, args = call.function, call.args
         if name in _SHUFFLES:
             return self.shuffle(call, active)
@@ -265,23 +229,23 @@ class Expressions:
             lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active
         )
 
-    def shuffle(self, call: c.Call, active: Threads) -> Vec:
+    def shuffle(self, call: c.Call, active: tv.Threads) -> tv.Vec:
         """What a thread gets from another of its warp; from one that takes no part it gets nothing usable."""
         masked = call.function.endswith("_sync")
         args = call.args[1:] if masked else call.args
-        mask = self.eval(call.args[0], active) if masked else Vec(Int(-1))
+        mask = self.eval(call.args[0], active) if masked else tv.Vec(tv.Int(-1))
         if len(args) not in (2, 3):
             raise self.refusal(f"{call.function} takes {len(call.args)} arguments, which is not understood")
         values, amount = self.eval(args[0], active), self.eval(args[1], active)
-        width = self.eval(args[2], active) if len(args) == 3 else Vec(Int(self.memory.warp))
+        width = self.eval(args[2], active) if len(args) == 3 else tv.Vec(tv.Int(self.memory.warp))
         kind, present = _SHUFFLES[call.function], frozenset(active)
 
-        def at(thread: int) -> Value:
+        def at(thread: int) -> tv.Value:
             by, wide, who = amount.at(thread), width.at(thread), mask.at(thread)
-            if not isinstance(by, Int) or not isinstance(wide, Int) or not isinstance(who, Int):
-                return Poison("a shuffle by an amount that only the data tell", self.memory.line)
+            if not isinstance(by, tv.Int) or not isinstance(wide, tv.Int) or not isinstance(who, tv.Int):
+                return tv.Poison("a shuffle by an amount that only the data tell", self.memory.line)
             if not 0 < wide.value <= self.memory.warp:
-                return Poison(f"a shuffle of width {wide.value}", self.memory.line)
+                return tv.Poison(f"a shuffle of width {wide.value}", self.memory.line)
             lane = thread % self.memory.warp
             first = lane // wide.value * wide.value
             place = lane - first
@@ -293,28 +257,27 @@ class Expressions:
                 target = place
             source = thread - lane + first + target
             if not who.value >> lane & 1 or not who.value >> (first + target) & 1:
-                return Poison("a shuffle whose mask leaves out a thread it reads", self.memory.line)
+                return tv.Poison("a shuffle whose mask leaves out a thread it reads", self.memory.line)
             if source not in present:
-                return Poison("a shuffle reads a thread that takes no part in it", self.memory.line)
+                return tv.Poison("a shuffle reads a thread that takes no part in it", self.memory.line)
             return self.memory.settled(self.memory.sent(values.at(source), source), thread)
 
         return self.vector(active, at)
 
-    def group_total(self, operator: Operator, values: Vec, span: int, active: Threads) -> Vec:
-        results: dict[int, Value] = {}
+    def group_total(self, operator: Operator, values: tv.Vec, span: int, active: tv.Threads) -> tv.Vec:
+        results: dict[int, tv.Value] = {}
         for first in range(0, self.memory.threads, span):
             members = [t for t in active if first <= t < first + span]
             if not members:
                 continue
             total = self.memory.sent(values.at(members[0]), members[0])
             for thread in members[1:]:
-                total = self.arithmetic.join(
-                    operator, total, self.memory.sent(values.at(thread), thread), thread
-                )
+                share = self.memory.sent(values.at(thread), thread)
+                total = self.arithmetic.join(operator, total, share, thread)
             results.update(dict.fromkeys(members, total))
         return self.vector(active, lambda t: self.memory.settled(results[t], t))
 
-    def ternary(self, expr: c.Ternary, active: Threads) -> Vec:
+    def ternary(self, expr: c.Ternary, active: tv.Threads) -> tv.Vec:
         """A choice; where it tests a thread's own element, threads without one hold the other side."""
         if not self.memory.own_index:
             return self.choose(self.eval(expr.condition, active), expr.yes, expr.no, active)
@@ -323,13 +286,13 @@ class Expressions:
         condition = self.eval(expr.condition, active)
         self.bounds.may_bound = before
         if self.memory.own_index not in self.bounds.touched or not isinstance(
-            one_value(condition, active), Int
+            tv.one_value(condition, active), tv.Int
         ):
             return self.choose(condition, expr.yes, expr.no, active)
         inside = bool(getattr(condition.at(active[0]), "value", 0))
         yes, no = (expr.yes, expr.no) if inside else (expr.no, expr.yes)
         result = self.eval(yes, active)
-        self.memory.fill(expr_of(result.at(active[0])), expr_of(self.eval(no, active).at(active[0])))
+        self.memory.fill(tv.expr_of(result.at(active[0])), tv.expr_of(self.eval(no, active).at(active[0])))
         return result
 
 
@@ -355,14 +318,11 @@ class TeamState:
         element: tuple[c.Expr, str],
     ) -> None:
         """`element`: how many elements there are where nothing bounds them, and the type of their index."""
-        self.normal = normal
-        self.layout = layout
-        self.strided = loops
-        self.memory = memory
+        self.normal, self.layout, self.strided, self.memory = normal, layout, loops, memory
         self.bounds = TaskBounds(memory, tasks)
         self.record = TeamRecord(memory, normal)
         self.elements = ElementTotals(memory, self.bounds, self.record, *element)
         self.arithmetic = ValueArithmetic(memory, self.bounds, self.elements)
         self.expressions = Expressions(self.arithmetic)
-        self.alive: Threads = tuple(range(memory.threads))
+        self.alive: tv.Threads = tuple(range(memory.threads))
         self.depth = 0

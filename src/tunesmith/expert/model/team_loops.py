@@ -9,6 +9,7 @@ from tunesmith.csource.nodes import Binary, Declare, Evaluate, Expr, For, Name, 
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import declared_in, nodes_in
+from tunesmith.expert.model import team_values as tv
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import Head, head_of, number
 from tunesmith.expert.model.element_loops import element_body
@@ -18,18 +19,6 @@ from tunesmith.expert.model.team_branches import Groups
 from tunesmith.expert.model.team_expressions import Run, TeamState
 from tunesmith.expert.model.team_memory import copied_cells
 from tunesmith.expert.model.team_record import Effect, identity_of
-from tunesmith.expert.model.team_values import (
-    ZERO,
-    Int,
-    PartialTotal,
-    Poison,
-    Threads,
-    Value,
-    Vec,
-    expr_of,
-    is_identity,
-    one_value,
-)
 from tunesmith.expert.model.totals import Update
 
 _MOST_TURNS = 4096
@@ -45,7 +34,7 @@ class LoopReader:
         self.arithmetic, self.expressions = team.arithmetic, team.expressions
         self.eval, self.refusal = team.expressions.eval, team.memory.refusal
 
-    def loop(self, stmt: For, active: Threads) -> Threads:
+    def loop(self, stmt: For, active: tv.Threads) -> tv.Threads:
         head = head_of(stmt)
         strided = None if head is None else self.team.strided.get(head.index)
         if head is not None and strided is not None:
@@ -60,20 +49,20 @@ class LoopReader:
         self.turns(stmt.init, stmt.condition, stmt.step, stmt.body, active)
         return active
 
-    def is_structural(self, head: Head, active: Threads) -> bool:
+    def is_structural(self, head: Head, active: tv.Threads) -> bool:
         """Whether the loop's turns are settled by the shape of the launch and constants of the source."""
         for part in (head.start, head.stop, head.step):
-            value = one_value(self.eval(part, active), active)
+            value = tv.one_value(self.eval(part, active), active)
             if value is None:
                 return True  # differs from thread to thread: about threads
-            if not isinstance(value, Int) or not self.memory.is_settled(value):
+            if not isinstance(value, tv.Int) or not self.memory.is_settled(value):
                 return False
         return True
 
-    def task_loop(self, stmt: For, head: Head, active: Threads) -> Threads:
+    def task_loop(self, stmt: For, head: Head, active: tv.Threads) -> tv.Threads:
         if self.team.depth > 0 or head.index in self.bounds.limits:
             raise self.refusal("a loop over tasks inside another loop or branch")
-        extent = expr_of(one_value(self.eval(head.stop, active), active))
+        extent = tv.expr_of(tv.one_value(self.eval(head.stop, active), active))
         if extent is None:
             raise self.refusal(f"the end of the loop over '{head.index}' differs between threads")
         first = self.eval(head.start, active)
@@ -82,9 +71,9 @@ class LoopReader:
         before = self.bounds.in_force
         self.bounds.in_force |= {head.index}
 
-        def index(thread: int) -> Value:
+        def index(thread: int) -> tv.Value:
             value = first.at(thread)
-            return Int(value.value if isinstance(value, Int) else 0, Name(head.index))
+            return tv.Int(value.value if isinstance(value, tv.Int) else 0, Name(head.index))
 
         self.memory.fixed = {**self.memory.fixed, head.index: self.memory.vector(active, index)}
         self.run(stmt.body, active)
@@ -98,7 +87,7 @@ class LoopReader:
         condition: Expr | None,
         steps: Sequence[Expr],
         body: Sequence[Stmt],
-        active: Threads,
+        active: tv.Threads,
         first: bool = False,
     ) -> None:
         """Turn by turn, with whatever threads are still in it."""
@@ -119,12 +108,12 @@ class LoopReader:
             self.run([Evaluate(step) for step in steps], active)
         raise self.refusal(f"a loop turns more than {_MOST_TURNS} times")
 
-    def element_loop(self, stmt: For, head: Head, strided: Strided, active: Threads) -> None:
+    def element_loop(self, stmt: For, head: Head, strided: Strided, active: tv.Threads) -> None:
         if len(active) % self.memory.lanes or len(
             {self.memory.team(t) for t in active}
         ) * self.memory.lanes != len(active):
             raise self.refusal("a loop over elements that only some threads of a team reach")
-        every = {name: id_.expr for name, id_ in self.team.normal.ids.items()}
+        every = self.team.normal.definitions
         definitions = {name: expr for name, expr in every.items() if name not in self.bounds.tasks}
         start = substitute(head.start, definitions)
         if not check_lanes(substitute(start, every), strided.unit, self.team.layout):
@@ -134,7 +123,7 @@ class LoopReader:
         first = fold(substitute(start, dict.fromkeys(THREAD, number(0))))
         self.each(stmt, head, first, number(strided.unit), active, shared_by_team=True)
 
-    def run_time_loop(self, stmt: For, head: Head, active: Threads) -> None:
+    def run_time_loop(self, stmt: For, head: Head, active: tv.Threads) -> None:
         """A loop that one thread of the team runs, or all of them alike, over a range given by sizes."""
         inside = {n.init[0].name for n in nodes_in(stmt.body) if isinstance(n, For) and n.init
                   and isinstance(n.init[0], Declare)}  # fmt: skip
@@ -146,17 +135,17 @@ class LoopReader:
             raise self.refusal(f"the step of the loop over '{head.index}' is no constant")
         self.each(stmt, head, head.start, step, active, shared_by_team=False)
 
-    def repeat(self, stmt: For, head: Head, active: Threads) -> None:
+    def repeat(self, stmt: For, head: Head, active: tv.Threads) -> None:
         if len(active) != len(self.team.alive):
             raise self.refusal("a loop with cooperation inside that not all threads reach")
-        parts = [one_value(self.eval(part, active), active) for part in (head.start, head.stop, head.step)]
-        exprs = [expr_of(part) for part in parts]
+        parts = [tv.one_value(self.eval(part, active), active) for part in (head.start, head.stop, head.step)]
+        exprs = [tv.expr_of(part) for part in parts]
         if any(expr is None for expr in exprs):
             raise self.refusal(f"the range of the loop over '{head.index}' differs between threads")
         start = parts[0]
         outer_steps, outer_fixed, line = self.record.steps, self.memory.fixed, self.memory.line
-        value = Int(start.value if isinstance(start, Int) else 0, Name(head.index))
-        self.memory.fixed = {**self.memory.fixed, head.index: Vec(value)}
+        value = tv.Int(start.value if isinstance(start, tv.Int) else 0, Name(head.index))
+        self.memory.fixed = {**self.memory.fixed, head.index: tv.Vec(value)}
         own = set(declared_in(stmt.body))
         before, named = dict(self.memory.variables), dict(self.record.named)
         self.team.depth += 1
@@ -188,7 +177,7 @@ class LoopReader:
         assert first is not None and stop is not None and step is not None
         self.record.steps.append(Repeat(head.index, first, stop, step, body, head.type, line))
 
-    def check_redundant(self, stmt: For, active: Threads) -> None:
+    def check_redundant(self, stmt: For, active: tv.Threads) -> None:
         """A loop that all threads of a team run alike may store, but not update."""
         if len(active) <= len({self.memory.team(thread) for thread in active}):
             return
@@ -198,12 +187,12 @@ class LoopReader:
             raise self.refusal("every thread of the team updates the same elements in turn")
 
     def each(
-        self, stmt: For, head: Head, first: Expr, unit: Expr, active: Threads, *, shared_by_team: bool
+        self, stmt: For, head: Head, first: Expr, unit: Expr, active: tv.Threads, *, shared_by_team: bool
     ) -> None:
-        ends = [one_value(self.eval(part, active), active) for part in (first, head.stop)]
-        start, stop = (expr_of(end) for end in ends)
+        ends = [tv.one_value(self.eval(part, active), active) for part in (first, head.stop)]
+        start, stop = (tv.expr_of(end) for end in ends)
         if start is None or stop is None:
-            why = next((f": {end.reason}" for end in ends if isinstance(end, Poison)), "")
+            why = next((f": {end.reason}" for end in ends if isinstance(end, tv.Poison)), "")
             raise self.refusal(f"the range of the loop over '{head.index}' differs between threads{why}")
         assert isinstance(unit, Number) and isinstance(unit.value, int)
         if not shared_by_team:
@@ -232,21 +221,21 @@ class LoopReader:
             self.record.effects.append(Effect(stmt.line, self.bounds.in_force))
         self.record.steps.append(Each(index, start, stop, body, totals, head.type, line=stmt.line))
 
-    def total(self, name: str, update: Update, active: Threads, shared_by_team: bool) -> Total:
+    def total(self, name: str, update: Update, active: tv.Threads, shared_by_team: bool) -> Total:
         type_ = Type(self.memory.types[name].base)
         fresh = self.record.fresh(name)
         old = self.memory.read(name, active)
-        expr = expr_of(one_value(old, active))
-        begin: Value | None = None  # what has to be combined with the loop's own total
-        if expr is not None and (update.operator in ("max", "min") or is_identity(update.operator, expr)):
+        expr = tv.expr_of(tv.one_value(old, active))
+        begin: tv.Value | None = None  # what has to be combined with the loop's own total
+        if expr is not None and (update.operator in ("max", "min") or tv.is_identity(update.operator, expr)):
             start = expr
         else:
             start = identity_of(update.operator, type_)
-            begin = ZERO
+            begin = tv.ZERO
             alone = self.memory.lanes == 1 or not shared_by_team
-            parts = all(isinstance(self.memory.settled(old.at(t), t), PartialTotal) for t in active)
+            parts = all(isinstance(self.memory.settled(old.at(t), t), tv.PartialTotal) for t in active)
             if not (parts or (alone and expr is not None)):
-                bad = next((v.reason for t in active if isinstance(v := old.at(t), Poison)), "")
+                bad = next((v.reason for t in active if isinstance(v := old.at(t), tv.Poison)), "")
                 raise self.refusal(
                     f"'{name}' starts from something other than nothing in every thread"
                     + (f": {bad}" if bad else "")
@@ -254,13 +243,13 @@ class LoopReader:
         total = Total(fresh, type_, update.operator, start, update.combine)
         self.memory.totals[fresh] = total
 
-        def after(thread: int) -> Value:
+        def after(thread: int) -> tv.Value:
             mask = 1 << thread if shared_by_team else self.memory.team_masks[self.memory.team(thread)]
-            own = self.memory.settled(PartialTotal(update.operator, ((fresh, mask),)), thread)
+            own = self.memory.settled(tv.PartialTotal(update.operator, ((fresh, mask),)), thread)
             if begin is None:
                 return own
             before = old.at(thread)
-            if isinstance(own, PartialTotal) or isinstance(before, PartialTotal):
+            if isinstance(own, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
                 return self.arithmetic.join(update.operator, before, own, thread)
             return self.arithmetic.binary(update.operator, before, own, thread)
 

@@ -9,30 +9,17 @@ from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Type
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in
+from tunesmith.expert.model import geometry
 from tunesmith.expert.model.affine import BUILTINS, number
-from tunesmith.expert.model.geometry import (
-    BLOCK,
-    LAUNCH,
-    THREAD,
-    Axis,
-    Layout,
-    Scenario,
-    Strided,
-    Unknown,
-    axis_of,
-    form_of,
-    number_of,
-    team_lanes,
-)
 from tunesmith.expert.model.kernel import KernelReading, OutOfReach, Reach, Step, Task
 from tunesmith.expert.model.kernel import Team as TeamKind
-from tunesmith.expert.model.normal import Id, Normal
+from tunesmith.expert.model.normal import Id
 from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
 from tunesmith.expert.model.team_expressions import TeamState
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_statements import BlockInterpreter
 from tunesmith.expert.model.team_values import Int, Vec
-from tunesmith.expert.model.translate import LaunchTerms, axis_name, launch_name, product
+from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
 
 
 @dataclass(frozen=True)
@@ -46,39 +33,34 @@ class TeamReader:
 
     def __init__(
         self,
-        normal: Normal,
-        launch: LaunchTerms,
-        layouts: Sequence[Layout],
-        loops: Mapping[str, Strided],
-        aliases: Mapping[str, str],
+        kernel: geometry.LaunchedKernel,
+        layouts: Sequence[geometry.Layout],
         warp: int,
-        real: Sequence[Scenario] = (),
+        real: Sequence[geometry.Scenario] = (),
         element_per_thread: bool = False,
     ) -> None:
+        self._normal, self._launch, self._loops = kernel.normal, kernel.launch, kernel.loops
+        self._aliases = kernel.aliases
+        self._layouts = layouts
+        self._warp = warp
+        self._real = real or [layout.scenario for layout in layouts]
         self._element_per_thread = element_per_thread
         self._element = ""
         self._reach: list[Reach] = []
-        self._normal = normal
-        self._launch = launch
-        self._layouts = layouts
-        self._loops = loops
-        self._aliases = aliases
-        self._warp = warp
-        self._real = real or [layout.scenario for layout in layouts]
         self._axes = self._find_axes()
 
-    def _find_axes(self) -> dict[str, Axis]:
+    def _find_axes(self) -> dict[str, geometry.Axis]:
         """Variables (and built-in indices) that run along an axis of the tasks, in every scenario."""
-        names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
-        names |= {name: Name(name) for name in sorted(THREAD | BLOCK)}
+        names = self._normal.definitions
+        names |= {name: Name(name) for name in sorted(geometry.THREAD | geometry.BLOCK)}
         return {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
 
-    def _axis(self, expr: Expr) -> Axis | None:
-        found = [axis_of(expr, layout) for layout in self._layouts]
+    def _axis(self, expr: Expr) -> geometry.Axis | None:
+        found = [geometry.axis_of(expr, layout) for layout in self._layouts]
         first = found[-1]
         if first is None or any(axis is None or axis.grid != first.grid for axis in found):
             return None
-        return Axis(first.grid, any(axis is not None and axis.teams for axis in found))
+        return geometry.Axis(first.grid, any(axis is not None and axis.teams for axis in found))
 
     def read(self) -> KernelReading:
         played = [self._play(layout) for layout in reversed(self._layouts)]
@@ -94,14 +76,14 @@ class TeamReader:
         tasks, steps = self._tasks(first)
         kept = tuple(found.kept for found in first.team.memory.kept_arrays.found.values())
         if self._element in first.team.bounds.limits:
-            lanes = self._threads() if self._lanes() is None else self._lanes() or number(0)
+            lanes = block_threads() if self._lanes() is None else self._lanes() or number(0)
             self._reach.append(Reach(self._element, first.team.bounds.limits[self._element], lanes))
         barriers, reach = first.team.record.barriers, tuple(self._reach)
         return KernelReading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
 
     # -- playing ------------------------------------------------------------------------------------
 
-    def _play(self, layout: Layout) -> _Played:
+    def _play(self, layout: geometry.Layout) -> _Played:
         fixed = self._fixed(layout)
         element: tuple[Expr, str] = (number(0), "int")
         if self._element_per_thread:
@@ -113,10 +95,10 @@ class TeamReader:
         BlockInterpreter(team).run()
         return _Played(team, renamed_lets(without_unused(team.record.steps), team.record.better_names))
 
-    def _own_index(self, layout: Layout, fixed: dict[str, Vec]) -> str:
+    def _own_index(self, layout: geometry.Layout, fixed: dict[str, Vec]) -> str:
         """The index that says which element of its team a thread has; every such index is called by it."""
-        names: dict[str, Expr] = {name: id_.expr for name, id_ in self._normal.ids.items()}
-        names |= {name: Name(name) for name in sorted(THREAD)}
+        names = self._normal.definitions
+        names |= {name: Name(name) for name in sorted(geometry.THREAD)}
         ranks = [name for name, expr in names.items() if self._is_rank(expr)]
         if not ranks:
             raise OutOfReach("no index says which thread of its team a thread is")
@@ -131,47 +113,47 @@ class TeamReader:
 
     def _is_rank(self, expr: Expr) -> bool:
         for layout in self._layouts:
-            form = form_of(expr, layout.scenario)
+            form = geometry.form_of(expr, layout.scenario)
             if form is None or any(form.per_block):
                 return False
             if any(value != t % layout.lanes for t, value in enumerate(form.base)):
                 return False
         return True
 
-    def _fixed(self, layout: Layout) -> dict[str, Vec]:
+    def _fixed(self, layout: geometry.Layout) -> dict[str, Vec]:
         """What built-in indices and the variables made of them are, in every thread of block 0."""
         scenario = layout.scenario
         found: dict[str, Vec] = {}
         numbers = scenario.numbers
         for name in BUILTINS:
             expr: Expr | None = Name(name) if name in self._axes else None
-            if name in LAUNCH:
+            if name in geometry.LAUNCH:
                 found[name] = Vec(Int(numbers[name], self._launch.values.get(name), True))
-            elif name in BLOCK:
+            elif name in geometry.BLOCK:
                 found[name] = Vec(Int(0, expr))
             else:
                 axis = "xyz".index(name[-1])
                 places = [scenario.thread(thread)[axis] for thread in range(scenario.threads)]
                 found[name] = _vector(places, expr)
         for name, id_ in self._normal.ids.items():
-            form = form_of(id_.expr, scenario)
+            form = geometry.form_of(id_.expr, scenario)
             values = form.base if form is not None else self._values(id_, numbers, scenario)
             sized = not names_in(id_.expr) <= set(BUILTINS)
-            if not names_in(id_.expr) & (THREAD | BLOCK):
+            if not names_in(id_.expr) & (geometry.THREAD | geometry.BLOCK):
                 found[name] = Vec(Int(values[0], self._said(id_), True, sized))
             else:
                 expr = Name(name) if name in self._axes else self._said(id_)
                 found[name] = _vector(values, expr, sized)
         return found
 
-    def _values(self, id_: Id, numbers: dict[str, int], scenario: Scenario) -> list[int]:
+    def _values(self, id_: Id, numbers: dict[str, int], scenario: geometry.Scenario) -> list[int]:
         found: list[int] = []
         for thread in range(scenario.threads):
             try:
-                found.append(number_of(id_.expr, numbers | scenario.builtins((0, 0, 0), thread)))
-            except Unknown:
+                found.append(geometry.number_of(id_.expr, numbers | scenario.builtins((0, 0, 0), thread)))
+            except geometry.Unknown:
                 line = id_.line
-                raise OutOfReach(f"line {line}: '{id_.name}' has no number at launch", line) from None
+                raise OutOfReach.at(line, f"'{id_.name}' has no number at launch") from None
         return found
 
     def _said(self, id_: Id) -> Expr | None:
@@ -186,7 +168,7 @@ class TeamReader:
             if not inner:
                 break
             expr = substitute(expr, inner)
-        if any(name in THREAD and name not in self._axes for name in names_in(expr)):
+        if any(name in geometry.THREAD and name not in self._axes for name in names_in(expr)):
             return None
         return self._launch.replaced(expr)
 
@@ -197,25 +179,21 @@ class TeamReader:
         for name in team.bounds.limits:
             for effect in team.record.effects:
                 if name not in effect.bounded:
-                    raise OutOfReach(
-                        f"line {effect.line}: this is stored whether or not '{name}' is within its bound, "
-                        "which is tested elsewhere",
+                    raise OutOfReach.at(
                         effect.line,
+                        f"this is stored whether or not '{name}' is within its bound, "
+                        "which is tested elsewhere",
                     )
 
     def _tasks(self, played: _Played) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
         team, steps = played.team, played.steps
         axes = dict(self._axes)
         for index in team.bounds.tasks - set(self._axes) - {self._element}:
-            start = substitute(
-                self._loops[index].head.start, {n: i.expr for n, i in self._normal.ids.items()}
-            )
+            start = substitute(self._loops[index].head.start, self._normal.definitions)
             axis = self._axis(start)
             if axis is None:
                 line = self._loops[index].line
-                raise OutOfReach(
-                    f"line {line}: the loop over '{index}' is shared in a way not followed", line
-                )
+                raise OutOfReach.at(line, f"the loop over '{index}' is shared in a way not followed")
             self._check_step(index, axis)
             axes[index] = axis
         used = {name: axes[name] for name in sorted(names_in_steps(steps) & set(axes))}
@@ -251,10 +229,10 @@ class TeamReader:
         return self._loops[name].head.type if name in self._loops else self._normal.types[name].base
 
     def _one_name_each(
-        self, used: dict[str, Axis], team: TeamState
-    ) -> tuple[dict[str, Axis], dict[str, Expr]]:
+        self, used: dict[str, geometry.Axis], team: TeamState
+    ) -> tuple[dict[str, geometry.Axis], dict[str, Expr]]:
         """One name for every axis; other names for the same are replaced by it."""
-        chosen: dict[str, Axis] = {}
+        chosen: dict[str, geometry.Axis] = {}
         aliases: dict[str, Expr] = {}
         ranked = sorted(used, key=lambda n: (n not in team.bounds.limits, n in BUILTINS, n))
         for name in ranked:
@@ -268,7 +246,7 @@ class TeamReader:
             chosen[name] = axis
         return chosen, aliases
 
-    def _check_cover(self, used: Mapping[str, Axis]) -> None:
+    def _check_cover(self, used: Mapping[str, geometry.Axis]) -> None:
         for layout in self._layouts:
             for axis in range(3):
                 if layout.scenario.grid[axis] > 1 and not any(a.grid == axis for a in used.values()):
@@ -276,10 +254,10 @@ class TeamReader:
             if layout.teams > 1 and not any(a.teams for a in used.values()):
                 raise OutOfReach(f"the {layout.teams} teams of a block all do the same work")
 
-    def _check_step(self, index: str, axis: Axis) -> None:
+    def _check_step(self, index: str, axis: geometry.Axis) -> None:
         """A loop over tasks must step by as many as start together."""
         loop = self._loops[index]
-        step = substitute(loop.head.step, {n: i.expr for n, i in self._normal.ids.items()})
+        step = substitute(loop.head.step, self._normal.definitions)
         for layout in self._layouts:
             scenario = layout.scenario
             numbers = scenario.numbers
@@ -287,16 +265,15 @@ class TeamReader:
                 layout.teams if axis.teams else 1
             )
             try:
-                by = number_of(step, numbers)
-            except Unknown:
+                by = geometry.number_of(step, numbers)
+            except geometry.Unknown:
                 by = -1
             if by != together:
-                raise OutOfReach(
-                    f"line {loop.line}: the loop over '{index}' steps by {by}, but {together} start together",
-                    loop.line,
+                raise OutOfReach.at(
+                    loop.line, f"the loop over '{index}' steps by {by}, but {together} start together"
                 )
 
-    def _extent(self, name: str, axis: Axis, team: TeamState) -> Expr:
+    def _extent(self, name: str, axis: geometry.Axis, team: TeamState) -> Expr:
         bound = team.bounds.limits.get(name)
         if bound is not None:
             goes_on = name in self._loops
@@ -307,17 +284,13 @@ class TeamReader:
         whole = self._launch.replaced(extent)
         return fold(extent) if names_in(whole) & set(BUILTINS) else whole
 
-    def _count(self, axis: Axis) -> Expr:
+    def _count(self, axis: geometry.Axis) -> Expr:
         """How many tasks the launch comes to along the axis."""
         count: Expr = number(1) if axis.grid is None else launch_name("gridDim", axis.grid)
         return product(count, self._teams()) if axis.teams or self._by_rows() else count
 
     def _by_rows(self) -> bool:
         return self._real[0] != self._layouts[0].scenario
-
-    def _threads(self) -> Expr:
-        x, y, z = (launch_name("blockDim", axis) for axis in range(3))
-        return product(product(x, y), z)
 
     def _has_team_count(self) -> bool:
         return any(
@@ -327,13 +300,13 @@ class TeamReader:
 
     def _teams(self) -> Expr:
         if self._by_rows():
-            return self._threads()
+            return block_threads()
         counts = {layout.teams for layout in self._layouts}
         if len(counts) == 1:
             return number(counts.pop())
         lanes = {layout.lanes for layout in self._layouts}
         if len(lanes) == 1:
-            return fold(Binary("/", self._threads(), number(lanes.pop())))
+            return fold(Binary("/", block_threads(), number(lanes.pop())))
         raise OutOfReach("how many teams a block has follows no rule")
 
     def _lanes(self) -> Expr | None:
@@ -342,7 +315,7 @@ class TeamReader:
             return number(lanes.pop())
         if any(layout.teams != 1 for layout in self._layouts):
             return None
-        threads = self._launch.replaced(self._threads())
+        threads = self._launch.replaced(block_threads())
         return None if names_in(threads) & set(BUILTINS) else threads
 
     def _kind(self) -> TeamKind:
@@ -354,7 +327,7 @@ class TeamReader:
         return "warp" if layout.lanes == self._warp else "part of a warp"
 
 
-def _overlap(left: Axis, right: Axis) -> bool:
+def _overlap(left: geometry.Axis, right: geometry.Axis) -> bool:
     return (left.grid is not None and left.grid == right.grid) or (left.teams and right.teams)
 
 
@@ -364,49 +337,34 @@ def _vector(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Ve
     return Vec(None, [Int(value, expr, sized=sized) for value in values])
 
 
-def read_teams(
-    normal: Normal,
-    launch: LaunchTerms,
-    tried: Sequence[Scenario],
-    loops: Mapping[str, Strided],
-    aliases: Mapping[str, str],
-    language: str,
-) -> KernelReading:
-    if not any(loop.role == "element" for loop in loops.values()):
-        return _read_element_per_thread(
-            normal, launch, tried, loops, aliases, 64 if language == "hip" else 32
-        )
-    layouts = [Layout(scenario, team_lanes(loops, normal, scenario)) for scenario in tried]
+def read_teams(kernel: geometry.LaunchedKernel, language: str) -> KernelReading:
+    warp, tried = 64 if language == "hip" else 32, kernel.scenarios
+    if not any(loop.role == "element" for loop in kernel.loops.values()):
+        return _read_element_per_thread(kernel, warp)
+    layouts = [geometry.Layout(at, geometry.team_lanes(kernel.loops, kernel.normal, at)) for at in tried]
     try:
-        return TeamReader(normal, launch, layouts, loops, aliases, 64 if language == "hip" else 32).read()
+        return TeamReader(kernel, layouts, warp).read()
     except OutOfReach:
         if language != "hip":
             raise
         # Some devices that HIP serves have warps of 32.
-        return TeamReader(normal, launch, layouts, loops, aliases, 32).read()
+        return TeamReader(kernel, layouts, 32).read()
 
 
-def _read_element_per_thread(
-    normal: Normal,
-    launch: LaunchTerms,
-    tried: Sequence[Scenario],
-    loops: Mapping[str, Strided],
-    aliases: Mapping[str, str],
-    warp: int,
-) -> KernelReading:
+def _read_element_per_thread(kernel: geometry.LaunchedKernel, warp: int) -> KernelReading:
     """Kernels with an element to each thread: by blocks, or by rows of a block with several."""
-    tried = [scenario for scenario in tried if scenario.threads > 1]
+    tried = [scenario for scenario in kernel.scenarios if scenario.threads > 1]
     tried = [tried[0], tried[-1]] if len(tried) > 2 else tried
-    shapes = [[Layout(scenario, scenario.threads) for scenario in tried]] if tried else []
+    shapes = [[geometry.Layout(scenario, scenario.threads) for scenario in tried]] if tried else []
     if any(scenario.block[1] * scenario.block[2] > 1 for scenario in tried):
-        shapes.append([Layout(scenario, scenario.block[0]) for scenario in tried])
+        shapes.append([geometry.Layout(scenario, scenario.block[0]) for scenario in tried])
     if all(scenario.threads % warp == 0 for scenario in tried):
-        shapes.append([Layout(scenario, warp) for scenario in tried])
+        shapes.append([geometry.Layout(scenario, warp) for scenario in tried])
     reasons: list[OutOfReach] = []
     distinct = {tuple(layout.lanes for layout in layouts): layouts for layouts in reversed(shapes)}
     for layouts in reversed(distinct.values()):
         try:
-            return TeamReader(normal, launch, layouts, loops, aliases, warp, element_per_thread=True).read()
+            return TeamReader(kernel, layouts, warp, element_per_thread=True).read()
         except OutOfReach as stop:
             reasons.append(stop)
     if not reasons:
@@ -417,13 +375,7 @@ def _read_element_per_thread(
     )
 
 
-def read_rows(
-    normal: Normal,
-    launch: LaunchTerms,
-    tried: Sequence[Scenario],
-    loops: Mapping[str, Strided],
-    aliases: Mapping[str, str],
-) -> KernelReading:
+def read_rows(kernel: geometry.LaunchedKernel) -> KernelReading:
     """Kernels with a thread to each row: the loops of one thread become loops over elements."""
-    layouts = [Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in tried[-2:]]
-    return TeamReader(normal, launch, layouts, loops, aliases, 32, real=tried).read()
+    layouts = [geometry.Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in kernel.scenarios[-2:]]
+    return TeamReader(kernel, layouts, 32, real=kernel.scenarios).read()

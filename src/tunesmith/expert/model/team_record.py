@@ -20,25 +20,13 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer, type_of
 from tunesmith.csource.walk import map_expr, names_in, nodes_in
+from tunesmith.expert.model import team_values as tv
 from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
 from tunesmith.expert.model.affine import type_of as integer_type_of
 from tunesmith.expert.model.geometry import Unknown, number_of
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_values import (
-    INFINITIES,
-    ONE,
-    ZERO,
-    Int,
-    PartialTotal,
-    Poison,
-    Share,
-    Sym,
-    Value,
-    Which,
-    is_identity,
-)
 
 _LARGEST = 300
 
@@ -62,7 +50,7 @@ class TaskBounds:
         self.touched: set[str] = set()
         self.may_bound = False
 
-    def test(self, op: str, left: Int, right: Int) -> Int | None:
+    def test(self, op: str, left: tv.Int, right: tv.Int) -> tv.Int | None:
         """A test of a task's index against its extent is settled: the tasks are those within it."""
         for one, other in ((left, right), (right, left)):
             of_threads = isinstance(other.expr, c.Number) or other.expr is None or other.launch
@@ -72,11 +60,8 @@ class TaskBounds:
             if task.expr is None or limit.expr is None or isinstance(task.expr, c.Number):
                 continue
             name = without_casts(task.expr)
-            if (
-                not isinstance(name, c.Name)
-                or name.name not in self.tasks
-                or names_in(limit.expr) & self.tasks
-            ):
+            is_task = isinstance(name, c.Name) and name.name in self.tasks
+            if not isinstance(name, c.Name) or not is_task or names_in(limit.expr) & self.tasks:
                 continue
             extent = limit.expr if relation in ("<", ">=") else c.Binary("+", limit.expr, number(1))
             known = self.limits.get(name.name)
@@ -85,7 +70,7 @@ class TaskBounds:
             if known is None or not same_value(known, extent):
                 return None
             self.touched.add(name.name)
-            return ONE if relation in ("<", "<=") else ZERO
+            return tv.ONE if relation in ("<", "<=") else tv.ZERO
         return None
 
 
@@ -106,21 +91,21 @@ class TeamRecord:
         self.loaded_at: dict[tuple[str, c.Expr], int] = {}
         self.speculative = 0
 
-    def as_variable(self, type_: c.Type, hint: str, value: Value) -> Value:
+    def as_variable(self, type_: c.Type, hint: str, value: tv.Value) -> tv.Value:
         """A value as a variable of the type holds it; expressions get a name."""
         match value:
-            case Int(expr=expr) if not is_integer(type_) and expr is not None:
-                return Sym(self.name_of(type_, hint, expr))
-            case Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
+            case tv.Int(expr=expr) if not is_integer(type_) and expr is not None:
+                return tv.Sym(self.name_of(type_, hint, expr))
+            case tv.Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
                 found = integer_type_of(expr, self.memory.types)
                 if found is None or not is_same_integer(found, type_):
                     return replace(value, expr=c.Cast(c.Type(type_.base), expr))
-            case Sym(expr=expr):
-                return Sym(self.name_of(type_, hint, expr))
-            case PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:
-                return Poison(f"a part of '{parts[0][0]}' changes its type", self.memory.line)
-            case Which():
-                return Poison("a comparison of parts of a total", self.memory.line)
+            case tv.Sym(expr=expr):
+                return tv.Sym(self.name_of(type_, hint, expr))
+            case tv.PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:
+                return tv.Poison(f"a part of '{parts[0][0]}' changes its type", self.memory.line)
+            case tv.Which():
+                return tv.Poison("a comparison of parts of a total", self.memory.line)
         return value
 
     def name_of(self, type_: c.Type, hint: str, expr: c.Expr) -> c.Expr:
@@ -133,11 +118,7 @@ class TeamRecord:
         if isinstance(expr, c.Name) and expr.name in self.memory.totals:
             known = self.memory.totals[expr.name].type
         if isinstance(expr, c.Name) and known is not None and known.base == type_.base:
-            if (
-                expr.name in self.from_shared
-                and hint not in self.memory.shared
-                and hint not in self.let_types
-            ):
+            if expr.name in self.from_shared and hint not in {*self.memory.shared, *self.let_types}:
                 self.better_names.setdefault(expr.name, hint)
             return expr
         constant = _constant(type_, expr)
@@ -202,7 +183,7 @@ def _constant(type_: c.Type, expr: c.Expr) -> c.Expr | None:
             inner = _constant(type_, operand)
             return None if inner is None else c.Unary("-", inner)
         case c.Name(name=name):
-            return expr if name in INFINITIES and type_.base in ("float", "double") else None
+            return expr if name in tv.INFINITIES and type_.base in ("float", "double") else None
         case c.Call(function="__int_as_float" | "__uint_as_float" | "as_float", args=(c.Number(),)):
             return expr if type_.base == "float" else None
         case c.Cast(type=cast, value=inner_value) if cast.base == type_.base:
@@ -227,11 +208,7 @@ def identity_of(operator: str, type_: c.Type) -> c.Expr:
     value = 1 if operator == "*" else 0
     if is_integer(type_):
         return number(-1 if operator == "&" else value)
-    return (
-        c.Number(f"{value}.0f", float(value))
-        if type_.base == "float"
-        else c.Number(f"{value}.0", float(value))
-    )
+    return c.Number(f"{value}.0f" if type_.base == "float" else f"{value}.0", float(value))
 
 
 class ElementTotals:
@@ -249,25 +226,22 @@ class ElementTotals:
         self.loop_count = 0
         self.made: dict[tuple[c.Expr, Operator], str] = {}
 
-    def as_total(self, operator: Operator, value: Value, thread: int) -> Value:
-        share = value if isinstance(value, Share) else self.memory.sent(value, thread)
-        if not isinstance(share, Share):
+    def as_total(self, operator: Operator, value: tv.Value, thread: int) -> tv.Value:
+        share = value if isinstance(value, tv.Share) else self.memory.sent(value, thread)
+        if not isinstance(share, tv.Share):
             return value
         name = self.made.get((share.expr, operator))
         if name is None:
             name = self.made[(share.expr, operator)] = self.new_total(operator, share.expr)
-        return PartialTotal(operator, ((name, share.mask),))
+        return tv.PartialTotal(operator, ((name, share.mask),))
 
     def new_total(self, operator: Operator, expr: c.Expr) -> str:
         found = type_of(expr, self.record.all_types)
         type_ = c.Type("float") if found is None else c.Type(found.base)
         filled = map_expr(expr, lambda node: self.memory.fillers.get(node, node))
         start = identity_of(operator, type_)
-        if (
-            self.own_index in self.bounds.limits
-            and self.own_index not in self.bounds.in_force
-            and not self.is_full()
-        ):
+        bounded = self.own_index in self.bounds.limits and self.own_index not in self.bounds.in_force
+        if bounded and not self.is_full():
             if filled == expr or self.memory.is_of_element(filled):
                 raise self.memory.refusal(
                     f"threads beyond the last element have a share in '{print_expr(expr)}'"
@@ -282,8 +256,7 @@ class ElementTotals:
         combine = ""
         update: c.Expr
         if operator in ("max", "min"):
-            word = "max" if operator == "max" else "min"
-            combine = f"f{word}f" if type_.base == "float" else word
+            combine = f"f{operator}f" if type_.base == "float" else operator
             update = c.Assign("=", c.Name(name), c.Call(combine, (c.Name(name), expr)))
         else:
             update = c.Assign("=", c.Name(name), c.Binary(operator, c.Name(name), expr))
@@ -296,10 +269,8 @@ class ElementTotals:
     def is_full(self) -> bool:
         """Whether there is an element for every thread, here."""
         try:
-            return (
-                number_of(self.bounds.limits[self.own_index], dict(self.memory.scenario.parameters))
-                >= self.memory.lanes
-            )
+            limit = self.bounds.limits[self.own_index]
+            return number_of(limit, dict(self.memory.scenario.parameters)) >= self.memory.lanes
         except Unknown:
             return False
 
@@ -322,8 +293,8 @@ def plain_index(name: str) -> str:
 def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:
     value = _computed(filled, 0)
     if value is not None:
-        return is_identity(operator, c.Number(str(value), value))
-    return is_identity(operator, filled) or (operator == "+" and _vanishes(filled))
+        return tv.is_identity(operator, c.Number(str(value), value))
+    return tv.is_identity(operator, filled) or (operator == "+" and _vanishes(filled))
 
 
 def _computed(expr: c.Expr, depth: int) -> float | None:
@@ -350,4 +321,4 @@ def _vanishes(expr: c.Expr) -> bool:
     arg = expr.args[0]
     while isinstance(arg, c.Binary) and arg.op == "-":
         arg = arg.left
-    return is_identity("max", arg)
+    return tv.is_identity("max", arg)

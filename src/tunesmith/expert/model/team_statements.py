@@ -95,9 +95,7 @@ class BlockInterpreter:
         self.assign(stmt.name, stmt.type, stmt.name, self.eval(stmt.init, active), active)
 
     def assign(self, key: str, type_: c.Type, hint: str, values: Vec, active: Threads) -> None:
-        stored = self.memory.apply(
-            lambda a, _, t: self.record.as_variable(type_, hint, a), values, Vec(ZERO), active
-        )
+        stored = self.memory.each(lambda a: self.record.as_variable(type_, hint, a), values, active)
         self.memory.write(key, stored, active)
 
     def effect(self, expr: c.Expr, active: Threads) -> None:
@@ -155,20 +153,17 @@ class BlockInterpreter:
             if self.memory.cell_index_clashes(name, index, active):
                 raise self.refusal(f"shared memory '{name}' holds a row's elements and is written singly too")
             type_ = self.memory.shared[name].type
-            stored = self.memory.apply(
-                lambda a, _, t: self.record.as_variable(type_, name, a), values, Vec(ZERO), active
-            )
+            stored = self.memory.each(lambda a: self.record.as_variable(type_, name, a), values, active)
             self.memory.write_cells(name, index, stored, active)
             return
         match target:
             case c.Name(name=variable):
                 type_ = self.memory.types.get(variable, c.Type("int"))
                 self.assign(variable, type_, variable, values, active)
-                return
             case c.Index(base=c.Name(name=array), index=at) if f"{array}[]" in self.memory.variables:
                 self.store_local(array, at, values, active)
-                return
-        self.store_global(op, target, value, values, active)
+            case _:
+                self.store_global(op, target, value, values, active)
 
     def store_local(self, array: str, at: c.Expr, values: Vec, active: Threads) -> None:
         places = self.eval(at, active)

@@ -77,23 +77,14 @@ class Vec:
 
 
 _IDENTITY: dict[Operator, tuple[float, ...]] = {
-    "+": (0,),
-    "*": (1,),
-    "|": (0,),
-    "^": (0,),
-    "&": (-1, 0xFFFFFFFF),
-}
+    "+": (0,), "*": (1,), "|": (0,), "^": (0,), "&": (-1, 0xFFFFFFFF),
+}  # fmt: skip
 INFINITIES = ("INFINITY", "CUDART_INF_F", "CUDART_INF", "HUGE_VALF", "HUGE_VAL")
 
 
 def expr_of(value: Value | None) -> Expr | None:
     """The value as an expression that holds for the whole team."""
-    match value:
-        case Int(expr=expr):
-            return expr
-        case Sym(expr=expr):
-            return expr
-    return None
+    return value.expr if isinstance(value, Int | Sym) else None
 
 
 def is_neutral(operator: Operator, value: Value, start: Expr | None) -> bool:

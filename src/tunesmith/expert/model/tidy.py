@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import assigned_in, children, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import OutOfReach
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
@@ -48,8 +48,8 @@ def structures(source: c.Source) -> dict[str, Fields]:
 
 
 def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tuple[c.Stmt, ...]:
-    declared = {node.name: node for node in nodes_in(body) if isinstance(node, c.Declare)}
-    heads = {part.name for node in nodes_in(body) if isinstance(node, c.For) for part in node.init
+    declared = {node.name: node for node in walk.nodes_in(body) if isinstance(node, c.Declare)}
+    heads = {part.name for node in walk.nodes_in(body) if isinstance(node, c.For) for part in node.init
              if isinstance(part, c.Declare)}  # fmt: skip
     split = {
         name: known[declare.type.base]
@@ -73,7 +73,7 @@ def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tu
 def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[str]:
     """Variables with a use that cannot be said field by field."""
     said: set[int] = set()  # nodes that are said field by field: parents come before children
-    for node in nodes_in(body):
+    for node in walk.nodes_in(body):
         pairs: list[tuple[str, c.Expr]] = []
         inside: list[c.Expr | c.Stmt] = []
         match node:
@@ -93,7 +93,7 @@ def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[
             case c.Name():
                 pass
             case _:
-                inside += children(node)
+                inside += walk.children(node)
         for part in inside:
             whole = _variable(part, split) if isinstance(part, c.Expr) else ""
             if whole:
@@ -101,7 +101,7 @@ def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[
         for name, value in pairs:
             if _parts(value, split[name], split) is None:
                 yield name
-                yield from (other for other in names_in(value) if other in split)
+                yield from (other for other in walk.names_in(value) if other in split)
             said |= {id(part) for part in _choices(value)}
 
 
@@ -157,8 +157,8 @@ class _Splitting:
         self._count = 0
 
     def done(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-        apart = map_statements(body, None, self._statement)
-        return map_statements(apart, lambda e: map_expr(e, self._member))
+        apart = walk.map_statements(body, None, self._statement)
+        return walk.map_nodes(apart, self._member)
 
     def _member(self, node: c.Expr) -> c.Expr:
         if isinstance(node, c.Member) and not node.arrow and _variable(node.base, self._split):
@@ -188,7 +188,7 @@ class _Splitting:
         fields = self._split[name]
         parts = _parts(assign.value, fields, self._split) or ()
         before: list[c.Stmt] = []
-        if len(parts) > 1 and name in names_in(assign.value) and assign.target != assign.value:
+        if len(parts) > 1 and name in walk.names_in(assign.value) and assign.target != assign.value:
             # A later part may read a field that an earlier one sets.
             self._count += 1
             for (field, type_), part in zip(fields, parts, strict=True):
@@ -228,11 +228,11 @@ class _Exits:
                 case c.Return() | c.Jump(word="continue"):
                     return tuple(done)
                 case c.Jump():
-                    raise OutOfReach(f"line {stmt.line}: a loop over elements stops early", stmt.line)
+                    raise OutOfReach.at(stmt.line, "a loop over elements stops early")
                 case c.For() | c.While():
-                    for node in nodes_in(stmt):
+                    for node in walk.nodes_in(stmt):
                         if isinstance(node, c.Return):
-                            raise OutOfReach(f"line {node.line}: returns from inside a loop", node.line)
+                            raise OutOfReach.at(node.line, "returns from inside a loop")
                 case c.If() if _leaves(stmt):
                     rest = stmts[at + 1 :]
                     then = self.block((*stmt.then, *rest), depth + 1)
@@ -241,7 +241,7 @@ class _Exits:
                         done.append(replace(stmt, then=then, otherwise=otherwise))
                     elif otherwise:
                         done.append(
-                            replace(stmt, condition=negated(stmt.condition), then=otherwise, otherwise=())
+                            c.If(walk.negated(stmt.condition), otherwise, (), stmt.constexpr, stmt.line)
                         )
                     return tuple(done)
             done.append(stmt)
@@ -260,17 +260,9 @@ def _leaves(stmt: c.If) -> bool:
     return False
 
 
-def negated(condition: c.Expr) -> c.Expr:
-    if isinstance(condition, c.Unary) and condition.op == "!":
-        return condition.operand
-    if isinstance(condition, c.Binary) and condition.op in ("==", "!="):
-        return c.Binary("!=" if condition.op == "==" else "==", condition.left, condition.right)
-    return c.Unary("!", condition)
-
-
 def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:
     renamed = _Unique(set(parameters)).block(body, {}, 0)
-    shaped = _with_loops(_joined(renamed), 0)
+    shaped = _with_loops(_joined(renamed))
     return without_structures(shaped, structures(source))
 
 
@@ -290,44 +282,27 @@ class _Unique:
                     done += self.block(body, dict(names), depth + 1)
                 case c.Declare():
                     done.append(self.declare(stmt, names))
-                case c.If():
-                    done.append(
-                        replace(
-                            stmt,
-                            condition=substitute(stmt.condition, names),
-                            then=self.block(stmt.then, dict(names), depth + 1),
-                            otherwise=self.block(stmt.otherwise, dict(names), depth + 1),
-                        )
-                    )
-                case c.For():
-                    inner = dict(names)
-                    init = tuple(
-                        self.declare(part, inner)
-                        if isinstance(part, c.Declare)
-                        else replace(part, expr=substitute(part.expr, inner))
-                        for part in stmt.init
-                    )
-                    done.append(
-                        replace(
-                            stmt,
-                            init=init,
-                            condition=None if stmt.condition is None else substitute(stmt.condition, inner),
-                            step=tuple(substitute(step, inner) for step in stmt.step),
-                            body=self.block(stmt.body, inner, depth + 1),
-                        )
-                    )
-                case c.While():
-                    body = self.block(stmt.body, dict(names), depth + 1)
-                    done.append(replace(stmt, condition=substitute(stmt.condition, names), body=body))
+                case c.If() | c.For() | c.While():
+                    done.append(self.compound(stmt, dict(names), depth))
                 case _:
                     done += substitute((stmt,), names)
         return tuple(done)
 
+    def compound(self, stmt: c.Stmt, names: dict[str, c.Expr], depth: int) -> c.Stmt:
+        def simple(part: c.Declare | c.Evaluate) -> c.Declare | c.Evaluate:
+            if isinstance(part, c.Declare):
+                return self.declare(part, names)
+            return replace(part, expr=substitute(part.expr, names))
+
+        return walk.map_parts(
+            stmt,
+            lambda expr: substitute(expr, names),
+            lambda body: self.block(body, dict(names), depth + 1),
+            simple,
+        )
+
     def declare(self, stmt: c.Declare, names: dict[str, c.Expr]) -> c.Declare:
-        fresh, count = stmt.name, 2
-        while fresh in self._taken:
-            fresh, count = f"{stmt.name}_{count}", count + 1
-        self._taken.add(fresh)
+        fresh = walk.fresh_name(stmt.name, self._taken)
         dims = tuple(substitute(dim, names) for dim in stmt.dims)
         init = None if stmt.init is None else substitute(stmt.init, names)
         names.pop(stmt.name, None)
@@ -339,8 +314,8 @@ class _Unique:
 def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """`int i; i = f();` becomes one declaration where that is the only assignment."""
     writes: dict[str, int] = {}
-    for node in nodes_in(body):
-        for name in assigned_in(node) if isinstance(node, c.Assign) else ():
+    for node in walk.nodes_in(body):
+        for name in walk.assigned_in(node) if isinstance(node, c.Assign) else ():
             writes[name] = writes.get(name, 0) + (isinstance(node, c.Assign) and _target(node) == name)
     open_: dict[str, c.Declare] = {}
     done: list[c.Stmt] = []
@@ -355,7 +330,7 @@ def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
                 done.remove(declare)
                 done.append(replace(declare, init=stmt.expr.value, line=stmt.line))
                 continue
-        for name in names_in(stmt):
+        for name in walk.names_in(stmt):
             open_.pop(name, None)
         done.append(stmt)
     return tuple(done)
@@ -365,21 +340,11 @@ def _target(assign: c.Assign) -> str | None:
     return assign.target.name if isinstance(assign.target, c.Name) else None
 
 
-def _with_loops(stmts: Sequence[c.Stmt], depth: int) -> tuple[c.Stmt, ...]:
+def _with_loops(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
     """Loops that declare their own index, where they are written with `while` or an index from before."""
     done: list[c.Stmt] = []
     for at, stmt in enumerate(stmts):
-        match stmt:
-            case c.If():
-                stmt = replace(
-                    stmt,
-                    then=_with_loops(stmt.then, depth + 1),
-                    otherwise=_with_loops(stmt.otherwise, depth + 1),
-                )
-            case c.For():
-                stmt = replace(stmt, body=_with_loops(stmt.body, depth + 1))
-            case c.While():
-                stmt = replace(stmt, body=_with_loops(stmt.body, depth + 1))
+        stmt = walk.map_blocks(stmt, _with_loops)
         later = stmts[at + 1 :]
         if isinstance(stmt, c.While) and not stmt.after:
             stmt = _as_for(stmt)
@@ -392,11 +357,15 @@ def _with_loops(stmts: Sequence[c.Stmt], depth: int) -> tuple[c.Stmt, ...]:
 def _as_for(loop: c.While) -> c.Stmt:
     if not loop.body or not isinstance(loop.body[-1], c.Evaluate):
         return loop
-    if any(isinstance(node, c.Jump) and node.word == "continue" for node in nodes_in(loop.body)):
+    if any(isinstance(node, c.Jump) and node.word == "continue" for node in walk.nodes_in(loop.body)):
         return loop
     step = loop.body[-1].expr
-    changed = assigned_in(step)
-    if len(changed) != 1 or changed & assigned_in(loop.body[:-1]) or not changed <= names_in(loop.condition):
+    changed = walk.assigned_in(step)
+    if (
+        len(changed) != 1
+        or changed & walk.assigned_in(loop.body[:-1])
+        or not changed <= walk.names_in(loop.condition)
+    ):
         return loop
     return c.For((), loop.condition, (step,), loop.body[:-1], line=loop.line)
 
@@ -411,21 +380,21 @@ def _with_own_index(loop: c.For, before: list[c.Stmt], later: Sequence[c.Stmt]) 
         if not isinstance(target, c.Name) or part.expr.op != "=" or not _is_reset(target.name, later):
             return loop
         declared = [s for s in before if isinstance(s, c.Declare) and s.name == target.name]
-        if len(declared) != 1 or target.name in names_in(part.expr.value):
+        if len(declared) != 1 or target.name in walk.names_in(part.expr.value):
             return loop
         fresh = f"{target.name}_in_{loop.line}"
         named = substitute((replace(loop, init=()),), {target.name: c.Name(fresh)})[0]
         assert isinstance(named, c.For)
         return replace(named, init=(c.Declare(declared[0].type, fresh, part.expr.value, line=loop.line),))
-    counted = [name for step in loop.step for name in assigned_in(step)]
-    if len(counted) != 1 or any(counted[0] in names_in(stmt) for stmt in later):
+    counted = [name for step in loop.step for name in walk.assigned_in(step)]
+    if len(counted) != 1 or any(counted[0] in walk.names_in(stmt) for stmt in later):
         return loop
     for at in range(len(before) - 1, -1, -1):
         stmt = before[at]
         if isinstance(stmt, c.Declare) and stmt.name == counted[0] and stmt.init is not None:
             del before[at]
             return replace(loop, init=(replace(stmt, type=replace(stmt.type, const=False)),))
-        if counted[0] in names_in(stmt) or isinstance(stmt, c.If | c.For | c.While):
+        if counted[0] in walk.names_in(stmt) or isinstance(stmt, c.If | c.For | c.While):
             return loop
     return loop
 
@@ -438,9 +407,9 @@ def _is_reset(name: str, later: Sequence[c.Stmt]) -> bool:
             if (
                 isinstance(start, c.Assign)
                 and start.target == c.Name(name)
-                and name not in names_in(start.value)
+                and name not in walk.names_in(start.value)
             ):
                 return True
-        if name in names_in(stmt):
+        if name in walk.names_in(stmt):
             return False
     return True

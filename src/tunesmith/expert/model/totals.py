@@ -1,7 +1,5 @@
 """Totals in the body of a loop: variables, or elements of memory, that every turn only adds to.
 
-Totals in the body of a loop: variables that every turn only adds to, multiplies, or takes the largest of.
-
 sum += e;   sum = sum + e;   sum = fmaf(a, b, sum);   m = fmaxf(m, e);   m = max(e, m);
 if (e > m) m = e;   m = e > m ? e : m;   n += flag;   bits |= e;
 
@@ -22,16 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.walk import (
-    assigned_in,
-    declared_in,
-    map_expr,
-    map_statements,
-    names_in,
-    nodes_in,
-    root,
-    statements_in,
-)
+from tunesmith.csource import walk
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.normal import Normal
 
@@ -61,7 +50,7 @@ def update_of(stmt: c.Stmt, name: str) -> Update | None:
         case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=target), value=value)) if target == name:
             return _joined(value, name)
         case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=target), value=value)):
-            if target != name or name in names_in(value) or op not in _ASSIGNED:
+            if target != name or name in walk.names_in(value) or op not in _ASSIGNED:
                 return None
             return Update(_ASSIGNED[op])
         case c.Evaluate(expr=c.Unary(op="++" | "--", operand=c.Name(name=target))) if target == name:
@@ -80,11 +69,11 @@ def _joined(value: c.Expr, name: str) -> Update | None:
             if (left == own) != (right == own) and not _occurs_beside(own, left, right):
                 return Update(_JOINED[op])
             # (sum + a) + b
-            if op in ("+", "*") and isinstance(left, c.Binary) and name not in names_in(right):
+            if op in ("+", "*") and isinstance(left, c.Binary) and name not in walk.names_in(right):
                 inner = _joined(left, name)
                 return inner if inner is not None and inner.operator == op else None
             return None
-        case c.Binary(op="-", left=left, right=right) if left == own and name not in names_in(right):
+        case c.Binary(op="-", left=left, right=right) if left == own and name not in walk.names_in(right):
             return Update("+")
         case c.Call(function=function, args=(left, right)) if (left == own) != (right == own):
             if _occurs_beside(own, left, right):
@@ -97,16 +86,16 @@ def _joined(value: c.Expr, name: str) -> Update | None:
         case c.Call(function=function, args=(left, right)) if function in MAXIMA | MINIMA:
             # max(max(m, a), b)
             for part, rest in ((left, right), (right, left)):
-                found = _joined(part, name) if name in names_in(part) else None
-                if found is not None and name not in names_in(rest):
+                found = _joined(part, name) if name in walk.names_in(part) else None
+                if found is not None and name not in walk.names_in(rest):
                     kind: Operator = "max" if function in MAXIMA else "min"
                     return found if found.operator == kind else None
             return None
         case c.Call(function=function, args=(a, b, added)) if function in _FUSED:
-            return Update("+") if added == own and name not in names_in(a) | names_in(b) else None
+            return Update("+") if added == own and name not in walk.names_in(a) | walk.names_in(b) else None
         case c.Ternary(condition=condition, yes=yes, no=no) if (yes == own) != (no == own):
             other = no if yes == own else yes
-            if name in names_in(other):
+            if name in walk.names_in(other):
                 return None
             if no == own:
                 return _chosen(condition, other, own)
@@ -116,14 +105,14 @@ def _joined(value: c.Expr, name: str) -> Update | None:
 
 
 def _occurs_beside(own: c.Name, left: c.Expr, right: c.Expr) -> bool:
-    return own.name in names_in(right if left == own else left)
+    return own.name in walk.names_in(right if left == own else left)
 
 
 def _chosen(condition: c.Expr, chosen: c.Expr, other: c.Expr, swap: bool = False) -> Update | None:
     """`chosen` is taken over `other` where the condition holds: the larger or the smaller of the two?"""
     total = chosen if swap else other
     element = other if swap else chosen
-    if isinstance(total, c.Name) and total.name in names_in(element):
+    if isinstance(total, c.Name) and total.name in walk.names_in(element):
         return None
     match condition:
         case c.Binary(op=">" | ">=", left=left, right=right) if (left, right) == (chosen, other):
@@ -141,7 +130,7 @@ def update_in(body: Sequence[c.Stmt], name: str) -> Update | None:
     """The one way in which the body updates the variable; None if it reads it too or updates it otherwise."""
     found: Update | None = None
     accounted = 0
-    for stmt in statements_in(body):
+    for stmt in walk.statements_in(body):
         update = update_of(stmt, name)
         if update is None:
             continue
@@ -153,7 +142,7 @@ def update_in(body: Sequence[c.Stmt], name: str) -> Update | None:
 
 
 def _occurrences(part: c.Stmt, name: str) -> int:
-    return sum(1 for node in nodes_in(part) if node == c.Name(name))
+    return sum(1 for node in walk.nodes_in(part) if node == c.Name(name))
 
 
 def _occurrences_in(body: Sequence[c.Stmt], name: str) -> int:
@@ -162,18 +151,8 @@ def _occurrences_in(body: Sequence[c.Stmt], name: str) -> int:
 
 def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
     """Variables from outside that the body writes, also in part."""
-    found: set[str] = set()
-    for node in nodes_in(body):
-        target: c.Expr | None = None
-        if isinstance(node, c.Assign):
-            target = node.target
-        elif isinstance(node, c.Unary) and node.op in ("++", "--"):
-            target = node.operand
-        if target is not None:
-            name, through = root(target)
-            if name is not None and not through and name not in declared:
-                found.add(name)
-    return frozenset(found)
+    found = (walk.root(target) for target in walk.writes_in(body))
+    return frozenset(name for name, through in found if name is not None and not through) - declared
 
 
 def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
@@ -181,16 +160,16 @@ def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
     for stmt in body:
         if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
             assign = stmt.expr
-            if assign.op == "=" and assign.target == c.Name(name) and name not in names_in(assign.value):
+            if assign.op == "=" and assign.target == c.Name(name) and name not in walk.names_in(assign.value):
                 return True
-        if name in names_in(stmt):
+        if name in walk.names_in(stmt):
             return False
     return True
 
 
 def cooperates(body: Sequence[c.Stmt]) -> c.Call | None:
     return next(
-        (n for n in nodes_in(body) if isinstance(n, c.Call) and n.function.startswith(COOPERATION)), None
+        (n for n in walk.nodes_in(body) if isinstance(n, c.Call) and n.function.startswith(COOPERATION)), None
     )
 
 
@@ -207,14 +186,12 @@ class _Holding:
         }
         self._types |= {name: c.Type(d.type.base) for name, d in normal.shared.items() if len(d.dims) <= 1}
         self._aliased = set(aliases) | set(aliases.values())
-        self._taken = set(normal.types) | set(normal.ids) | set(declared_in(normal.body))
+        self._taken = normal.names
         self.types: dict[str, c.Type] = {}
 
     def block(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         done: list[c.Stmt] = []
         for stmt in stmts:
-            if isinstance(stmt, c.If):
-                stmt = replace(stmt, then=self.block(stmt.then), otherwise=self.block(stmt.otherwise))
             if isinstance(stmt, c.For):
                 after: list[c.Stmt] = []
                 for target in _updated(stmt.body):
@@ -225,18 +202,18 @@ class _Holding:
                 stmt = replace(stmt, body=self.block(stmt.body))
                 done += [stmt, *after]
             else:
-                done.append(stmt)
+                done.append(walk.map_blocks(stmt, self.block) if isinstance(stmt, c.If) else stmt)
         return tuple(done)
 
     def _may_be_held(self, target: c.Index, loop: c.For) -> bool:
         array = target.base.name if isinstance(target.base, c.Name) else ""
         if array not in self._types or array in self._aliased or cooperates(loop.body) is not None:
             return False
-        moving = assigned_in((loop,)) | set(declared_in((loop,)))
-        loads = [node for node in nodes_in(target.index) if isinstance(node, c.Index)]
-        if names_in(target.index) & moving or loads:
+        moving = walk.assigned_in((loop,)) | set(walk.declared_in((loop,)))
+        loads = [node for node in walk.nodes_in(target.index) if isinstance(node, c.Index)]
+        if walk.names_in(target.index) & moving or loads:
             return False
-        nodes = list(nodes_in((loop,)))
+        nodes = list(walk.nodes_in((loop,)))
         if any(isinstance(n, c.Opaque | c.Verbatim | c.Return) for n in nodes):
             return False
         if any(isinstance(n, c.Jump) and n.word == "break" for n in nodes):
@@ -251,20 +228,17 @@ class _Holding:
         set_at = _set_before(target, before)
         op, start = "=", c.Number("0", 0) if set_at is None else _value(before[set_at])
         if set_at is None:
-            nodes = list(nodes_in(loop))
+            nodes = list(walk.nodes_in(loop))
             sums = [n for n in nodes if isinstance(n, c.Assign) and n.op == "+=" and n.target == target]
             if len(sums) != sum(1 for node in nodes if node == target):
                 return None  # it is read as well
             op = "+="
         else:
             del before[set_at]
-        name, count = f"{array}_here", 2
-        while name in self._taken:
-            name, count = f"{array}_here_{count}", count + 1
-        self._taken.add(name)
+        name = walk.fresh_name(f"{array}_here", self._taken)
         self.types[name] = self._types[array]
         before.append(c.Declare(self._types[array], name, start, line=loop.line))
-        held = map_statements((loop,), lambda e: map_expr(e, lambda n: c.Name(name) if n == target else n))[0]
+        held = walk.map_nodes((loop,), lambda n: c.Name(name) if n == target else n)[0]
         assert isinstance(held, c.For)
         return held, c.Evaluate(c.Assign(op, target, c.Name(name)), loop.line)
 
@@ -275,9 +249,9 @@ def _set_before(target: c.Index, before: Sequence[c.Stmt]) -> int | None:
     for at in range(len(before) - 1, -1, -1):
         stmt = before[at]
         if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign) and stmt.expr.target == target:
-            plain = stmt.expr.op == "=" and target.base.name not in names_in(stmt.expr.value)
+            plain = stmt.expr.op == "=" and target.base.name not in walk.names_in(stmt.expr.value)
             return at if plain else None
-        if not isinstance(stmt, c.Declare) or target.base.name in names_in(stmt):
+        if not isinstance(stmt, c.Declare) or target.base.name in walk.names_in(stmt):
             return None
     return None
 
@@ -290,9 +264,9 @@ def _value(stmt: c.Stmt) -> c.Expr:
 def _updated(body: Sequence[c.Stmt]) -> list[c.Index]:
     """Elements that are set from what they were."""
     found: dict[c.Index, None] = {}
-    for node in nodes_in(body):
+    for node in walk.nodes_in(body):
         if not isinstance(node, c.Assign) or not isinstance(node.target, c.Index):
             continue
-        if node.op in ("+=", "*=", "-=") or node.target in list(nodes_in(node.value)):
+        if node.op in ("+=", "*=", "-=") or node.target in list(walk.nodes_in(node.value)):
             found[node.target] = None
     return list(found)

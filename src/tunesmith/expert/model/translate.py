@@ -264,3 +264,8 @@ def axis_name(builtin: str) -> str:
 
 def launch_name(kind: str, axis: int) -> Expr:
     return Name(f"{kind}.{'xyz'[axis]}")
+
+
+def block_threads() -> Expr:
+    x, y, z = (launch_name("blockDim", axis) for axis in range(3))
+    return product(product(x, y), z)

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from tunesmith.csource.nodes import Assign, Binary, Call, Declare, Evaluate, Expr, For, If, Name, Stmt, While
+from tunesmith.csource.nodes import Assign, Binary, Declare, Evaluate, Expr, For, If, Name, Stmt, While
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import nodes_in
+from tunesmith.csource.walk import calls_in, nodes_in
+from tunesmith.expert.model import kernel as model
 from tunesmith.expert.model.affine import head_of, trips
-from tunesmith.expert.model.kernel import (
-    ArrayAccess,
-    Each,
-    KernelModel,
-    Let,
-    NotReadable,
-    Once,
-    Repeat,
-    Step,
-    Total,
-    When,
-)
 from tunesmith.expert.model.step_tree import all_steps, parts_of
 
 _TEAMS = {
@@ -37,8 +26,8 @@ _TOTALS = {
 _LONGEST = 100
 
 
-def explain_lines(reading: KernelModel | NotReadable) -> list[str]:
-    if isinstance(reading, NotReadable):
+def explain_lines(reading: model.KernelModel | model.NotReadable) -> list[str]:
+    if isinstance(reading, model.NotReadable):
         name = f"The kernel {reading.function.name}" if reading.function is not None else "The kernel"
         return [
             f"{name} is beyond the built-in expert: {reading.reason}.",
@@ -56,7 +45,7 @@ def explain_lines(reading: KernelModel | NotReadable) -> list[str]:
     return lines + [f"Note: {note}." for note in reading.notes]
 
 
-def _tasks(kernel: KernelModel) -> str:
+def _tasks(kernel: model.KernelModel) -> str:
     lanes = "some" if kernel.lanes is None else _short(kernel.lanes)
     team = _TEAMS[kernel.team].format(lanes=lanes)
     if not kernel.tasks:
@@ -65,32 +54,32 @@ def _tasks(kernel: KernelModel) -> str:
     return f"{kernel.function.name}: independent tasks, one for each {of}. {team}"
 
 
-def _steps(steps: Sequence[Step], kernel: KernelModel, depth: int) -> list[str]:
+def _steps(steps: Sequence[model.Step], kernel: model.KernelModel, depth: int) -> list[str]:
     pad = "  " * depth
     lines: list[str] = []
     for step in steps:
         match step:
-            case Each():
+            case model.Each():
                 lines.append(pad + _each(step, kernel))
-            case Let(body=body):
+            case model.Let(body=body):
                 lines += [pad + _let(stmt) for stmt in body]
-            case Once(body=body):
+            case model.Once(body=body):
                 stores = ", ".join(dict.fromkeys(_target(stmt) for stmt in body))
                 lines.append(f"{pad}line {step.line}: one thread of the team stores {stores}")
-            case When():
+            case model.When():
                 lines.append(f"{pad}line {step.line}: if {_short(step.condition)}, the whole team:")
                 lines += _steps(step.then, kernel, depth + 1)
                 if step.otherwise:
                     lines.append(f"{pad}otherwise:")
                     lines += _steps(step.otherwise, kernel, depth + 1)
-            case Repeat():
+            case model.Repeat():
                 span = f"{_short(step.start)} to {_short(step.stop)}"
                 lines.append(f"{pad}line {step.line}: in turn, for {step.index} from {span}:")
                 lines += _steps(step.body, kernel, depth + 1)
     return lines
 
 
-def _each(step: Each, kernel: KernelModel) -> str:
+def _each(step: model.Each, kernel: model.KernelModel) -> str:
     shared = {"grid": "over all threads", "thread": "by one thread, though no turn needs another"}.get(
         kernel.team, "shared by the team"
     )
@@ -107,7 +96,7 @@ def _each(step: Each, kernel: KernelModel) -> str:
     return text
 
 
-def _total(total: Total) -> str:
+def _total(total: model.Total) -> str:
     return f"{_TOTALS[total.operator]} {total.name} (from {_short(total.start)})"
 
 
@@ -133,7 +122,7 @@ def _target(stmt: Stmt) -> str:
     return "a value"
 
 
-def _kept(kernel: KernelModel) -> list[str]:
+def _kept(kernel: model.KernelModel) -> list[str]:
     return [
         f"Shared memory '{kept.name}' keeps {kept.width if kept.width > 1 else 'one'} {kept.type.base} "
         "of every element for a later loop."
@@ -141,7 +130,7 @@ def _kept(kernel: KernelModel) -> list[str]:
     ]
 
 
-def _arrays(kernel: KernelModel) -> list[str]:
+def _arrays(kernel: model.KernelModel) -> list[str]:
     lines: list[str] = []
     for parameter in kernel.function.parameters:
         found = [access for access in kernel.accesses if access.array == parameter.name]
@@ -151,7 +140,7 @@ def _arrays(kernel: KernelModel) -> list[str]:
     return lines
 
 
-def _access(access: ArrayAccess) -> str:
+def _access(access: model.ArrayAccess) -> str:
     verb = {"load": "read", "store": "written", "update": "updated", "atomic": "updated by atomics"}[
         access.kind
     ]
@@ -169,12 +158,12 @@ def _access(access: ArrayAccess) -> str:
     return f"{verb} {wide} at [{where}], {near}"
 
 
-def _again_read(kernel: KernelModel) -> list[str]:
+def _again_read(kernel: model.KernelModel) -> list[str]:
     """Loops that read what an earlier one has read, at the same places."""
     lines: list[str] = []
-    before: list[tuple[Each, frozenset[tuple[str, Expr, Expr | None]]]] = []
+    before: list[tuple[model.Each, frozenset[tuple[str, Expr, Expr | None]]]] = []
     for step in all_steps(kernel.steps):
-        if not isinstance(step, Each):
+        if not isinstance(step, model.Each):
             continue
         names = {step.index: Name("")}
         mine = frozenset(
@@ -191,14 +180,9 @@ def _again_read(kernel: KernelModel) -> list[str]:
     return lines
 
 
-def _calls(kernel: KernelModel) -> list[str]:
+def _calls(kernel: model.KernelModel) -> list[str]:
     parts = [part for step in all_steps(kernel.steps) for part in parts_of(step)]
-    return sorted({node.function for node in _nodes(parts) if isinstance(node, Call)})
-
-
-def _nodes(parts: Iterable[Expr | tuple[Stmt, ...]]) -> Iterable[Expr | Stmt]:
-    for part in parts:
-        yield from nodes_in(part)
+    return sorted({call.function for part in parts for call in calls_in(part)})
 
 
 def _short(expr: Expr) -> str:
