@@ -82,6 +82,7 @@ def scales(name: str = "scale", general: Config | None = None, small: Config | N
 
 @pytest.mark.slow
 @needs_nvcc
+@pytest.mark.long
 def test_sources_with_the_same_names_and_macros_share_one_file(tmp_path: Path) -> None:
     compiled(tmp_path, scales(), "-Werror", "all-warnings", "-std=c++17")
 
@@ -190,6 +191,7 @@ def test_the_tuned_serve_only_the_scalars_they_were_tuned_with() -> None:
 
 @pytest.mark.slow
 @needs_nvcc
+@pytest.mark.long
 def test_scalars_of_every_kind_compare_on_the_host(tmp_path: Path) -> None:
     compiled(tmp_path, fixed(), "-Werror", "all-warnings")
 

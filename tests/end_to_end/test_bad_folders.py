@@ -101,6 +101,7 @@ class TestDisk:
             assert "hint: free some room on that disk, then: run the same command again" in ended.err
         assert [p.name for p in disk.rglob("*")] == ["tunesmith-runs"], "no trace of a run that never began"
 
+    @pytest.mark.long
     def test_full_in_the_middle(self, tmp_path: Path, fake: Path, disk: Path) -> None:
         remount(disk, "size=36k")
         ended = tune(tmp_path, "--no-cache", "--out", "disk/run", "--json")

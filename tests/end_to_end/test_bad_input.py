@@ -247,6 +247,7 @@ class TestTemplate:
 
 class TestNames:
     @needs_opencl
+    @pytest.mark.long
     def test_spaces_quotes_and_markup_in_file_names(self, tmp_path: Path, opencl: Path) -> None:
         template = (opencl / "template.cl").rename(opencl / 'my "template" [bold].cl')
         (opencl / "kernel.cl").rename(opencl / 'the "kernel".cl')

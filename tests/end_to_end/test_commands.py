@@ -170,6 +170,7 @@ class TestTune:
         assert [p["rule"] for p in ended.json["pruned"]] == ["cannot_run"] * pruned
         assert [f["status"] for f in ended.json["failures"]] == ["build_failed"]
 
+    @pytest.mark.long
     def test_runs_begun_at_once_get_a_folder_each(self, tmp_path: Path) -> None:
         problem = tiny.fake(tmp_path / "problem")
         command = ("tune", problem, "--template", problem / "template.fake", "--evals", 1)
@@ -246,6 +247,7 @@ class TestResume:
         assert not (run / "scratch").exists()
 
     @pytest.mark.timeout(200)
+    @pytest.mark.long
     def test_after_an_interrupt(self, tmp_path: Path) -> None:
         process = self.half_done(tmp_path)
         process.send_signal(signal.SIGSTOP)  # however slow the next command is, the run is still there
@@ -306,6 +308,7 @@ class TestDevicesAndDoctor:
         ended = tunesmith(tmp_path, "doctor", "--json")
         assert {k: ended.json[0][k] for k in ("what", "usable")} == {"what": "Python", "usable": True}
 
+    @pytest.mark.long
     def test_where_a_driver_cannot_be_loaded(self, tmp_path: Path) -> None:
         broken = tmp_path / "broken" / "pyopencl"
         broken.mkdir(parents=True)

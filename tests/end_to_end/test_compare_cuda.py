@@ -71,6 +71,7 @@ def run_of_templates(run: str) -> ParameterSet:  # those that take seconds wait 
 
 
 @pytest.mark.parametrize("run", [run_of_templates(run) for run in EVERY if run not in WRITTEN])
+@pytest.mark.few(1)
 def test_templates_take_the_same_course(kept: Path, run: str) -> None:
     """With the searcher that there was: another would ask for configurations that nobody has measured. Where
     a change of the search is meant, this is to be left out."""

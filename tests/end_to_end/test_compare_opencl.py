@@ -79,10 +79,10 @@ def kernels_in(recording: Path) -> int:
 @needs_opencl
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("arms", [("single",), pytest.param(("rewrite", "single"), marks=pytest.mark.long)])
-def test_played_again_on_one_kernel(arms: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.long
+def test_played_again_on_one_kernel(tmp_path: Path) -> None:
     """Templates, whose gate takes a minute, are played in test_mailbox_opencl."""
-    compared(tmp_path, (small_transpose(tmp_path),), arms, evals=4)
+    compared(tmp_path, (small_transpose(tmp_path),), ("rewrite", "single"), evals=4)
 
 
 @needs_opencl

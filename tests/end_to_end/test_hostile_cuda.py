@@ -41,6 +41,7 @@ def test_each_gets_its_status_and_the_right_one_wins(tmp_path: Path) -> None:
 @needs_nvrtc
 @needs_no_driver
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_needs_no_device_is_told_without_one(tmp_path: Path) -> None:
     """The compiler's refusals and the device's limits; nothing else fails before it runs."""
     ended = tunesmith(tmp_path, *TUNE)

@@ -42,6 +42,7 @@ def answer(box: Path, name: str) -> None:
     os.utime(target, (1e9, 1e9))  # nobody writes to it any more
 
 
+@pytest.mark.long
 def test_who_waits_is_told_for_what_and_can_stop_waiting(tmp_path: Path) -> None:
     """Off a terminal too, where what is true only for now is left out."""
     problem(tmp_path)

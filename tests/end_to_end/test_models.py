@@ -130,6 +130,7 @@ HOSTILE: dict[str, tuple[str | Answer, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.few(2)
 def test_a_bad_reply_goes_back_in_words_and_the_next_one_wins(name: str, tmp_path: Path) -> None:
     bad, words = HOSTILE[name]
     ended, server = tuned(tmp_path, answering(bad, GOOD))
@@ -152,6 +153,7 @@ def test_an_instruction_hidden_in_a_comment_gains_nothing(tmp_path: Path) -> Non
     untouched(tmp_path)
 
 
+@pytest.mark.long
 def test_a_plan_of_the_wrong_shape_goes_back_and_then_the_expert_plans(tmp_path: Path) -> None:
     bad = ('{"decision": "refactor"}', '{"decision": "dance", "why": "x"}', '{"shell": "rm -rf"}', "[]")
     ended, server = tuned(tmp_path, answering(GOOD, planner=(*bad, plan("stop"))))
@@ -171,6 +173,7 @@ def test_a_plan_of_the_wrong_shape_goes_back_and_then_the_expert_plans(tmp_path:
     ],
     ids=["429", "500", "dropped"],
 )
+@pytest.mark.few(1)
 def test_what_passes_is_asked_again(fault: Answer, tmp_path: Path) -> None:
     ended, _ = tuned(tmp_path, answering(fault, GOOD))
     assert ended.code == 0, ended.err
@@ -202,6 +205,7 @@ def test_a_key_that_is_refused_ends_in_the_original(tmp_path: Path) -> None:
     untouched(tmp_path)
 
 
+@pytest.mark.long
 def test_budgets_of_tokens_are_kept(tmp_path: Path) -> None:
     tiny.fake(tmp_path / "problem")
     (tmp_path / "problem" / "template.fake").unlink()

@@ -92,6 +92,7 @@ class TestSurvey:
         # And it is as finished as any other.
         assert tunesmith(tmp_path, "resume", "run", "--json").json["finished"] is True
 
+    @pytest.mark.long
     def test_a_budget_json_and_a_kill(self, tmp_path: Path) -> None:
         problem = tiny.fake(tmp_path / "problem")
         tiny.spoil(problem / "template.fake", "[32, 64, 128, 256]", str([32 * i for i in range(1, 25)]))
@@ -189,6 +190,7 @@ def cuda(folder: Path) -> Path:
 @needs_no_driver
 class TestCuda:
     @needs_nvrtc
+    @pytest.mark.long
     def test_a_survey_with_the_users_own_headers(self, tmp_path: Path) -> None:
         problem = cuda(tmp_path / "problem")
         template = ("--template", "problem/template.cu", "--out", "run")
@@ -251,6 +253,7 @@ class TestCuda:
         ended = tunesmith(tmp_path, "check", "problem")
         refused(ended, 5, "tiny builds with nvcc ")
 
+    @pytest.mark.long
     def test_devices_and_why_there_are_none(self, tmp_path: Path) -> None:
         ended = tunesmith(tmp_path, "devices", "--backend", "cuda")
         refused(ended, 5, "error: ", "see what is missing with: tunesmith doctor")

@@ -64,6 +64,7 @@ def test_the_story_is_told_round_by_round(ended: tuple[Path, Ended]) -> None:
     assert run.out.count("of template 4") >= 2
 
 
+@pytest.mark.long
 def test_every_draft_is_kept_beside_the_journal(ended: tuple[Path, Ended]) -> None:
     folder, _ = ended
     events = journal(folder / "run")
@@ -72,6 +73,7 @@ def test_every_draft_is_kept_beside_the_journal(ended: tuple[Path, Ended]) -> No
     assert all((folder / "run" / "objects" / digest).exists() for digest in named)
 
 
+@pytest.mark.long
 def test_a_second_run_begins_from_what_the_first_found(ended: tuple[Path, Ended]) -> None:
     folder, _ = ended
     second = tunesmith(folder, "tune", "problem", "--no-cache", "--prior-run", "run", "--out", "second")
@@ -105,6 +107,7 @@ def test_where_the_device_is_absent_the_first_template_is_written_and_built(tmp_
 
 
 class TestTemplate:
+    @pytest.mark.long
     def test_is_written_to_stdout_or_a_file(self, tmp_path: Path) -> None:
         written.problem(tmp_path / "problem")
         told = tunesmith(tmp_path, "template", "problem", "--moves", "wide")

@@ -164,6 +164,7 @@ def test_rules_in_words() -> None:
     assert rule_text((("A", 8), ("D", 4))) == "A=8 with D=4"
 
 
+@pytest.mark.long
 def test_large_spaces_are_looked_at_in_part() -> None:
     own = template({f"P{n}": list(range(8)) for n in range(9)})
     configs: Sequence[Config] = configs_of(PROBLEM, own, DEVICE)  # type: ignore[assignment]

@@ -53,6 +53,7 @@ def test_json_has_all_of_it(tmp_path: Path) -> None:
     assert (out / "scale-roofline.svg").exists()
 
 
+@pytest.mark.long
 def test_a_run_shows_its_original_and_its_winners(tmp_path: Path) -> None:
     tiny.fake(tmp_path / "problem")
     assert tune(tmp_path, "--out", "run").code == 0
@@ -88,6 +89,7 @@ def test_a_configuration_of_a_run_stands_beside_its_original_and_its_winner(tmp_
     assert tunesmith(tmp_path, "profile", "run", "--json").code == 0
 
 
+@pytest.mark.long
 def test_a_run_elsewhere_shows_what_builds_tell(tmp_path: Path) -> None:
     tiny.fake(tmp_path / "problem")
     assert tune(tmp_path, "--out", "run").code == 0
@@ -132,6 +134,7 @@ def test_bad_input_is_refused_with_the_next_step(
     refused(quickly(tmp_path, "profile", FIXTURES / "scale", *arguments), 2, said)
 
 
+@pytest.mark.long
 def test_a_configuration_that_runs_nowhere_is_refused_and_one_that_runs_somewhere_is_not(
     tmp_path: Path,
 ) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from rich.table import Column, Table
 from rich.text import Text
 
-from tunesmith.deliver.compared import ComparisonResult
-from tunesmith.deliver.comparison_words import interval_text, spread_text
-from tunesmith.deliver.difference import RunDifference
-from tunesmith.problem.device import Device
-from tunesmith.run.library import LibraryEntry
-from tunesmith.run.report import config_text
 from tunesmith.text import counted, named_values, plain
+
+if TYPE_CHECKING:
+    from tunesmith.deliver.compared import ComparisonResult
+    from tunesmith.deliver.difference import RunDifference
+    from tunesmith.problem.device import Device
+    from tunesmith.run.library import LibraryEntry
 
 SHOWN = 4  # workloads, on a line
 
@@ -31,6 +32,8 @@ def _filled(table: Table, rows: Iterable[Sequence[str]]) -> Table:
 
 
 def comparison_table(found: ComparisonResult) -> Table:
+    from tunesmith.deliver.comparison_words import interval_text, spread_text
+
     overall = found.overall if len(found.common) > 1 else ()
     rows = []
     for cell in (*found.cells, *overall):
@@ -60,6 +63,8 @@ def difference_table(found: RunDifference) -> Table:
 
 def difference_lines(found: RunDifference) -> list[str]:
     """What stands below the table."""
+    from tunesmith.run.report import config_text
+
     lines = [f"geometric mean   {found.ratio:.3f}× by {found.judged_by}"]
     for w in found.workloads:
         if w.before_config != w.after_config:

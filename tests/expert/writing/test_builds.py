@@ -78,6 +78,7 @@ def test_what_is_kept_leaves_shared_memory() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_nothing_is_computed_in_double_precision() -> None:
     for model, schedule in CASES.values():
         assert instructions(model, schedule).all.fp64 == 0
