@@ -15,14 +15,9 @@ A candidate kernel that fails is a `Result`, never an exception.
 from __future__ import annotations
 
 
-class TunesmithError(Exception):
-    """Base of everything shown to the user as a message instead of a traceback.
-
-    `message` says the rule and the value got; `hint` says the next step; `where` names the file and,
-    when known, the line ("problem.toml:12").
-    """
-
-    exit_code = 1
+class _WithHint(BaseException):
+    """`message` says the rule and the value got; `hint` says the next step; `where` names the file and, when
+    known, the line ("problem.toml:12")."""
 
     def __init__(self, message: str, *, hint: str | None = None, where: str | None = None) -> None:
         super().__init__(message)
@@ -32,6 +27,12 @@ class TunesmithError(Exception):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class TunesmithError(_WithHint, Exception):
+    """Base of everything shown to the user as a message instead of a traceback."""
+
+    exit_code = 1
 
 
 class BadInput(TunesmithError):
@@ -58,19 +59,10 @@ class DeviceMissing(TunesmithError):
     exit_code = 5
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(_WithHint, KeyboardInterrupt):
     """Ctrl-C, once everything is cleaned up. `where`: the folder of the run, which can be resumed."""
 
     exit_code = 130
-
-    def __init__(self, message: str, *, hint: str | None = None, where: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.where = where
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.message}" if self.where else self.message
 
 
 def bug_text(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -185,14 +186,14 @@ class QueuedCalls:
         return lambda: seconds
 
 
-class PlainSession:
+class PlainSession(ABC):
     """What sessions have in common that know neither graphs nor clocks, and leave judging to the host."""
 
     inspector: Inspector | None = None
 
+    @abstractmethod
     def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
         """From the start of the first call to the end of the last."""
-        raise NotImplementedError
 
     def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
         return QueuedCalls(tuple(at_slot(c, slot) for slot in slots for c in calls), self.seconds_of)

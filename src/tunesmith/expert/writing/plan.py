@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
@@ -11,7 +11,7 @@ from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import Each, KernelModel, Once, Repeat, Step, Task, TemplateDraft, When
-from tunesmith.expert.model.step_tree import all_steps, own_parts
+from tunesmith.expert.model.step_tree import all_steps, map_steps, own_parts
 from tunesmith.expert.writing.naming import Knobs, Names, Unwritable
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, gathered, length_of_all, runs
@@ -321,21 +321,6 @@ def _flat_kept(kernel: KernelModel) -> tuple[Step, ...]:
         return replace(step, body=map_statements(step.body, lambda expr: map_expr(expr, visit)))
 
     return map_steps(kernel.steps, flat)
-
-
-def map_steps(steps: Sequence[Step], change: Callable[[Step], Step | None]) -> tuple[Step, ...]:
-    """Every step changed, those inside others first; None leaves it out."""
-    done: list[Step | None] = []
-    for step in steps:
-        match step:
-            case When(then=then, otherwise=otherwise):
-                inside = replace(step, then=map_steps(then, change), otherwise=map_steps(otherwise, change))
-                done.append(change(inside))
-            case Repeat(body=body):
-                done.append(change(replace(step, body=map_steps(body, change))))
-            case _:
-                done.append(change(step))
-    return tuple(step for step in done if step is not None)
 
 
 def _written(kernel: KernelModel, arrays: dict[str, Type], problem: Problem) -> frozenset[str]:
