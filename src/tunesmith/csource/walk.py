@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -161,13 +161,19 @@ def stored_in(part: Part) -> frozenset[str]:
     return frozenset(name for name, through in found if name is not None and through)
 
 
-def fresh_name(name: str, taken: set[str]) -> str:
-    """`name`, `name_2`, `name_3`: the first that is not taken; it is from now on."""
-    found, count = name, 2
-    while found in taken:
-        found, count = f"{name}_{count}", count + 1
-    taken.add(found)
-    return found
+def numbered(want: str, taken: Container[str]) -> str:
+    """The name, with the first number from 2 on that makes it unlike those that are taken."""
+    name, number = want, 2
+    while name in taken:
+        name, number = f"{want}_{number}", number + 1
+    return name
+
+
+def fresh_name(want: str, taken: set[str]) -> str:
+    """The same, and it is taken from now on."""
+    name = numbered(want, taken)
+    taken.add(name)
+    return name
 
 
 # -- rebuilding -------------------------------------------------------------------------------------

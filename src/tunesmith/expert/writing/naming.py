@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Number, Stmt
 from tunesmith.csource.printing import print_statements
+from tunesmith.csource.walk import fresh_name, numbered
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
 
 
@@ -128,17 +129,7 @@ class Names:
             self._taken.update(_WORD.findall(without_comments(text)))
 
     def fresh(self, want: str) -> str:
-        name = numbered(want, self._taken)
-        self._taken.add(name)
-        return name
-
-
-def numbered(want: str, taken: Container[str]) -> str:
-    """The name, with the first number from 2 on that makes it unlike those that are taken."""
-    name, number = want, 2
-    while name in taken:
-        name, number = f"{want}_{number}", number + 1
-    return name
+        return fresh_name(want, self._taken)
 
 
 def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
