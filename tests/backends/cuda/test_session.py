@@ -186,7 +186,7 @@ BAD = """
 import sys
 from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import (Call, LaunchFailed, Pointer)
+from tunesmith.backends.port import LaunchCall, LaunchFailed, Pointer
 backend = CudaBackend()
 device = backend.devices()[0]
 session = backend.open(device)
@@ -194,8 +194,8 @@ unit = Unit("bad.cu", 'extern "C" __global__ void bad(int *x) { ' + sys.argv[1] 
 executable = session.load(unit, backend.build(unit, device).data)
 memory = session.allocate(1024)
 try:
-    session.run([Call(executable, "bad", (1, 1, 1), (int(sys.argv[2]), 1, 1), int(sys.argv[3]),
-                      (Pointer(memory, 0, 1024),))])
+    session.run([LaunchCall(executable, "bad", (1, 1, 1), (int(sys.argv[2]), 1, 1), int(sys.argv[3]),
+                            (Pointer(memory, 0, 1024),))])
 except LaunchFailed as error:
     print(error)
 """
