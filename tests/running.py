@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tunesmith.lab.fork_server import ForkServer
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -49,16 +54,47 @@ def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
+# A process that has loaded the whole program and forks itself for each command: what a test starts by the
+# hundred need not load it each time. What depends on how a process starts uses `start`.
+LOADED = """
+import importlib, pkgutil, tunesmith
+from tunesmith.lab.fork_server import serve
+for module in pkgutil.walk_packages(tunesmith.__path__, "tunesmith."):
+    if module.name not in ("tunesmith.__main__", "tunesmith.models.hosted"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            pass  # of an extra that is not here
+from tunesmith.cli.app import main
+serve(main, idle=None)
+"""
+
+
+@functools.cache
+def loaded_program() -> ForkServer:
+    own = ("TUNESMITH_", "TMPDIR", "PYTEST_")  # of the test that happens to be the first
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return ForkServer([sys.executable, "-c", LOADED], clean)
+
+
 def tunesmith(folder: Path, *arguments: object, timeout: float = 300) -> Ended:
-    process = start(folder, *arguments)
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"tunesmith {arguments} did not end in {timeout} s\n{err}") from None
-    assert "Traceback (most recent call last)" not in err, err
-    return Ended(process.returncode, out, err)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
+        streams = nothing.fileno(), out.fileno(), err.fileno()
+        process = loaded_program().start([str(a) for a in arguments], environment(folder), folder, streams)
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            code = None
+        finally:
+            process.close()
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode())
+    assert code is not None, f"tunesmith {arguments} did not end in {timeout} s\n{texts[1]}"
+    assert "Traceback (most recent call last)" not in texts[1], texts[1]
+    return Ended(code, *texts)
 
 
 def journal(run: Path) -> list[dict[str, Any]]:
@@ -97,7 +133,8 @@ def processes_in(folder: Path) -> list[str]:
         if not entry.name.isdecimal():
             continue
         try:
-            surroundings = (entry / "environ").read_bytes()
+            # What is forked shows the variables of its parent.
+            surroundings = (entry / "environ").read_bytes() + os.readlink(entry / "cwd").encode()
             state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:

@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,13 +30,20 @@ from tunesmith.backends.messages import (
 )
 from tunesmith.errors import TunesmithError
 from tunesmith.lab import process
+from tunesmith.lab.fork_server import (
+    ChildProcess,
+    ForkServer,
+    start_command,
+    start_worker,
+    worker_command,
+)
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.template import original
 from tunesmith.run.config import worker_environment
 
-FAKE = [sys.executable, "-m", "tunesmith.lab.worker", "fake", "test"]
+FAKE = worker_command("fake", "test")
 DRAW = Draw("normal", 1)
 DEVICE = device_of("fake")
 LONG = 60.0  # for what should not take any time; the machine may be busy
@@ -59,7 +67,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
     made: list[WorkerProcess] = []
 
     def start(*command: str) -> WorkerProcess:
-        made.append(WorkerProcess(command or FAKE, worker_environment(tmp_path)))
+        way = start_command if command else start_worker
+        made.append(WorkerProcess(command or FAKE, worker_environment(tmp_path), None, way))
         return made[-1]
 
     yield start
@@ -324,18 +333,83 @@ def worker_pid(worker: WorkerProcess, tmp_path: Path) -> int:
     return pid
 
 
-def test_one_that_is_closed_while_it_starts_does_not_stay(
-    make: Callable[..., WorkerProcess], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker = make(sys.executable, "-c", "import time; time.sleep(600)")
-    popen, started = process.subprocess.Popen, []
+def test_one_that_is_closed_while_it_starts_does_not_stay(tmp_path: Path) -> None:
+    started: list[ChildProcess] = []
 
-    def closing(*args: object, **options: object) -> object:
-        started.append(popen(*args, **options))  # type: ignore[call-overload]
+    def closing(*arguments: Any) -> ChildProcess:
+        started.append(start_worker(*arguments))
         worker.close()  # as another thread does
         return started[0]
 
-    monkeypatch.setattr(process.subprocess, "Popen", closing)
+    worker = WorkerProcess(FAKE, worker_environment(tmp_path), None, closing)
     with pytest.raises(WorkerDied, match="closing"):
         worker.ensure_started()
     assert started[0].poll() == -signal.SIGKILL
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux")
+class TestForking:
+    def test_children_share_a_server_and_start_from_nothing_but_its_modules(
+        self, make: Callable[..., WorkerProcess], tmp_path: Path
+    ) -> None:
+        one, other = make(), make()
+        first = worker_pid(one, tmp_path)
+        one.request(python("import builtins; builtins.left = 1; return x"), deadline=LONG)
+        second = worker_pid(other, tmp_path)
+        other.request(
+            python("import builtins; assert not hasattr(builtins, 'left'); return x"), deadline=LONG
+        )
+        parents = {
+            int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) for pid in (first, second)
+        }
+        assert len(parents) == 1
+        assert first != second
+
+    def test_a_server_that_dies_takes_its_workers_along_and_is_replaced(
+        self, make: Callable[..., WorkerProcess], tmp_path: Path
+    ) -> None:
+        worker = make()
+        pid = worker_pid(worker, tmp_path)
+        os.kill(parent(pid), signal.SIGKILL)
+        assert gone(pid)
+        assert worker_pid(worker, tmp_path) != pid
+
+    def test_an_idle_server_is_replaced(self, tmp_path: Path) -> None:
+        code = (
+            "import sys; from tunesmith.lab.fork_server import serve; serve(lambda: print('here'), idle=0.05)"
+        )
+        server = ForkServer([sys.executable, "-c", code], dict(os.environ))
+        with open(os.devnull, "r+") as null:
+            streams = null.fileno(), null.fileno(), null.fileno()
+            child = server.start([], os.environ, tmp_path, streams)
+            assert child.wait(timeout=30) == 0
+            child.close()
+            assert server._process.wait(timeout=30) == 0
+            with pytest.raises(OSError, match=r"Broken pipe|not answer|reset|Bad file"):
+                server.start([], os.environ, tmp_path, streams)
+        server.close()
+
+    def test_arguments_environment_folder_streams_and_status_are_the_childs(self, tmp_path: Path) -> None:
+        code = (
+            "import os, sys\nfrom tunesmith.lab.fork_server import serve\n"
+            "def run():\n"
+            "    leads = os.getsid(0) == os.getpid()\n"
+            "    print(sys.argv[1:], os.environ['OWN'], os.getcwd(), sys.stdin.read(), leads)\n"
+            "    sys.exit(7)\n"
+            "serve(run)"
+        )
+        server = ForkServer([sys.executable, "-c", code], dict(os.environ))
+        (tmp_path / "in").write_text("words")
+        with open(tmp_path / "in") as into, open(tmp_path / "out", "w") as out:
+            child = server.start(
+                ["a", "b"], {**os.environ, "OWN": "1"}, tmp_path, (into.fileno(), out.fileno(), out.fileno())
+            )
+            assert child.wait(timeout=30) == 7
+            assert child.poll() == 7
+            child.close()
+        server.close()
+        assert (tmp_path / "out").read_text() == f"['a', 'b'] 1 {tmp_path} words True\n"

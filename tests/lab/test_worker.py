@@ -129,13 +129,16 @@ def test_ends_itself_when_nobody_stops_a_kernel(tmp_path: Path) -> None:
 OWNER = """
 import os, sys
 from pathlib import Path
-from tests.lab.test_worker import COMMAND, plan
+from tests.lab.test_worker import plan
+from tunesmith.lab import fork_server
 from tests.lab.labs import device_of, fake_kernel
 from tunesmith.run.config import worker_environment
 from tunesmith.backends.messages import Draw, Load, RunCase, Unit
 from tunesmith.lab.process import WorkerProcess
 
-worker = WorkerProcess(COMMAND, worker_environment(Path(sys.argv[1])))
+start = getattr(fork_server, sys.argv[2])
+command = fork_server.worker_command("fake", "test")
+worker = WorkerProcess(command, worker_environment(Path(sys.argv[1])), None, start)
 unit = Unit("kernel.fake", fake_kernel(fault="5"), "fake", (), ("scale",))
 worker.request(Load(unit, "code", device_of("fake")), (b"",), deadline=60)
 os.write(1, f"{worker._process.pid}\\n".encode())
@@ -150,9 +153,10 @@ def with_tests() -> dict[str, str]:
 
 
 @LINUX
-def test_dies_with_a_lab_that_is_killed_even_in_a_kernel_that_hangs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["start_command", "start_worker"])
+def test_dies_with_a_lab_that_is_killed_even_in_a_kernel_that_hangs(tmp_path: Path, way: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, env=with_tests()
+        [sys.executable, "-c", OWNER, str(tmp_path), way], stdout=subprocess.PIPE, env=with_tests()
     ) as owner:
         assert owner.stdout
         pid = int(owner.stdout.readline())
@@ -163,10 +167,11 @@ def test_dies_with_a_lab_that_is_killed_even_in_a_kernel_that_hangs(tmp_path: Pa
 
 
 @LINUX
-def test_ctrl_c_reaches_the_lab_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["start_command", "start_worker"])
+def test_ctrl_c_reaches_the_lab_alone(tmp_path: Path, way: str) -> None:
     """A terminal signals the whole group in its foreground; workers are in sessions of their own."""
     with subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path)],
+        [sys.executable, "-c", OWNER, str(tmp_path), way],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=with_tests(),

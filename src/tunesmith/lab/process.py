@@ -9,11 +9,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from tunesmith.backends.messages import REPLY_TYPES, Failed, Reply, Request
 from tunesmith.errors import TunesmithError
+from tunesmith.lab.fork_server import ChildProcess, start_command
 from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.text import cut
 
@@ -36,12 +38,18 @@ class WorkerProcess:
     """Started by a command on first use, so that the same protocol reaches a device anywhere."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path | None = None,
+        start: Callable[..., ChildProcess] = start_command,
     ) -> None:
         self._command = list(command)
+        self._start_process = start
         self._folder = folder  # where it starts: not among the user's files
         self._environment = dict(environment)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
+        self._streams: list[IO[bytes]] = []  # our ends: what it reads, says and prints
         self._stderr = bytearray()
         self._drain: threading.Thread | None = None
         self._closed = False
@@ -99,30 +107,27 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        process.close()
         if self._drain:
             self._drain.join(timeout=5)
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        for stream in self._streams:
+            with contextlib.suppress(OSError):
+                stream.close()
 
     def _start(self) -> None:
         self._stderr.clear()
-        process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._environment,
-            cwd=self._folder,
-            start_new_session=True,
-            bufsize=0,
-        )
-        assert process.stdin and process.stdout and process.stderr
-        os.set_blocking(process.stdin.fileno(), False)
-        os.set_blocking(process.stdout.fileno(), False)
-        stderr = process.stderr.fileno()
-        drain = threading.Thread(target=self._drain_stderr, args=(stderr,), daemon=True)
+        (stdin, write), (read, stdout), (printed, stderr) = os.pipe(), os.pipe(), os.pipe()
+        self._streams = [os.fdopen(write, "wb", 0), os.fdopen(read, "rb", 0), os.fdopen(printed, "rb", 0)]
+        try:
+            process = self._start_process(
+                self._command, self._environment, self._folder, (stdin, stdout, stderr)
+            )
+        finally:
+            for descriptor in (stdin, stdout, stderr):
+                os.close(descriptor)
+        os.set_blocking(write, False)
+        os.set_blocking(read, False)
+        drain = threading.Thread(target=self._drain_stderr, args=(printed,), daemon=True)
         drain.start()
         self._drain, self._process = drain, process
         if self._closed:  # by another thread, which may have seen no process to kill
@@ -143,8 +148,7 @@ class WorkerProcess:
             del self._stderr[:-STDERR_KEPT]
 
     def _write(self, data: bytes, end: float) -> None:
-        assert self._process and self._process.stdin
-        descriptor = self._process.stdin.fileno()
+        descriptor = self._streams[0].fileno()
         view = memoryview(data)
         while view:
             _, ready, _ = select.select([], [descriptor], [], max(0.0, end - time.monotonic()))
@@ -154,8 +158,7 @@ class WorkerProcess:
                 view = view[os.write(descriptor, view[: 1 << 20]) :]
 
     def _read(self, size: int, end: float) -> bytes:
-        assert self._process and self._process.stdout
-        descriptor = self._process.stdout.fileno()
+        descriptor = self._streams[1].fileno()
         data = bytearray()
         while len(data) < size:
             ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ import traceback
 
 from tunesmith.backends.messages import REQUEST_TYPES, Failed
 from tunesmith.errors import bug_text
+from tunesmith.lab.fork_server import SERVE, serve
 from tunesmith.problem.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.run.config import debugging
 
@@ -19,7 +21,11 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """`worker BACKEND [PURPOSE]` speaks on its descriptors, `worker BACKEND PURPOSE REQUESTS REPLIES` reads
-    one file and writes the other: what a profiler starts may have no descriptors of its own."""
+    one file and writes the other: what a profiler starts may have no descriptors of its own.
+    `worker --fork-server` forks workers, each of which comes here again."""
+    if sys.argv[1:] == [SERVE]:
+        importlib.import_module("tunesmith.lab.bench")  # what every worker needs
+        return serve(main)
     if len(sys.argv) > 4:
         requests, replies = _files(sys.argv[3], sys.argv[4])
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from tunesmith import backends
 from tunesmith.backends.counting import Counting, NoCounting
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import KeptCeilings
+from tunesmith.lab.fork_server import start_worker, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.runner import Runner
@@ -31,11 +31,9 @@ def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
     name, _, path = spec.partition(":")
     absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
     environment = worker_environment(spec, scratch)
-    return lambda purpose: WorkerProcess(_worker(absolute, purpose), environment, scratch)
-
-
-def _worker(spec: str, purpose: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "tunesmith.lab.worker", spec, purpose]
+    return lambda purpose: WorkerProcess(
+        worker_command(absolute, purpose), environment, scratch, start_worker
+    )
 
 
 def worker_environment(spec: str, scratch: Path) -> dict[str, str]:
@@ -75,7 +73,7 @@ def counting(spec: str, scratch: Path) -> Counting:
     kind = backends.kind(spec)
     if kind.counting is None:
         return NoCounting(kind.no_counters)
-    return kind.counting(_worker(kind.name, "profile"), worker_environment(spec, scratch), scratch)
+    return kind.counting(worker_command(kind.name, "profile"), worker_environment(spec, scratch), scratch)
 
 
 def lab(

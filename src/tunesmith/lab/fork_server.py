@@ -1,0 +1,294 @@
+"""Starts workers by forking a process that has loaded what they need: milliseconds, not half a second."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+IDLE = 10.0  # seconds without a child after which a server ends
+START = 60.0  # seconds for a server to load what it needs, on a busy machine
+SERVE = "--fork-server"
+WORKER = (sys.executable, "-P", "-m", "tunesmith.lab.worker")
+# Variables that act when a process starts, or when one of the libraries is loaded that a server has loaded.
+AT_START = ("LD_", "PYTHON", "OPENBLAS", "OMP_", "MKL_", "MALLOC_", "GLIBC_")
+_NUMBER = struct.Struct("<i")
+_STREAMS = 3
+
+
+class ChildProcess(Protocol):
+    """What a worker's owner needs of it."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, negative where a signal ended it; subprocess.TimeoutExpired."""
+
+    def close(self) -> None:
+        """From now on its process id may be another's."""
+
+
+Streams = tuple[int, int, int]
+
+
+class CommandProcess(subprocess.Popen[bytes]):
+    """A process of its own command."""
+
+    def close(self) -> None:
+        self.wait()
+
+
+def start_command(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
+) -> ChildProcess:
+    stdin, stdout, stderr = streams
+    return CommandProcess(
+        command,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment,
+        cwd=folder,
+        start_new_session=True,
+    )
+
+
+def start_worker(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
+) -> ChildProcess:
+    """Forks what `worker_command` names; starts the command where no server can be had."""
+    if sys.platform == "linux":
+        for _ in range(2):  # one that is there may just have ended, having been idle
+            server = _server(environment)
+            try:
+                return server.start(command[len(WORKER) :], environment, folder, streams)
+            except OSError:
+                _forget(server)
+    return start_command(command, environment, folder, streams)
+
+
+def worker_command(spec: str, purpose: str) -> list[str]:
+    """`purpose` shows in the process list where the command is started and not forked."""
+    return [*WORKER, spec, purpose]
+
+
+class ForkedProcess:
+    """A child of the server. The server keeps its exit status, and its process id from being used again,
+    until `close`."""
+
+    def __init__(self, pid: int, status: socket.socket) -> None:
+        self.pid = pid
+        self._status = status
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(timeout=0)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None:
+            ready, _, _ = select.select([self._status], [], [], timeout)
+            if not ready:
+                raise subprocess.TimeoutExpired([], timeout or 0.0)
+            data = self._status.recv(_NUMBER.size)
+            # A server that is gone has taken its children along.
+            self._code = _NUMBER.unpack(data)[0] if len(data) == _NUMBER.size else -signal.SIGKILL
+        return self._code
+
+    def close(self) -> None:
+        self._status.close()
+
+
+class ForkServer:
+    """A process whose command calls `serve`, seen from outside. It ends with us, however we end."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._requests, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+
+    def start(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path | None,
+        streams: Streams,
+    ) -> ForkedProcess:
+        """A child with these as its standard streams. OSError where the server is gone or does not answer."""
+        status, theirs = socket.socketpair()
+        request = json.dumps([list(arguments), dict(environment), os.path.abspath(folder or ".")]).encode()
+        try:
+            with theirs, self._lock:
+                socket.send_fds(self._requests, [_NUMBER.pack(len(request))], [*streams, theirs.fileno()])
+                self._requests.sendall(request)
+            ready, _, _ = select.select([status], [], [], START)
+            data = status.recv(_NUMBER.size) if ready else b""
+            if len(data) != _NUMBER.size:
+                raise OSError("the fork server does not answer")
+        except BaseException:  # also an interrupt: half a request may have been sent
+            self._requests.close()
+            status.close()
+            raise
+        return ForkedProcess(_NUMBER.unpack(data)[0], status)
+
+    def close(self) -> None:
+        self._requests.close()
+        self._process.wait()
+
+
+_servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
+_servers_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_servers.clear)  # they are our parent's
+
+
+def _server(environment: Mapping[str, str]) -> ForkServer:
+    key = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(AT_START)))
+    with _servers_lock:
+        if key not in _servers:
+            _servers[key] = ForkServer([*WORKER, SERVE], environment)
+        return _servers[key]
+
+
+def _forget(server: ForkServer) -> None:
+    with _servers_lock:
+        for key in [key for key, other in _servers.items() if other is server]:
+            del _servers[key]
+    server.close()
+
+
+def serve(run: Callable[[], None], idle: float | None = IDLE) -> None:
+    """Forks a child for each request on standard input, which calls `run` with the arguments, environment,
+    folder and streams of the request; until the other end is closed, or `idle` seconds without a child."""
+    requests = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our owner's to handle
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    children: dict[int, socket.socket] = {}
+    ended: set[int] = set()
+    while True:
+        waiting = [requests.fileno(), woken, *(status.fileno() for status in children.values())]
+        ready, _, _ = select.select(waiting, [], [], None if children else idle)
+        if not ready:
+            return
+        if woken in ready:
+            os.read(woken, 1 << 12)
+        for pid, status in list(children.items()):
+            if pid not in ended and (code := _exit_code(pid)) is not None:
+                ended.add(pid)
+                with contextlib.suppress(OSError):  # its owner may be gone
+                    status.sendall(_NUMBER.pack(code))
+            if status.fileno() in ready:  # its owner has let it go
+                _end(pid)
+                children.pop(pid).close()
+                ended.discard(pid)
+        if requests.fileno() in ready:
+            request = _received(requests)
+            if request is None:
+                for pid in children:
+                    _end(pid)
+                return
+            arguments, environment, folder, streams, status = request
+            pid = os.fork()
+            if pid == 0:
+                for other in (requests, *children.values()):
+                    other.close()
+                for descriptor in (null, woken, wake):
+                    os.close(descriptor)
+                _run(run, arguments, environment, folder, streams, status)
+            for descriptor in streams:
+                os.close(descriptor)
+            children[pid] = status
+
+
+_Request = tuple[list[str], dict[str, str], str, list[int], socket.socket]
+
+
+def _received(requests: socket.socket) -> _Request | None:
+    try:
+        size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, _STREAMS + 1)
+        if len(size) < _NUMBER.size:
+            return None
+        data = requests.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL)
+        arguments, environment, folder = json.loads(data)
+    except (OSError, ValueError):
+        return None  # the other end died in the middle of a request
+    return arguments, environment, folder, descriptors[:_STREAMS], socket.socket(fileno=descriptors[_STREAMS])
+
+
+def _run(
+    run: Callable[[], None],
+    arguments: list[str],
+    environment: dict[str, str],
+    folder: str,
+    streams: list[int],
+    status: socket.socket,
+) -> NoReturn:
+    """The life of a child."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setsid()
+        for descriptor, stream in enumerate(streams):
+            os.dup2(stream, descriptor)
+            os.close(stream)
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(folder)
+        sys.argv[1:] = arguments
+        # Only now, so that whoever kills our process group kills all we shall start.
+        status.sendall(_NUMBER.pack(os.getpid()))
+        status.close()
+        run()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for output in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                output.flush()
+        os._exit(code)
+
+
+def _exit_code(pid: int) -> int | None:
+    """How it ended, as subprocess counts; it stays a zombie, so that its process id is not used again."""
+    info = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if info is None:
+        return None
+    return info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
