@@ -4,7 +4,7 @@ SHELL = /bin/sh
 BIN = .venv/bin
 EXAMPLE = examples/opencl/rmsnorm
 
-.PHONY: help demo test test-long gpu-test preflight clean
+.PHONY: help demo test lint test-long gpu-test preflight clean
 
 help:
 	@echo 'make demo       tune the example kernel on the CPU, through OpenCL'
@@ -19,13 +19,18 @@ demo:
 	@echo 'The demo takes about two minutes: it writes a template of the kernel, searches it and checks the winner.'
 	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1 --time 60
 
+# Lint beside the tests: its output comes last.
 test:
 	@sh scripts/setup.sh dev,opencl,cuda,models
+	@$(MAKE) --no-print-directory lint >.venv/lint.log 2>&1 & lint=$$!; \
+	$(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "not long"; tests=$$?; \
+	wait $$lint; lint=$$?; cat .venv/lint.log; [ $$tests -eq 0 ] && [ $$lint -eq 0 ]
+
+lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "not long"
 
 test-long:
 	@sh scripts/setup.sh dev,opencl,cuda,models

@@ -43,11 +43,27 @@ is_installed() {
     case ,$installed, in *,"$wanted",*) ;; *) [ -z "$wanted" ] ;; esac
 }
 
+# uv does in seconds what takes pip a minute, but does not read pip's settings: pip itself installs where it is
+# told of another index, and where uv cannot.
+install() {
+    case $(.venv/bin/python -m pip config list) in
+        *.index-url=* | *.no-index=*) ;;
+        *)
+            if $pip --constraint requirements-dev.txt uv &&
+                .venv/bin/uv pip install --quiet --python .venv/bin/python "$@"; then
+                return
+            fi
+            say "setup: uv could not install it; trying pip, which takes longer"
+            ;;
+    esac
+    $pip "$@"
+}
+pip='.venv/bin/python -m pip install -qq --disable-pip-version-check'
+
 if ! is_installed; then
     say "installing tunesmith${wanted:+[$wanted]} into .venv (a minute or two the first time) …"
     rm -f "$stamp"
-    if ! .venv/bin/python -m pip install -qq --disable-pip-version-check \
-        --constraint requirements-dev.txt --editable ".${wanted:+[$wanted]}"; then
+    if ! install --constraint requirements-dev.txt --editable ".${wanted:+[$wanted]}"; then
         say "setup: pip could not install tunesmith; its message is above. Run make again once that is mended."
         exit 1
     fi

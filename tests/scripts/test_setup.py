@@ -17,6 +17,8 @@ case "$*" in
 *get_platforms*) [ -e platform ] || { [ -n "${OCL_ICD_VENDORS:-}" ] && [ ! -e broken ]; } ;;
 *'import pocl_binary_distribution'*) [ -e wheel ] ;;
 *uninstall*) rm wheel ;;
+*'pip config list'*) cat pip.conf 2>/dev/null ;;
+*'pip install'*--editable*) echo pip >>installed ;;
 *CS_GNU_LIBC_VERSION*) echo glibc 2.36 ;;
 *print*) echo 3.12 ;;
 esac
@@ -122,3 +124,24 @@ def test_where_it_cannot_be_unpacked_the_command_is_printed(arm: Project) -> Non
     assert result.returncode == 1
     assert "zypper install -y pocl" in result.stderr
     assert arm.unpacked == 0
+
+
+@pytest.mark.parametrize(
+    ("uv", "settings", "installed"),
+    [
+        ("echo uv >>installed", "", "uv"),
+        ("exit 2", "", "pip"),
+        (None, "", "pip"),
+        ("echo uv >>installed", "global.index-url='https://own.example/simple'", "pip"),
+    ],
+)
+def test_uv_installs_unless_it_cannot_or_pip_has_another_index(
+    arm: Project, uv: str | None, settings: str, installed: str
+) -> None:
+    (arm.home / ".venv" / ".installed").unlink()
+    (arm.home / "pip.conf").write_text(settings)
+    if uv:
+        (arm.home / ".venv/bin/uv").write_text(f"#!{shutil.which('sh')}\n{uv}")
+        (arm.home / ".venv/bin/uv").chmod(0o755)
+    assert arm.setup("device").returncode == 0
+    assert (arm.home / "installed").read_text().split() == [installed]
