@@ -77,24 +77,43 @@ def loaded_program() -> ForkServer:
     return ForkServer([sys.executable, "-c", LOADED], clean)
 
 
-def tunesmith(folder: Path, *arguments: object, timeout: float = 300) -> Ended:
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
-        streams = nothing.fileno(), out.fileno(), err.fileno()
-        process = loaded_program().start([str(a) for a in arguments], environment(folder), folder, streams)
+class Begun:
+    """A process of the program as `loaded_program` forks it, with its own folder."""
+
+    def __init__(self, folder: Path, *arguments: object) -> None:
+        self._texts = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 closed by `end`
+        self._arguments = [str(argument) for argument in arguments]
+        with open(os.devnull) as nothing:
+            streams = nothing.fileno(), self._texts[0].fileno(), self._texts[1].fileno()
+            self._process = loaded_program().start(self._arguments, environment(folder), folder, streams)
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def kill(self) -> None:
+        os.kill(self._process.pid, signal.SIGKILL)
+        self.end(timeout=60)
+
+    def end(self, timeout: float) -> Ended:
         try:
-            code = process.wait(timeout)
+            code: int | None = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, signal.SIGKILL)
             code = None
-        finally:
-            process.close()
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(file.read().decode())
-    assert code is not None, f"tunesmith {arguments} did not end in {timeout} s\n{texts[1]}"
-    assert "Traceback (most recent call last)" not in texts[1], texts[1]
-    return Ended(code, *texts)
+        self._process.close()
+        words = []
+        for file in self._texts:
+            with file:
+                file.seek(0)
+                words.append(file.read().decode())
+        assert code is not None, f"tunesmith {self._arguments} did not end in {timeout} s\n{words[1]}"
+        return Ended(code, *words)
+
+
+def tunesmith(folder: Path, *arguments: object, timeout: float = 300) -> Ended:
+    ended = Begun(folder, *arguments).end(timeout)
+    assert "Traceback (most recent call last)" not in ended.err, ended.err
+    return ended
 
 
 def journal(run: Path) -> list[dict[str, Any]]:
@@ -105,7 +124,9 @@ def journal(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-def wait_for_events(run: Path, count: int, process: subprocess.Popen[str], timeout: float = 120) -> None:
+def wait_for_events(
+    run: Path, count: int, process: subprocess.Popen[str] | Begun, timeout: float = 120
+) -> None:
     """Until the journal has that many events or the process is through."""
     end = time.monotonic() + timeout
     path = run / "journal.jsonl"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import signal
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ import pytest
 
 from tests.end_to_end.replaying import events_of, replayed
 from tests.opencl_here import needs_opencl
-from tests.running import FIXTURES, facts, journal, start, tunesmith, wait_for_events, wait_until_alone
+from tests.running import FIXTURES, Begun, facts, journal, tunesmith, wait_for_events, wait_until_alone
 
 KILLS = 5  # of one simulated run, one after the other
 TEMPLATE = """\
@@ -58,11 +57,10 @@ def tune(problem: Path, template: Path, *more: object) -> tuple[object, ...]:
 
 def kill(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
     """How many events the journal had when the process was killed."""
-    process = start(folder, *command)
+    process = Begun(folder, *command)
     wait_for_events(folder / "run", events, process)
     time.sleep(pause)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.kill()
     assert wait_until_alone(folder) == []
     return len(journal(folder / "run"))
 
