@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.csource.corpus import EXAMPLES, Example
-from tunesmith.csource.inline import inline, own_functions, touches
+from tunesmith.csource.inline import inline, own_functions, side_effect
 from tunesmith.csource.nodes import Function, Opaque, Source
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function
@@ -51,7 +51,7 @@ def test_the_entry_is_bound_and_helpers_that_touch_memory_are_put_in_place(examp
     assert inlined.notes == ()
     assert bound.function.template == ()
     left = [f for call in calls_in(inlined.function.body) for f in own_functions(call, source)]
-    assert [function.name for function in left if touches(function, source)] == []
+    assert [function.name for function in left if side_effect(function, source)] == []
     assert not any(isinstance(node, Opaque) for node in expressions_in(inlined.function.body))
 
 

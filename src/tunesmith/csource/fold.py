@@ -12,49 +12,54 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import is_unsigned
-from tunesmith.csource.types import INTEGERS, size_of
+from tunesmith.csource.types import INTEGERS, byte_size, size_of
 from tunesmith.csource.walk import map_expr, map_statements, nodes_in
 
-Constants = Mapping[str, int | float]
 
-
-def fold(expr: c.Expr, env: Constants = {}) -> c.Expr:  # noqa: B006 - a Mapping, never changed
+def fold(expr: c.Expr) -> c.Expr:
     """The expression with constants computed and identities of integer arithmetic removed."""
-    return map_expr(expr, lambda node: _fold_one(node, env))
+    return map_expr(expr, _fold_one)
 
 
-def int_value(expr: c.Expr, env: Constants = {}) -> int | None:  # noqa: B006 - a Mapping, never changed
-    """The integer an expression comes to, or None; types narrower than a cast says are not looked at."""
+def int_value(expr: c.Expr, names: Mapping[str, int] = {}) -> int | None:
+    """The integer an expression comes to where `names` have these values, as C computes it; None: none."""
     match expr:
         case c.Number(value=int(value)):
             return value
         case c.Name(name=name):
-            found = env.get(name)
-            return found if isinstance(found, int) else None
+            return names.get(name)
         case c.Unary(op="-" | "+" | "~" | "!" as op, operand=operand):
-            inside = int_value(operand, env)
+            inside = int_value(operand, names)
             return None if inside is None else unary(op, inside)
+        case c.Binary(op="&&" | "||" as op, left=left, right=right):
+            first = int_value(left, names)
+            if first is None or bool(first) == (op == "||"):
+                return None if first is None else int(bool(first))
+            second = int_value(right, names)
+            return None if second is None else int(bool(second))
         case c.Binary(op=op, left=left, right=right):
-            a, b = int_value(left, env), int_value(right, env)
+            a, b = int_value(left, names), int_value(right, names)
             if a is None or b is None:
                 return None
             result = _integer_result(op, a, b)
             return result if result is not None and abs(result) < 2**64 else None
         case c.Ternary(condition=condition, yes=yes, no=no):
-            chosen = int_value(condition, env)
-            return None if chosen is None else int_value(yes if chosen else no, env)
+            chosen = int_value(condition, names)
+            return None if chosen is None else int_value(yes if chosen else no, names)
         case c.Cast(type=type_, value=inner) if not type_.is_pointer:
-            inside = int_value(inner, env)
+            inside = int_value(inner, names)
             return None if inside is None else _converted(inside, type_.base)
-        case c.SizeOf() | c.Call():
-            folded = fold(expr, env)
-            return folded.value if isinstance(folded, c.Number) and isinstance(folded.value, int) else None
+        case c.SizeOf(type=type_):
+            return 8 if type_.is_pointer else byte_size(type_.base)
+        case c.Call(function=function, args=(left, right)) if function in _EXTREMES:
+            a, b = int_value(left, names), int_value(right, names)
+            return None if a is None or b is None else _EXTREMES[function](a, b)
     return None
 
 
-def fold_statements(stmts: Iterable[c.Stmt], env: Constants = {}) -> tuple[c.Stmt, ...]:  # noqa: B006 - see above
+def fold_statements(stmts: Iterable[c.Stmt]) -> tuple[c.Stmt, ...]:
     """Every expression folded; branches that are never taken and loops that never turn are left out."""
-    return map_statements(stmts, lambda expr: fold(expr, env), _decided)
+    return map_statements(stmts, fold, _decided)
 
 
 def _decided(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
@@ -83,11 +88,8 @@ def is_pure(part: c.Expr | c.Stmt) -> bool:
     )
 
 
-def _fold_one(node: c.Expr, env: Constants) -> c.Expr:
+def _fold_one(node: c.Expr) -> c.Expr:
     match node:
-        case c.Name(name=name) if name in env:
-            value = env[name]
-            return integer(value) if isinstance(value, int) else c.Number(repr(value), value)
         case c.Unary(op=op, operand=c.Number() as operand) if not node.postfix:
             return _unary(op, operand) or node
         case c.Binary(op=op, left=c.Number() as left, right=c.Number() as right):
@@ -101,11 +103,10 @@ def _fold_one(node: c.Expr, env: Constants) -> c.Expr:
         case c.SizeOf(type=type_):
             size = 8 if type_.is_pointer else size_of(type_.base)
             return node if size is None else c.Number(f"{size}", size)
-        case c.Call(function="min" | "max" | "std::min" | "std::max" as function, args=args):
-            values = [arg.value for arg in args if isinstance(arg, c.Number) and isinstance(arg.value, int)]
-            if len(values) == 2 == len(args):
-                return integer(max(values) if function.endswith("max") else min(values))
-            return node
+        case c.Call(function=function, args=(c.Number(value=int(a)), c.Number(value=int(b)))) if (
+            function in _EXTREMES
+        ):
+            return integer(_EXTREMES[function](a, b))
     return node
 
 
@@ -213,6 +214,9 @@ def _may_float(expr: c.Expr) -> bool:
 COMPARISONS: Mapping[str, Callable[[int | float, int | float], bool]] = {
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
     "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),
+}  # fmt: skip
+_EXTREMES: Mapping[str, Callable[[int, int], int]] = {
+    "min": min, "umin": min, "std::min": min, "max": max, "umax": max, "std::max": max,
 }  # fmt: skip
 _ALWAYS: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,

@@ -14,30 +14,30 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.lex import Token, layout, squeeze
-from tunesmith.csource.nodes import Language, Unreadable
+from tunesmith.csource.nodes import INDICES, Language, Unreadable
 from tunesmith.csource.types import PRIMITIVE, is_builtin_type
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DROPPED = frozenset({
+DROPPED = frozenset({
     "__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "__inline__", "__inline",
     "__grid_constant__", "__managed__", "__cdecl", "__forceinline", "__extension__",
 })  # fmt: skip
-_DROPPED_GROUPS = frozenset({
+DROPPED_GROUPS = frozenset({
     "__launch_bounds__", "__maxnreg__", "__cluster_dims__", "__block_size__", "__declspec", "__attribute__",
     "__attribute",
 })  # fmt: skip
 # The C grammar knows no address spaces; these qualifiers it does know mean nothing else in a kernel.
 OPENCL_SPACES = {"_Atomic": "global", "_Noreturn": "local", "noreturn": "constant"}
-_OPENCL_WORDS = {
+OPENCL_WORDS = {
     "__global": "_Atomic", "global": "_Atomic", "__local": "_Noreturn", "local": "_Noreturn",
     "__constant": "noreturn", "constant": "noreturn", "__private": "", "private": "", "__generic": "",
     "__kernel": "", "kernel": "", "__read_only": "", "read_only": "", "__write_only": "", "write_only": "",
     "__read_write": "", "read_write": "", "__inline": "inline", "__restrict": "restrict",
 }  # fmt: skip
 _SIGNS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "not_eq": "!="}
-_NO_FUNCTIONS = _DROPPED_GROUPS | {"__align__", "alignas", "decltype"}
+_NO_FUNCTIONS = DROPPED_GROUPS | {"__align__", "alignas", "decltype"}
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast"})
 _BEFORE_CAST = frozenset({"and", "or", "not", "return", "sizeof", "case", "else", "do", "co_return"})
 _IN_TYPES = frozenset({"const", "volatile", "struct", "typename", "restrict", "__restrict__"})
@@ -90,7 +90,7 @@ class GrammarText:
         indices = {
             f"{a.text}.{c.text}"
             for a, b, c in zip(words, words[1:], words[2:], strict=False)
-            if a.text in ("threadIdx", "blockIdx", "blockDim", "gridDim") and b.text == "."
+            if a.text in INDICES and b.text == "."
         }
         return frozenset(found | indices)
 
@@ -248,13 +248,13 @@ class _Writer:
             return self._pragma(at, text)
         if token.kind == "string":
             self._place(text if text[0] == "'" else f'"{" " * (len(text.encode()) - 2)}"')
-        elif self._language == "opencl" and text in _OPENCL_WORDS:
-            self._place(_OPENCL_WORDS[text])
+        elif self._language == "opencl" and text in OPENCL_WORDS:
+            self._place(OPENCL_WORDS[text])
         elif text in _SIGNS and self._language != "opencl":
             self._place(_SIGNS[text])
-        elif text in _DROPPED:
+        elif text in DROPPED:
             self._place("")
-        elif text in _DROPPED_GROUPS and following == "(":
+        elif text in DROPPED_GROUPS and following == "(":
             return self._skip(at, self._group_end(at + 1))
         elif text == "__align__" and following == "(":
             self._place("alignas")

@@ -25,9 +25,8 @@ class Inlined:
     notes: tuple[str, ...]  # calls that had to stay, with the reason and the line
 
 
-def inline(function: c.Function, source: c.Source, also: frozenset[str] = frozenset()) -> Inlined:
-    """`also`: functions to be put in place even though they only compute a value."""
-    work = _Inliner(function, source, also)
+def inline(function: c.Function, source: c.Source) -> Inlined:
+    work = _Inliner(function, source)
     body = work.block(function.body, (), 0)
     result = replace(function, body=fold_statements((*work.placer.shared, *body)))
     work.note_other_calls(result)
@@ -35,10 +34,9 @@ def inline(function: c.Function, source: c.Source, also: frozenset[str] = frozen
 
 
 class _Inliner:
-    def __init__(self, function: c.Function, source: c.Source, also: frozenset[str]) -> None:
+    def __init__(self, function: c.Function, source: c.Source) -> None:
         self.notes: list[str] = []
         self._source = source
-        self._also = also
         self._types = declared_types(function)
         taken = set(self._types) | set(walk.declared_in(function.body)) | set(walk.names_in(function.body))
         taken |= {f.name for f in source.functions} | {name for name, _ in source.constants}
@@ -56,76 +54,47 @@ class _Inliner:
         return tuple(done)
 
     def _statement(self, stmt: c.Stmt, stack: tuple[str, ...], d: int) -> tuple[c.Stmt, ...]:
+        before: list[c.Stmt] = []
+
+        def hoisted(expr: c.Expr) -> c.Expr:
+            return self._hoisted(expr, stmt, stack, before)
+
+        def block(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+            return self.block(body, stack, d)
+
         match stmt:
-            case c.If(condition=condition, then=then, otherwise=otherwise):
-                more, condition = self._hoisted(condition, stmt, stack)
-                then, otherwise = self.block(then, stack, d), self.block(otherwise, stack, d)
-                return (*more, replace(stmt, condition=condition, then=then, otherwise=otherwise))
-            case c.For(init=init, body=body):
-                before: tuple[c.Stmt, ...] = ()
-                heads: list[c.Declare | c.Evaluate] = []
-                for part in init:
-                    more, head = self._simple(part, stack)
-                    before, heads = (*before, *more), [*heads, head]
-                for expr in (*stmt.step, *(() if stmt.condition is None else (stmt.condition,))):
-                    self._refuse_in(expr, "it stands in the head of a loop", stmt.line)
-                return (*before, replace(stmt, init=tuple(heads), body=self.block(body, stack, d)))
-            case c.While(condition=condition, body=body):
-                self._refuse_in(condition, "it stands in the head of a loop", stmt.line)
-                return (replace(stmt, body=self.block(body, stack, d)),)
-            case c.Scope(body=body):
-                return (replace(stmt, body=self.block(body, stack, d)),)
+            case c.For(init=init, condition=condition, step=step):
+                heads = tuple([walk.map_simple(part, hoisted) for part in init])
+                self._refuse_in_head((*step, *(() if condition is None else (condition,))), stmt.line)
+                return (*before, walk.map_blocks(replace(stmt, init=heads), block))
+            case c.While(condition=condition):
+                self._refuse_in_head((condition,), stmt.line)
+                return (walk.map_blocks(stmt, block),)
             case c.Evaluate(expr=c.Call() as call) if self._is_wanted(call):
-                more, args = self._hoisted_args(call, stmt, stack)
-                call = replace(call, args=args)
+                call = replace(call, args=tuple([hoisted(arg) for arg in call.args]))
                 placed = self._place(call, stmt, stack)
-                return (*more, *((replace(stmt, expr=call),) if placed is None else _without_value(placed)))
-            case c.Evaluate(expr=c.Assign(op="=", target=c.Name(), value=c.Call() as call)) if (
-                self._is_wanted(call)
-            ):
-                return self._update(stmt, call, stack)
-            case c.Evaluate() | c.Declare():
-                more, simple = self._simple(stmt, stack)
-                return (*more, simple)
-            case c.Return(value=value) if value is not None:
-                more, value = self._hoisted(value, stmt, stack)
-                return (*more, replace(stmt, value=value))
-        return (stmt,)
-
-    def _simple(
-        self, stmt: c.Declare | c.Evaluate, stack: tuple[str, ...]
-    ) -> tuple[tuple[c.Stmt, ...], c.Declare | c.Evaluate]:
-        if isinstance(stmt, c.Evaluate):
-            before, expr = self._hoisted(stmt.expr, stmt, stack)
-            return before, replace(stmt, expr=expr)
-        if stmt.init is None:
-            return (), stmt
-        before, init = self._hoisted(stmt.init, stmt, stack)
-        return before, replace(stmt, init=init)
-
-    def _update(self, stmt: c.Evaluate, call: c.Call, stack: tuple[str, ...]) -> tuple[c.Stmt, ...]:
-        """`sum = warp_sum(sum)`: the function may work on the variable itself, without a copy."""
-        assign = stmt.expr
-        if not isinstance(assign, c.Assign) or not isinstance(assign.target, c.Name):
-            return (stmt,)
-        before, args = self._hoisted_args(call, stmt, stack)
-        placed = self._place(replace(call, args=args), stmt, stack, updated=assign.target.name)
-        if placed is None:
-            return (*before, replace(stmt, expr=replace(assign, value=replace(call, args=args))))
-        if placed.value is None or placed.value == assign.target:
-            return (*before, *placed.body)
-        return (*before, *placed.body, replace(stmt, expr=replace(assign, value=placed.value)))
+                return (*before, *((replace(stmt, expr=call),) if placed is None else _without_value(placed)))
+            case c.Evaluate(
+                expr=c.Assign(op="=", target=c.Name(name=name), value=c.Call() as call) as assign
+            ) if self._is_wanted(call):
+                # `sum = warp_sum(sum)`: the function may work on the variable itself, without a copy.
+                call = replace(call, args=tuple([hoisted(arg) for arg in call.args]))
+                placed = self._place(call, stmt, stack, updated=name)
+                if placed is None:
+                    return (*before, replace(stmt, expr=replace(assign, value=call)))
+                if placed.value is None or placed.value == assign.target:
+                    return (*before, *placed.body)
+                return (*before, *placed.body, replace(stmt, expr=replace(assign, value=placed.value)))
+        done = walk.map_parts(stmt, hoisted, block)
+        return (*before, done)
 
     # -- calls inside expressions -------------------------------------------------------------------
 
-    def _hoisted(
-        self, expr: c.Expr, stmt: c.Stmt, stack: tuple[str, ...]
-    ) -> tuple[tuple[c.Stmt, ...], c.Expr]:
-        """The expression with values in place of calls, and the statements that compute these before it."""
+    def _hoisted(self, expr: c.Expr, stmt: c.Stmt, stack: tuple[str, ...], before: list[c.Stmt]) -> c.Expr:
+        """The expression with values in place of calls; the statements that compute these go to `before`."""
         if not any(self._is_wanted(call) for call in walk.calls_in(expr)):
-            return (), expr
+            return expr
         sometimes = _sometimes_evaluated(expr)
-        before: list[c.Stmt] = []
 
         def node(part: c.Expr) -> c.Expr:
             if not isinstance(part, c.Call) or not self._is_wanted(part):
@@ -145,24 +114,12 @@ class _Inliner:
             before.extend(placed.body)
             return placed.value
 
-        changed = walk.map_expr(expr, node)
-        return tuple(before), changed
+        return walk.map_expr(expr, node)
 
-    def _hoisted_args(
-        self, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...]
-    ) -> tuple[tuple[c.Stmt, ...], tuple[c.Expr, ...]]:
-        before: list[c.Stmt] = []
-        args: list[c.Expr] = []
-        for arg in call.args:
-            more, changed = self._hoisted(arg, stmt, stack)
-            before.extend(more)
-            args.append(changed)
-        return tuple(before), tuple(args)
-
-    def _refuse_in(self, expr: c.Expr, why: str, line: int) -> None:
-        for call in walk.calls_in(expr):
+    def _refuse_in_head(self, exprs: tuple[c.Expr, ...], line: int) -> None:
+        for call in (call for expr in exprs for call in walk.calls_in(expr)):
             if self._is_wanted(call):
-                self._note(call, why, line)
+                self._note(call, "it stands in the head of a loop", line)
 
     def _note(self, call: c.Call, why: str, line: int) -> None:
         self.notes.append(f"line {line}: {call.function} stays a call: {why}")
@@ -170,9 +127,7 @@ class _Inliner:
     def _is_wanted(self, call: c.Call) -> bool:
         if call.function not in self._wanted:
             own = own_functions(call, self._source)
-            self._wanted[call.function] = bool(own) and (
-                call.function in self._also or any(touches(f, self._source) or not f.text for f in own)
-            )
+            self._wanted[call.function] = any(side_effect(f, self._source) or not f.text for f in own)
         return self._wanted[call.function] and bool(own_functions(call, self._source))
 
     def note_other_calls(self, function: c.Function) -> None:
@@ -240,7 +195,6 @@ def _sometimes_evaluated(expr: c.Expr) -> frozenset[str]:
     return frozenset(found)
 
 
-_INDICES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
 COLLECTIVE = (
     "__shfl", "__syncthreads", "__syncwarp", "__ballot", "__any", "__all", "__match", "__activemask",
     "__reduce", "atomic", "atom_", "__threadfence", "barrier", "mem_fence", "sub_group", "work_group",
@@ -271,12 +225,12 @@ def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     ]
 
 
-def touches(function: c.Function, source: c.Source) -> str:
+def side_effect(function: c.Function, source: c.Source) -> str:
     """What a function does besides computing a value from values, in words; "" for a pure one."""
     pending, seen = [function], {function.name}
     while pending:
         current = pending.pop()
-        reason = _touches_itself(current)
+        reason = _own_side_effect(current)
         if reason:
             return reason
         for call in walk.calls_in(current.body):
@@ -287,7 +241,7 @@ def touches(function: c.Function, source: c.Source) -> str:
     return ""
 
 
-def _touches_itself(function: c.Function) -> str:
+def _own_side_effect(function: c.Function) -> str:
     for parameter in function.parameters:
         if parameter.type.is_pointer:
             return f"takes the pointer {parameter.name}"
@@ -297,7 +251,7 @@ def _touches_itself(function: c.Function) -> str:
     if any(name not in local for name in walk.stored_in(function.body)):
         return "writes to memory"
     for node in walk.nodes_in(function.body):
-        if isinstance(node, c.Name) and node.name.startswith(_INDICES):
+        if isinstance(node, c.Name) and node.name.partition(".")[0] in c.INDICES:
             return f"asks for {node.name}"
         if isinstance(node, c.Call) and node.function.startswith(COLLECTIVE):
             return f"calls {node.function}"

@@ -11,6 +11,11 @@ from typing import Literal
 
 Language = Literal["opencl", "cuda", "hip"]
 
+INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")  # each of three axes: "threadIdx.x"
+OPENCL_INDICES = dict(
+    zip(("get_local_id", "get_group_id", "get_local_size", "get_num_groups"), INDICES, strict=True)
+)
+
 # -- types ------------------------------------------------------------------------------------------
 
 
@@ -40,10 +45,6 @@ class Number:
 
     text: str
     value: int | float
-
-    @property
-    def is_integer(self) -> bool:
-        return isinstance(self.value, int)
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ class Function:
 class Source:
     """A whole file: its functions in order, and everything else that is no function as text, in order."""
 
-    language: str  # cuda | hip | opencl
+    language: Language
     functions: tuple[Function, ...]
     includes: tuple[str, ...] = ()  # "<cuda_fp16.h>", as written
     preamble: tuple[str, ...] = ()  # using, typedef, struct, constants, pragmas: needed to compile the rest

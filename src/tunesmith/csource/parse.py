@@ -13,9 +13,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import integer, of_type
 from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names, syntax_nodes, syntax_tree
 from tunesmith.csource.lex import Token, layout
-from tunesmith.csource.parse_expressions import ExpressionReader
-from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader, StatementReader
-from tunesmith.csource.parse_types import TypeReader
+from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.csource.types import canonical
 
@@ -115,10 +113,7 @@ class _FileReader:
     def __init__(self, place: GrammarText, found: _Found) -> None:
         self.place = place
         self.found = found
-        self.types = TypeReader(place)
-        self.expressions = ExpressionReader(self.types)
-        self.statements = StatementReader(self.expressions)
-        self.functions = FunctionReader(self.statements)
+        self.reader = FunctionReader(place)
 
     def read(self, root: Node) -> None:
         pending = list(reversed(root.named_children))
@@ -178,19 +173,15 @@ class _FileReader:
         if name is None or body is None:
             return
         for member in body.named_children:
-            if member.type != "function_definition" or not self._is_static(member):
+            words = [child.text for child in member.children if child.type == "storage_class_specifier"]
+            if member.type != "function_definition" or b"static" not in words:
                 continue
             try:
-                found = self.functions.function(member, (), set(), "")
+                found = self.reader.function(member, (), set(), "")
             except c.Unreadable:
                 continue  # it stays a call of something that is not known
             if found is not None:
                 self.found.functions.append(replace(found, name=f"{self.place.short(name)}::{found.name}"))
-
-    def _is_static(self, member: Node) -> bool:
-        return any(
-            child.type == "storage_class_specifier" and child.text == b"static" for child in member.children
-        )
 
     def _whole_text(self, node: Node) -> str:
         """With the qualifiers the grammar was not shown, and the semicolon that it may leave out."""
@@ -219,17 +210,17 @@ class _FileReader:
         """Shared memory declared outside of the kernels that use it."""
         if "__shared__" not in {token.text for token in self.place.words(node.start_byte, node.end_byte)}:
             return False
-        parts = self.statements.declaration(node, self.place.line(node))
+        parts = self.reader.declaration(node, self.place.line(node))
         declares = [part for part in parts if isinstance(part, c.Declare) and "shared" in part.storage]
         self.found.shared += declares
         return len(declares) == len(parts)
 
     def _file_constants(self, node: Node) -> None:
         try:
-            specifiers = self.types.specifiers(node)
+            specifiers = self.reader.specifiers(node)
             if not (specifiers.type.const or "constexpr" in specifiers.words):
                 return
-            for part in self.statements.declaration(node, self.place.line(node)):
+            for part in self.reader.declaration(node, self.place.line(node)):
                 if isinstance(part, c.Declare) and part.init is not None and not part.is_array:
                     self.found.constants[part.name] = of_type(part.init, part.type)
         except c.Unreadable:
@@ -257,7 +248,7 @@ class _FileReader:
             if name is None:
                 continue
             if value is not None:
-                expr = self.expressions.expr(value)
+                expr = self.reader.expr(value)
                 following = expr.value if isinstance(expr, c.Number) and isinstance(expr.value, int) else None
             if following is not None:
                 self.found.constants[self.place.short(name)] = integer(following)
@@ -270,7 +261,7 @@ class _FileReader:
         template: tuple[c.TemplateParameter, ...] = ()
         try:
             while inner.type == "template_declaration":
-                template += self.functions.template_parameters(inner.child_by_field_name("parameters"))
+                template += self.reader.template_parameters(inner.child_by_field_name("parameters"))
                 inner = inner.named_children[-1]
             if inner.type != "function_definition":
                 self._other(node)
@@ -282,12 +273,10 @@ class _FileReader:
             if self.place.language != "opencl" and not words & _DEVICE_WORDS:
                 return  # host code
             if inner.has_error:
-                self._unread(
-                    inner, f"{self.functions.function_name(inner)} could not be read, it stumbles here"
-                )
+                self._unread(inner, f"{self.reader.function_name(inner)} could not be read, it stumbles here")
                 return
             text = layout(self.place.tokens[start:end])
-            found = self.functions.function(inner, template, words, text)
+            found = self.reader.function(inner, template, words, text)
             if found is None:
                 self.found.preamble.append(text.strip())
             else:
@@ -295,7 +284,7 @@ class _FileReader:
         except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)
             self.found.unread.append(
-                f"line {line}: {self.functions.function_name(inner)} could not be read: {trouble.reason}"
+                f"line {line}: {self.reader.function_name(inner)} could not be read: {trouble.reason}"
             )
 
 
@@ -308,34 +297,23 @@ def _is_function(declarator: Node) -> bool:
 
 def top_level_items(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
     """Functions, declarations and directives in order; namespaces and extern "C" are opened."""
-    item: list[Token] = []
+    items: list[list[Token]] = [[]]
     depth, opened = 0, 0
     for token in tokens:
         if depth == 0 and token.kind == "directive":
-            yield from _whole(item)
-            yield (token,)
-            item = []
-            continue
-        if depth == 0 and token.text == "{" and _opens_names(item):
+            items += [[token], []]
+        elif depth == 0 and token.text == "{" and _opens_names(items[-1]):
             opened += 1
-            item = []
-            continue
-        if depth == 0 and token.text == "}" and opened:
+            items[-1] = []
+        elif depth == 0 and token.text == "}" and opened:
             opened -= 1
-            yield from _whole(item)
-            item = []
-            continue
-        item.append(token)
-        depth = max(depth + {"{": 1, "}": -1}.get(token.text, 0), 0)
-        if depth == 0 and (token.text == ";" or (token.text == "}" and not _is_type(item))):
-            yield from _whole(item)
-            item = []
-    yield from _whole(item)
-
-
-def _whole(item: list[Token]) -> Iterator[tuple[Token, ...]]:
-    if item:
-        yield tuple(item)
+            items.append([])
+        else:
+            items[-1].append(token)
+            depth = max(depth + {"{": 1, "}": -1}.get(token.text, 0), 0)
+            if depth == 0 and (token.text == ";" or (token.text == "}" and not _is_type(items[-1]))):
+                items.append([])
+    return (tuple(item) for item in items if item)
 
 
 def _opens_names(item: list[Token]) -> bool:

@@ -1,26 +1,139 @@
-"""Expressions from tree-sitter's nodes, in the tree's one spelling for each thing."""
+"""Types, declarators and expressions from tree-sitter's nodes, in the tree's one spelling for each thing."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.grammar import OPENCL_SPACES, GrammarText
 from tunesmith.csource.lex import is_unsigned, read_number
-from tunesmith.csource.parse_types import TypeReader
 from tunesmith.csource.types import canonical
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_INDICES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
+_TYPE_NODES = frozenset({
+    "primitive_type", "sized_type_specifier", "type_identifier", "template_type", "qualified_identifier",
+    "placeholder_type_specifier", "dependent_type", "struct_specifier", "decltype", "auto",
+})  # fmt: skip
+_RESTRICT = frozenset({"restrict", "__restrict__", "__restrict"})
+
+
+@dataclass(frozen=True)
+class Specifiers:
+    """What stands before the declarators of a declaration."""
+
+    type: c.Type
+    words: frozenset[str]  # static, extern, constexpr, __shared__, __constant__ ...
+    align: Node | None = None
+
+
+@dataclass(frozen=True)
+class Declarator:
+    name: str
+    type: c.Type
+    dims: tuple[Node | None, ...] = ()  # None: []
+    arguments: Node | None = None  # of `float4 v(a, b)` where the grammar sees a function
+
+
+class TypeReader:
+    def __init__(self, place: GrammarText) -> None:
+        self.place = place
+        self.language = place.language
+
+    def declared(self, node: Node) -> Declarator:
+        """A parameter's name and type."""
+        return self.declarator(node.child_by_field_name("declarator"), self.specifiers(node).type)
+
+    def specifiers(self, node: Node) -> Specifiers:
+        """Of a declaration, parameter, type descriptor or function definition."""
+        words: set[str] = set()
+        base, space, const, volatile = "", "", False, False
+        align: Node | None = None
+        declarators = node.children_by_field_name("declarator")
+        for child in node.children:
+            if child in declarators or child.type in ("compound_statement", ";"):
+                break
+            if child.type == "type_qualifier" and child.named_children:
+                align = child.named_children[0]  # alignas
+                align = align.named_children[0] if align.named_children else None
+            elif child.type == "alignas_qualifier":
+                align = child.named_children[0] if child.named_children else None
+            elif child.type in ("type_qualifier", "storage_class_specifier"):
+                word = (child.text or b"").decode()
+                if child.start_byte in self.place.inserted:
+                    continue
+                const, volatile = const or word == "const", volatile or word == "volatile"
+                if self.language == "opencl" and word in OPENCL_SPACES:
+                    space = OPENCL_SPACES[word]
+                else:
+                    words.add(word)
+            elif child.type in _TYPE_NODES:
+                base, more = self._base(child)
+                const, volatile = const or "const" in more, volatile or "volatile" in more
+            elif child.is_named and child.type not in ("attribute_specifier", "attribute_declaration"):
+                raise self.place.trouble(child, "", " in a declaration is not understood")
+        if not base:
+            raise c.Unreadable("a declaration without a type that is understood", self.place.line(node))
+        type_ = c.Type(canonical(base, self.language), const=const, volatile=volatile, space=space)
+        return Specifiers(type_, frozenset(words), align)
+
+    def _base(self, node: Node) -> tuple[str, set[str]]:
+        words = [word.text for word in self.place.words(node.start_byte, node.end_byte)]
+        if node.type in ("sized_type_specifier", "primitive_type"):
+            qualifiers = {"const", "volatile"}
+            return " ".join(w for w in words if w not in qualifiers), qualifiers & set(words)
+        if node.type == "struct_specifier" and node.child_by_field_name("body") is not None:
+            raise c.Unreadable("a struct is defined inside a declaration", self.place.line(node))
+        return self.place.short(node), set()
+
+    def type_of(self, node: Node) -> c.Type:
+        """Of a `type_descriptor`: `const uint4 *`."""
+        return self.declared(node).type
+
+    def declarator(self, node: Node | None, type_: c.Type, depth: int = 0) -> Declarator:
+        """What a declarator makes of the type before it; the name is "" where there is none."""
+        if depth > c.MAX_DEPTH:
+            raise c.TooDeep
+        if node is None:
+            return Declarator("", type_)
+        inner = node.child_by_field_name("declarator")
+        if inner is None and node.named_children and node.type in (
+            "parenthesized_declarator", "reference_declarator", "abstract_reference_declarator",
+            "attributed_declarator",
+        ):  # fmt: skip
+            inner = node.named_children[-1]
+        match node.type:
+            case "identifier" | "type_identifier" | "field_identifier":
+                return Declarator((node.text or b"").decode(), type_)
+            case "pointer_declarator" | "abstract_pointer_declarator":
+                restrict = any(
+                    (part.text or b"").decode() in _RESTRICT for part in node.children if part != inner
+                )
+                type_ = replace(type_, pointers=type_.pointers + 1, restrict=type_.restrict or restrict)
+                return self.declarator(inner, type_, depth + 1)
+            case "reference_declarator" | "abstract_reference_declarator":
+                return self.declarator(inner, replace(type_, reference=True), depth + 1)
+            case "array_declarator" | "abstract_array_declarator":
+                found = self.declarator(inner, type_, depth + 1)
+                if inner is not None and inner.type == "parenthesized_declarator":
+                    if not found.type.reference:
+                        raise c.Unreadable("a pointer to an array is not understood", self.place.line(node))
+                    # A reference to an array is used as a pointer to its elements.
+                    return replace(found, type=replace(type_, pointers=type_.pointers + 1))
+                return replace(found, dims=(*found.dims, node.child_by_field_name("size")))
+            case "parenthesized_declarator" | "attributed_declarator":
+                return self.declarator(inner, type_, depth + 1)
+            case "function_declarator":
+                found = self.declarator(inner, type_, depth + 1)
+                return replace(found, arguments=node.child_by_field_name("parameters"))
+        raise self.place.trouble(node, "", " as a declared name is not understood")
+
+
 _HIP_INDICES = {
-    f"hip{name[0].upper()}{name[1:]}_{axis}": f"{name}.{axis}" for name in _INDICES for axis in "xyz"
+    f"hip{name[0].upper()}{name[1:]}_{axis}": f"{name}.{axis}" for name in c.INDICES for axis in "xyz"
 }
-_OPENCL_INDICES = {
-    "get_local_id": "threadIdx", "get_group_id": "blockIdx",
-    "get_local_size": "blockDim", "get_num_groups": "gridDim",
-}  # fmt: skip
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast"})
 _BARRIERS = frozenset({"barrier", "work_group_barrier"})
 _ZERO = c.Number("0", 0)
@@ -29,11 +142,9 @@ _BINARY_OPERATORS = frozenset({
 })  # fmt: skip
 
 
-class ExpressionReader:
-    def __init__(self, types: TypeReader) -> None:
-        self.types = types
-        self.place = types.place
-        self.language = types.language
+class ExpressionReader(TypeReader):
+    def __init__(self, place: GrammarText) -> None:
+        super().__init__(place)
         # Names declared as pointers or arrays in the function being read: `*(i + p)` is p[i].
         self.pointers: set[str] = set()
         # All names declared in it: a call of one is the call of a lambda, which is not understood.
@@ -89,10 +200,8 @@ class ExpressionReader:
                 return c.Braces(tuple([self.expr(item, d) for item in node.named_children]))
             case "compound_literal_expression":
                 return self._compound_literal(node, d)
-            case "qualified_identifier":
-                return (
-                    c.Name(self.qualified(node)) if "<" not in self.place.short(node) else self.opaque(node)
-                )
+            case "qualified_identifier" if "<" not in self.place.short(node):
+                return c.Name(self.qualified(node))
             case "null":
                 return c.Name("nullptr")
         return self.opaque(node)
@@ -149,7 +258,7 @@ class ExpressionReader:
             descriptor = operand.child_by_field_name("type")
             if descriptor is not None:
                 value = self._postfix(op, operand.child_by_field_name("value"), d + 1)
-                return c.Cast(plain_value(self.types.type_of(descriptor)), value)
+                return c.Cast(plain_value(self.type_of(descriptor)), value)
         return c.Unary(op, self.expr(operand, d), postfix=True)
 
     def _unary(self, node: Node, d: int) -> c.Expr:
@@ -198,7 +307,7 @@ class ExpressionReader:
         if field is None or base is None or field.type != "field_identifier":
             return self.opaque(node)
         name, of = (field.text or b"").decode(), (base.text or b"").decode()
-        if of in _INDICES and self.language != "opencl":
+        if of in c.INDICES and self.language != "opencl":
             return c.Name(f"{of}.{name}")
         arrow = any(child.type == "->" for child in node.children)
         return c.Member(self.expr(base, d), name, arrow)
@@ -224,17 +333,12 @@ class ExpressionReader:
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
             if name.type == "template_function":
                 listed = name.child_by_field_name("arguments")
-                template_args = (
-                    tuple(self.place.short(a) for a in listed.named_children) if listed is not None else ()
-                )
+                given = listed.named_children if listed is not None else []
+                template_args = tuple(self.place.short(a) for a in given)
                 if (named := name.child_by_field_name("name")) is not None and named.type != "identifier":
                     return self.opaque(node)
-                if template_args and self.place.short(name).split("<")[0] in _CASTS and listed is not None:
-                    return (
-                        c.Cast(self.types.type_of(listed.named_children[0]), args[0])
-                        if args
-                        else self.opaque(node)
-                    )
+                if given and self.place.short(name).split("<")[0] in _CASTS:
+                    return c.Cast(self.type_of(given[0]), args[0]) if args else self.opaque(node)
             following = name.child_by_field_name("name")
             if following is None:
                 return self.opaque(node)
@@ -264,8 +368,8 @@ class ExpressionReader:
             return c.Call("__syncthreads", () if args == (c.Name("CLK_LOCAL_MEM_FENCE"),) else args)
         if len(args) == 1 and isinstance(args[0], c.Number) and args[0].value in (0, 1, 2):
             axis = "xyz"[int(args[0].value)]
-            if name in _OPENCL_INDICES:
-                return c.Name(f"{_OPENCL_INDICES[name]}.{axis}")
+            if name in c.OPENCL_INDICES:
+                return c.Name(f"{c.OPENCL_INDICES[name]}.{axis}")
             group = c.Name(f"blockIdx.{axis}"), c.Name(f"blockDim.{axis}")
             if name == "get_global_id":
                 return c.Binary("+", c.Binary("*", *group), c.Name(f"threadIdx.{axis}"))
@@ -277,7 +381,7 @@ class ExpressionReader:
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is None or value is None:
             return self.opaque(node)
-        type_ = self.types.type_of(descriptor)
+        type_ = self.type_of(descriptor)
         if self.language == "opencl" and value.type == "parenthesized_expression":
             inner = _only_child(value)
             if inner is not None and inner.type == "comma_expression":  # (float4)(a, b, c, d)
@@ -299,7 +403,7 @@ class ExpressionReader:
     def _sizeof(self, node: Node) -> c.Expr:
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is not None:
-            return c.SizeOf(plain_value(self.types.type_of(descriptor)))
+            return c.SizeOf(plain_value(self.type_of(descriptor)))
         inner = (
             _only_child(value) if value is not None and value.type == "parenthesized_expression" else value
         )
@@ -314,7 +418,7 @@ class ExpressionReader:
         if type_node is None or value is None:
             return self.opaque(node)
         if type_node.type == "type_descriptor":  # C: (float4){a, b}
-            type_ = self.types.type_of(type_node)
+            type_ = self.type_of(type_node)
         else:
             type_ = c.Type(canonical(self.place.short(type_node), self.language))
         return c.Braces(tuple([self.expr(item, d) for item in value.named_children]), type_)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import read_number
-from tunesmith.csource.parse_expressions import ExpressionReader, plain_value
-from tunesmith.csource.parse_types import Declarator, Specifiers
+from tunesmith.csource.parse_expressions import Declarator, ExpressionReader, Specifiers, plain_value
 from tunesmith.csource.types import canonical
 from tunesmith.csource.walk import statements_in
 
@@ -19,12 +18,7 @@ if TYPE_CHECKING:
 _NOTHING = frozenset({"comment", "preproc_call", ";", "static_assert_declaration"})
 
 
-class StatementReader:
-    def __init__(self, expressions: ExpressionReader) -> None:
-        self.expressions = expressions
-        self.types = expressions.types
-        self.place = expressions.place
-
+class StatementReader(ExpressionReader):
     def block(self, node: Node | None, depth: int = 0) -> tuple[c.Stmt, ...]:
         """The statements of `{ ... }`, or of the single statement that stands for them."""
         if node is None:
@@ -58,11 +52,11 @@ class StatementReader:
                 if _declares(condition):
                     return (self._verbatim(node, line),)
                 body = self.block(node.child_by_field_name("body"), d)
-                test = self.expressions.expr(condition)
+                test = self.expr(condition)
                 return (_once(c.While(test, body, node.type == "do_statement", line=line)),)
             case "return_statement":
                 value = next(iter(_parts(node)), None)
-                return (c.Return(None if value is None else self.expressions.expr(value), line=line),)
+                return (c.Return(None if value is None else self.expr(value), line=line),)
             case "break_statement" | "continue_statement":
                 return (c.Jump("break" if node.type == "break_statement" else "continue", line=line),)
             case "attributed_statement":
@@ -81,8 +75,8 @@ class StatementReader:
         if inside[0].type == "gnu_asm_expression":
             return (self._verbatim(node, line),)
         if inside[0].type == "comma_expression":
-            return tuple(c.Evaluate(part, line=line) for part in self.expressions.commas(inside[0]))
-        return (c.Evaluate(self.expressions.expr(inside[0]), line=line),)
+            return tuple(c.Evaluate(part, line=line) for part in self.commas(inside[0]))
+        return (c.Evaluate(self.expr(inside[0]), line=line),)
 
     def _attributed(self, node: Node, d: int) -> tuple[c.Stmt, ...]:
         """`#pragma unroll` reached the grammar as [[unroll]]."""
@@ -106,7 +100,7 @@ class StatementReader:
         if otherwise is not None and otherwise.type == "else_clause":
             otherwise = next(reversed(_parts(otherwise)), None)
         return c.If(
-            self.expressions.expr(condition),
+            self.expr(condition),
             self.block(node.child_by_field_name("consequence"), d),
             self.block(otherwise, d),
             constexpr=any(child.type == "constexpr" for child in node.children),
@@ -125,11 +119,11 @@ class StatementReader:
                     return self._verbatim(node, line)
                 init.append(part)
         elif head is not None:
-            init += [c.Evaluate(part, line=line) for part in self.expressions.commas(head)]
+            init += [c.Evaluate(part, line=line) for part in self.commas(head)]
         return c.For(
             tuple(init),
-            None if condition is None else self.expressions.expr(condition),
-            tuple(self.expressions.commas(node.child_by_field_name("update"))),
+            None if condition is None else self.expr(condition),
+            tuple(self.commas(node.child_by_field_name("update"))),
             self.block(node.child_by_field_name("body"), d),
             line=line,
         )
@@ -138,7 +132,7 @@ class StatementReader:
 
     def declaration(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
         try:
-            specifiers = self.types.specifiers(node)
+            specifiers = self.specifiers(node)
             declarators = node.children_by_field_name("declarator")
             if not declarators or specifiers.words & {"mutable", "thread_local", "inline"}:
                 return (self._verbatim(node, line),)
@@ -155,14 +149,14 @@ class StatementReader:
             inner = node.child_by_field_name("declarator")
         else:
             inner = node
-        found = self.types.declarator(inner, specifiers.type)
+        found = self.declarator(inner, specifiers.type)
         init: c.Expr | None = None
         if found.arguments is not None:
             init = self._constructed(found)
         elif value is not None and value.type == "argument_list":
-            init = _construction(found, tuple(self.expressions.expr(a) for a in _parts(value)))
+            init = _construction(found, tuple(self.expr(a) for a in _parts(value)))
         elif value is not None:
-            init = self.expressions.expr(value)
+            init = self.expr(value)
         storage = _storage(specifiers, found.type, self.place.language)
         if storage == "shared" and not found.type.is_pointer:
             found = replace(found, type=replace(found.type, space=""))
@@ -170,11 +164,9 @@ class StatementReader:
         if storage != "dynamic shared":
             if None in found.dims and not isinstance(init, c.Braces):
                 raise c.Unreadable("an array without a size", line)
-            dims = tuple(
-                self.expressions.expr(dim) if dim is not None else _count(init) for dim in found.dims
-            )
-        self.expressions.declare(found.name, found.type.is_pointer or bool(found.dims))
-        align = None if specifiers.align is None else self.expressions.expr(specifiers.align)
+            dims = tuple(self.expr(dim) if dim is not None else _count(init) for dim in found.dims)
+        self.declare(found.name, found.type.is_pointer or bool(found.dims))
+        align = None if specifiers.align is None else self.expr(specifiers.align)
         return c.Declare(found.type, found.name, init, dims, storage, align, line=line)
 
     def _constructed(self, found: Declarator) -> c.Expr:
@@ -227,21 +219,15 @@ def _storage(specifiers: Specifiers, type_: c.Type, language: str) -> c.Storage:
 KERNEL_WORDS = frozenset({"__global__", "__kernel", "kernel"})
 
 
-class FunctionReader:
+class FunctionReader(StatementReader):
     """A function's head: its name, its parameters and those of its template; its body is statements."""
-
-    def __init__(self, statements: StatementReader) -> None:
-        self.statements = statements
-        self.expressions = statements.expressions
-        self.types = statements.types
-        self.place = statements.place
 
     def function(
         self, node: Node, template: tuple[c.TemplateParameter, ...], words: set[str], text: str
     ) -> c.Function | None:
         """None: an operator, which is used by its sign, so that only the compiler needs it."""
         declarator = node.child_by_field_name("declarator")
-        result = self.types.specifiers(node).type
+        result = self.specifiers(node).type
         while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
             pointer = declarator.type == "pointer_declarator"
             result = replace(
@@ -259,12 +245,12 @@ class FunctionReader:
             return None
         if name.type not in ("identifier", "field_identifier"):
             raise self.place.trouble(name, "", " is a form of function that is not understood")
-        self.expressions.begin_function()
+        self.begin_function()
         parameters = self._parameters(declarator.child_by_field_name("parameters"))
         return c.Function(
             self.place.short(name),
             parameters,
-            self.statements.block(node.child_by_field_name("body")),
+            self.block(node.child_by_field_name("body")),
             result,
             is_kernel=bool(words & KERNEL_WORDS),
             template=template,
@@ -286,11 +272,11 @@ class FunctionReader:
         for child in _parts(node):
             if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
                 raise self.place.trouble(child, "the parameter ", " is not understood")
-            declared = self.types.declared(child)
+            declared = self.declared(child)
             type_ = replace(declared.type, pointers=declared.type.pointers + len(declared.dims))
             if type_ == c.Type("void") and not declared.name:
                 continue
-            self.expressions.declare(declared.name, type_.is_pointer)
+            self.declare(declared.name, type_.is_pointer)
             found.append(c.Parameter(type_, declared.name))
         return tuple(found)
 
@@ -304,7 +290,7 @@ class FunctionReader:
                     name = self._text(names[0] if names else None)
                     found.append(c.TemplateParameter(name, "type", default=self._text(default)))
                 case "parameter_declaration" | "optional_parameter_declaration":
-                    declared = self.types.declared(child)
+                    declared = self.declared(child)
                     value = self._text(child.child_by_field_name("default_value"))
                     found.append(c.TemplateParameter(declared.name, "value", declared.type, value))
                 case _:

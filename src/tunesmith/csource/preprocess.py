@@ -152,7 +152,7 @@ class _Preprocessor:
         tokens = _decided_defined(lex(rest, line), self._macros)
         try:
             expanded = _Expansion(self._macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)
-            return evaluate_condition(expanded) != 0
+            return _Reader(expanded).value() != 0
         except Unreadable as trouble:
             self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {trouble.reason}")
             return False
@@ -299,21 +299,16 @@ _LEVELS = {
 _MAX_DEPTH = 100
 
 
-def evaluate_condition(tokens: Sequence[Token]) -> int:
-    reader = _Reader(tokens)
-    value = reader.ternary(0)
-    reader.expect_end()
-    return value
-
-
 class _Reader:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._at = 0
 
-    def expect_end(self) -> None:
+    def value(self) -> int:
+        found = self.ternary(0)
         if self._at < len(self._tokens):
             raise Unreadable(f"`{self._peek()}` was not expected there")
+        return found
 
     def _peek(self) -> str:
         return self._tokens[self._at].text if self._at < len(self._tokens) else ""

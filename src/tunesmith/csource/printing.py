@@ -23,12 +23,9 @@ _UNCLEAR = {
 }
 _OPENCL_INDICES = {
     f"{cuda}.{axis}": f"{opencl}({number})"
-    for cuda, opencl in (
-        ("threadIdx", "get_local_id"), ("blockIdx", "get_group_id"), ("blockDim", "get_local_size"),
-        ("gridDim", "get_num_groups"),
-    )
+    for opencl, cuda in c.OPENCL_INDICES.items()
     for number, axis in enumerate("xyz")
-}  # fmt: skip
+}
 _INDENT = "    "
 
 

@@ -326,8 +326,7 @@ def complete_arguments(
 def template_meaning(
     template: tuple[c.TemplateParameter, ...], arguments: tuple[tuple[str, str], ...], source: c.Source
 ) -> Meaning:
-    language = _language(source)
-    meaning = file_meaning(source)
+    language, meaning = source.language, file_meaning(source)
     types: dict[str, c.Type] = {}
     values: dict[str, c.Expr] = {}
     functions: dict[str, c.Call] = {}
@@ -346,7 +345,3 @@ def template_meaning(
         declared = types.get(declared.base, declared)
         values[name] = of_type(c.Number(str(number), number), declared)
     return meaning.with_template(types, values, functions)
-
-
-def _language(source: c.Source) -> c.Language:
-    return "opencl" if source.language == "opencl" else "cuda"

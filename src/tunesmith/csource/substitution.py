@@ -40,6 +40,12 @@ def substitute(part: c.Expr | Iterable[c.Stmt], values: Mapping[str, c.Expr]) ->
     return _Scopes(taken).block(stmts, wanted, 0)
 
 
+def with_unique_names(stmts: Iterable[c.Stmt], taken: set[str]) -> tuple[c.Stmt, ...]:
+    """Every declaration under a name of its own; blocks for their own sake dissolve."""
+    named = _Scopes(taken, unique=True).block(stmts, {}, 0)
+    return walk.map_statements(named, on_stmt=lambda stmt: stmt.body if isinstance(stmt, c.Scope) else stmt)
+
+
 def _template_words(stmts: tuple[c.Stmt, ...]) -> set[str]:
     return {
         word for call in walk.calls_in(stmts) for text in call.template_args for word in _WORD.findall(text)
@@ -50,18 +56,11 @@ def rename(stmts: Iterable[c.Stmt], names: Mapping[str, str]) -> tuple[c.Stmt, .
     """Variables renamed where they are declared and wherever they are used, whatever the scope."""
     values: dict[str, c.Expr] = {old: c.Name(new) for old, new in names.items()}
 
-    def simple(part: c.Declare | c.Evaluate) -> c.Declare | c.Evaluate:
-        return replace(part, name=names.get(part.name, part.name)) if isinstance(part, c.Declare) else part
-
     def statement(stmt: c.Stmt) -> c.Stmt:
-        match stmt:
-            case c.Declare():
-                return simple(stmt)
-            case c.For():
-                return replace(stmt, init=tuple([simple(part) for part in stmt.init]))
-            case c.Verbatim(text=text, names=used) if any(name in values for name in used):
-                return replace(stmt, text=replace_words(text, values), names=_names_after(used, values))
-        return stmt
+        if isinstance(stmt, c.Verbatim) and any(name in values for name in stmt.names):
+            text, used = replace_words(stmt.text, values), _names_after(stmt.names, values)
+            return replace(stmt, text=text, names=used)
+        return walk.map_declared(stmt, lambda part: replace(part, name=names.get(part.name, part.name)))
 
     return walk.map_statements(stmts, lambda expr: _in_expr(expr, values), statement)
 
@@ -116,8 +115,10 @@ def _names_after(names: frozenset[str], values: Mapping[str, c.Expr]) -> frozens
 
 
 class _Scopes:
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
+    """`unique`: every declaration gets a name that is not taken, not only one that would capture another."""
+
+    def __init__(self, taken: set[str], unique: bool = False) -> None:
+        self._taken, self._unique = taken, unique
 
     def block(self, stmts: Iterable[c.Stmt], values: dict[str, c.Expr], depth: int) -> tuple[c.Stmt, ...]:
         """`values` is this block's own: a declaration changes it for what follows."""
@@ -144,10 +145,11 @@ class _Scopes:
         if isinstance(stmt, c.Declare):
             dims = tuple([_in_expr(dim, values) for dim in stmt.dims])
             values.pop(stmt.name, None)  # in scope from its own initialiser on
-            if any(stmt.name in walk.names_in(value) for value in values.values()):
+            if self._unique or any(stmt.name in walk.names_in(value) for value in values.values()):
                 fresh = walk.fresh_name(stmt.name, self._taken)
-                values[stmt.name] = c.Name(fresh)
-                stmt = replace(stmt, name=fresh)
+                if fresh != stmt.name:
+                    values[stmt.name] = c.Name(fresh)
+                    stmt = replace(stmt, name=fresh)
             init = None if stmt.init is None else _in_expr(stmt.init, values)
             return replace(stmt, init=init, dims=dims)
         return walk.map_simple(stmt, lambda expr: _in_expr(expr, values))
@@ -267,10 +269,10 @@ class Placer:
         if len(returns) == 1 and isinstance(last, c.Return):
             return self._last_value(body[:-1], last, function, line)
         if is_void:
-            return walk.without_returns(body, None), None
+            return walk.without_exits(body), None
         name = self.fresh(f"{function.name}_result")
         result = replace(function.result, const=False, reference=False)
-        return (c.Declare(result, name, line=line), *walk.without_returns(body, name)), c.Name(name)
+        return (c.Declare(result, name, line=line), *walk.without_exits(body, name)), c.Name(name)
 
     def _last_value(
         self, body: tuple[c.Stmt, ...], last: c.Return, function: c.Function, line: int
@@ -319,7 +321,7 @@ def _goes_in_directly(
         return _same_kind(arg, parameter.type)
     if not isinstance(arg, c.Name):
         return False
-    if arg.name.partition(".")[0] in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
+    if arg.name.partition(".")[0] in c.INDICES:
         return parameter.type.base in ("int", "unsigned int")
     known = types.get(arg.name)
     if known is None or (known.base, known.pointers) != (parameter.type.base, parameter.type.pointers):

@@ -187,42 +187,38 @@ RESULTS: dict[str, str] = {
     "__syncthreads_or": "int", "__syncthreads_and": "int", "__syncthreads_count": "int",
     "__nv_cvt_float_to_fp8": "__nv_fp8_storage_t", "get_global_id": "size_t", "get_local_id": "size_t",
 }  # fmt: skip
-FLOAT_MATH = frozenset({
-    "expf", "exp2f", "exp10f", "expm1f", "logf", "log2f", "log10f", "log1pf",
-    "sqrtf", "rsqrtf", "cbrtf", "powf",
-    "sinf", "cosf", "tanf", "tanhf", "sinhf", "coshf", "asinf", "acosf", "atanf", "atan2f", "erff", "erfcf",
-    "fabsf", "fmaxf", "fminf", "fmodf", "floorf", "ceilf", "roundf", "rintf", "truncf", "nearbyintf", "fmaf",
-    "copysignf", "fdividef", "normcdff", "ldexpf", "hypotf",
+# The result has the type of the first argument; with an f behind the name, that of a float.
+_REAL = frozenset({
+    "acos", "asin", "atan", "atan2", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp",
+    "exp10", "exp2", "expm1", "fabs", "fdivide", "floor", "fma", "fmax", "fmin", "fmod", "hypot", "ldexp",
+    "log", "log10", "log1p", "log2", "nearbyint", "normcdf", "pow", "rint", "round", "rsqrt", "sin", "sinh",
+    "sqrt", "tan", "tanh", "trunc",
 })  # fmt: skip
 # The result has the type of one of the arguments.
 SAME_AS: dict[str, int] = {
-    "__ldg": 0, "__ldcs": 0, "__ldcg": 0, "__ldca": 0, "__shfl_sync": 1, "__shfl_xor_sync": 1,
-    "__shfl_down_sync": 1, "__shfl_up_sync": 1,
-    "__shfl": 0, "__shfl_xor": 0, "__shfl_down": 0, "__shfl_up": 0,
-    "__hmul": 0, "__hadd": 0, "__hsub": 0, "__hdiv": 0, "__hneg": 0, "__habs": 0, "__hfma": 0, "__hmax": 0,
-    "__hmin": 0, "__hmul2": 0, "__hadd2": 0, "__hfma2": 0, "__hmax2": 0, "__hmin2": 0, "hexp": 0, "hrsqrt": 0,
-    "hsqrt": 0, "h2exp": 0, "fma": 0, "exp": 0, "log": 0, "sqrt": 0, "rsqrt": 0, "tanh": 0, "fabs": 0,
-    "floor": 0, "ceil": 0, "round": 0, "pow": 0, "native_exp": 0, "native_rsqrt": 0, "clamp": 0, "mad": 0,
-    "abs": 0, "fmax": 0, "fmin": 0, "erf": 0, "exp2": 0, "sin": 0, "cos": 0, "rint": 0, "trunc": 0,
+    **dict.fromkeys(_REAL, 0),
+    **{f"__shfl{way}": 0 for way in ("", "_xor", "_down", "_up")},
+    **{f"__shfl{way}_sync": 1 for way in ("", "_xor", "_down", "_up")},
+    **{f"__h{word}": 0 for word in ("mul", "add", "sub", "neg", "abs", "fma", "max", "min")},
+    **{f"__h{word}2": 0 for word in ("mul", "add", "sub", "neg", "abs", "fma", "max", "min")},
+    "__ldg": 0, "__ldcs": 0, "__ldcg": 0, "__ldca": 0, "__hdiv": 0, "hexp": 0, "hrsqrt": 0, "hsqrt": 0,
+    "h2exp": 0, "native_exp": 0, "native_rsqrt": 0, "clamp": 0, "mad": 0, "abs": 0,
 }  # fmt: skip
 # C's mathematics, in the spellings of all floating-point types, and what OpenCL adds to it.
-_MATH = frozenset({
-    "abs", "acos", "acosh", "acospi", "add_sat", "all", "any", "asin", "asinh", "asinpi", "atan", "atan2",
-    "atan2pi", "atanh", "atanpi", "bitselect", "cbrt", "ceil", "clamp", "clz", "copysign", "cos", "cosh",
-    "cospi", "cross", "ctz", "cyl_bessel_i0", "cyl_bessel_i1", "degrees", "distance", "divide", "dot",
-    "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp", "exp10", "exp2", "expm1", "fabs", "fast_distance",
-    "fast_length", "fast_normalize", "fdim", "fdivide", "ffs", "floor", "fma", "fmax", "fmin", "fmod",
-    "fract", "frexp", "hadd", "hypot", "ilogb", "isequal", "isfinite", "isgreater", "isgreaterequal",
-    "isinf", "isless", "islessequal", "isnan", "isnormal", "isnotequal", "j0", "j1", "labs", "ldexp",
-    "length", "lgamma", "llabs", "llmax", "llmin", "llrint", "llround", "log", "log10", "log1p", "log2",
-    "logb", "lrint", "lround", "mad", "mad24", "mad_hi", "mad_sat", "max", "maxmag", "min", "minmag", "mix",
-    "modf", "mul24", "mul_hi", "nan", "nearbyint", "nextafter", "norm", "norm3d", "norm4d", "normalize",
-    "normcdf", "normcdfinv", "popcount", "pow", "powi", "pown", "powr", "radians", "rcbrt", "recip",
-    "remainder", "remquo", "rhadd", "rhypot", "rint", "rnorm", "rnorm3d", "rnorm4d", "rootn", "rotate",
-    "round", "rsqrt", "scalbln", "scalbn", "select", "shuffle", "shuffle2", "sign", "signbit", "sin",
-    "sincos", "sincospi", "sinh", "sinpi", "smoothstep", "sqrt", "step", "sub_sat", "swap", "tan", "tanh",
-    "tanpi", "tgamma", "trunc", "ullmax", "ullmin", "umax", "umin", "upsample", "y0", "y1",
-})  # fmt: skip
+_MATH = _REAL | {
+    "abs", "acosh", "acospi", "add_sat", "all", "any", "asinh", "asinpi", "atan2pi", "atanh", "atanpi",
+    "bitselect", "clamp", "clz", "cospi", "cross", "ctz", "cyl_bessel_i0", "cyl_bessel_i1", "degrees",
+    "distance", "divide", "dot", "erfcinv", "erfcx", "erfinv", "fast_distance", "fast_length",
+    "fast_normalize", "fdim", "ffs", "fract", "frexp", "hadd", "ilogb", "isequal", "isfinite", "isgreater",
+    "isgreaterequal", "isinf", "isless", "islessequal", "isnan", "isnormal", "isnotequal", "j0", "j1",
+    "labs", "length", "lgamma", "llabs", "llmax", "llmin", "llrint", "llround", "logb", "lrint", "lround",
+    "mad", "mad24", "mad_hi", "mad_sat", "max", "maxmag", "min", "minmag", "mix", "modf", "mul24", "mul_hi",
+    "nan", "nextafter", "norm", "norm3d", "norm4d", "normalize", "normcdfinv", "popcount", "powi", "pown",
+    "powr", "radians", "rcbrt", "recip", "remainder", "remquo", "rhadd", "rhypot", "rnorm", "rnorm3d",
+    "rnorm4d", "rootn", "rotate", "scalbln", "scalbn", "select", "shuffle", "shuffle2", "sign", "signbit",
+    "sincos", "sincospi", "sinpi", "smoothstep", "step", "sub_sat", "swap", "tanpi", "tgamma", "ullmax",
+    "ullmin", "umax", "umin", "upsample", "y0", "y1",
+}  # fmt: skip
 _HALF = frozenset({
     "ceil", "cos", "exp", "exp10", "exp2", "floor", "log", "log10", "log2", "rcp", "rint", "rsqrt", "sin",
     "sqrt", "tanh", "trunc",
@@ -248,10 +244,8 @@ def is_known(name: str) -> bool:
 
 Types = Mapping[str, c.Type]
 
-_PAIRS = {
-    "__half2": "__half", "__nv_bfloat162": "__nv_bfloat16", "__hip_bfloat162": "__hip_bfloat16",
-    "dim3": "unsigned int",
-}  # fmt: skip
+PAIRS = {"__half2": "__half", "__nv_bfloat162": "__nv_bfloat16", "__hip_bfloat162": "__hip_bfloat16"}
+_MEMBERS = {**PAIRS, "dim3": "unsigned int"}
 
 
 def declared_types(function: c.Function, body: Iterable[c.Stmt] | None = None) -> dict[str, c.Type]:
@@ -289,7 +283,7 @@ def type_of(
         case c.Number(text=text, value=value):
             return _literal(text, value)
         case c.Name(name=name):
-            if name.partition(".")[0] in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
+            if name not in types and name.partition(".")[0] in c.INDICES:
                 return c.Type("size_t" if language == "opencl" else "unsigned int")
             return types.get(name)
         case c.Cast(type=type_) | c.SizeOf(type=type_):
@@ -330,6 +324,12 @@ def type_of(
         case c.Call():
             return _call(expr, inner, known, language)
     return None
+
+
+def integer_type(expr: c.Expr, types: Types) -> c.Type | None:
+    """None where it is no integer, or not known."""
+    found = type_of(expr, types)
+    return found if found is not None and is_integer(found) else None
 
 
 def _value(type_: c.Type) -> c.Type:
@@ -382,8 +382,8 @@ def _joined(a: c.Type | None, b: c.Type | None) -> c.Type | None:
 def _member(base: c.Type | None, field: str, language: str) -> c.Type | None:
     if base is None or base.pointers:
         return None
-    if base.base in _PAIRS and field in ("x", "y", "z"):
-        return c.Type(_PAIRS[base.base])
+    if base.base in _MEMBERS and field in ("x", "y", "z"):
+        return c.Type(_MEMBERS[base.base])
     parts = vector_parts(base.base, language)
     if parts is None or not set(field) <= set("xyzw"):
         return None
@@ -404,7 +404,7 @@ def _call(
         return own[0].result if len(results) == 1 and own[0].result.base not in names | {"auto"} else None
     if name in RESULTS:
         return c.Type(RESULTS[name])
-    if name in FLOAT_MATH:
+    if name[-1:] == "f" and name[:-1] in _REAL:
         return c.Type("float")
     if name in ("min", "max") and len(call.args) == 2:
         return _joined(inner(call.args[0]), inner(call.args[1]))

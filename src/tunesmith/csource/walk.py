@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import replace
-from typing import TypeAlias
+from dataclasses import fields, replace
+from typing import Any, TypeAlias, get_args
 
 from tunesmith.csource import nodes as c
 
@@ -12,44 +13,28 @@ Part: TypeAlias = c.Expr | c.Stmt | Iterable[c.Stmt]  # what the questions below
 Block: TypeAlias = Callable[[tuple[c.Stmt, ...]], tuple[c.Stmt, ...]]  # what is done with a block
 
 _STATEMENTS = (c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim)
+_LEAVES = (c.Name, c.Number, c.SizeOf, c.Opaque)
+# Of every kind of node: its fields, and whether expressions or statements are in them.
+_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {
+    kind: tuple(
+        (part.name, re.search(r"Expr|Stmt|Declare", str(part.type)) is not None) for part in fields(kind)
+    )
+    for kind in (*_STATEMENTS, *get_args(c.Expr))
+}
 
 
 def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     """The expressions and statements directly below, in the order of the text."""
-    match node:
-        case c.Unary(operand=operand):
-            return (operand,)
-        case c.Binary(left=left, right=right):
-            return (left, right)
-        case c.Assign(target=target, value=value):
-            return (target, value)
-        case c.Ternary(condition=condition, yes=yes, no=no):
-            return (condition, yes, no)
-        case c.Call(args=args):
-            return args
-        case c.Index(base=base, index=index):
-            return (base, index)
-        case c.Member(base=base):
-            return (base,)
-        case c.Cast(value=value):
-            return (value,)
-        case c.Braces(items=items):
-            return items
-        case c.Declare(init=init, dims=dims, align=align):
-            return tuple(e for e in (align, *dims, init) if e is not None)
-        case c.Evaluate(expr=expr):
-            return (expr,)
-        case c.If(condition=condition, then=then, otherwise=otherwise):
-            return (condition, *then, *otherwise)
-        case c.For(init=init, condition=condition, step=step, body=body):
-            return (*init, *(() if condition is None else (condition,)), *step, *body)
-        case c.While(condition=condition, body=body, after=after):
-            return (*body, condition) if after else (condition, *body)
-        case c.Return(value=value):
-            return () if value is None else (value,)
-        case c.Scope(body=body):
-            return body
-    return ()
+    if isinstance(node, c.Declare):
+        return tuple(e for e in (node.align, *node.dims, node.init) if e is not None)
+    if isinstance(node, c.While) and node.after:
+        return (*node.body, node.condition)
+    found: list[c.Expr | c.Stmt] = []
+    for name, is_below in _FIELDS[type(node)]:
+        part = getattr(node, name) if is_below else None
+        if part is not None:
+            found += part if isinstance(part, tuple) else (part,)
+    return tuple(found)
 
 
 def nodes_in(part: Part) -> Iterator[c.Expr | c.Stmt]:
@@ -183,29 +168,17 @@ def map_expr(expr: c.Expr, fn: Callable[[c.Expr], c.Expr], _depth: int = 0) -> c
     """The expression rebuilt from the leaves up, each rebuilt node passed through `fn`."""
     if _depth > c.MAX_DEPTH:
         raise c.TooDeep
-    d = _depth + 1
-    match expr:
-        case c.Unary(operand=operand):
-            expr = c.Unary(expr.op, map_expr(operand, fn, d), expr.postfix)
-        case c.Binary(left=left, right=right):
-            expr = c.Binary(expr.op, map_expr(left, fn, d), map_expr(right, fn, d))
-        case c.Assign(target=target, value=value):
-            expr = c.Assign(expr.op, map_expr(target, fn, d), map_expr(value, fn, d))
-        case c.Ternary(condition=condition, yes=yes, no=no):
-            expr = c.Ternary(map_expr(condition, fn, d), map_expr(yes, fn, d), map_expr(no, fn, d))
-        case c.Call(args=args):
-            expr = c.Call(expr.function, tuple([map_expr(a, fn, d) for a in args]), expr.template_args)
-        case c.Index(base=base, index=index):
-            expr = c.Index(map_expr(base, fn, d), map_expr(index, fn, d))
-        case c.Member(base=base):
-            expr = c.Member(map_expr(base, fn, d), expr.field, expr.arrow)
-        case c.Cast(value=value):
-            expr = c.Cast(expr.type, map_expr(value, fn, d))
-        case c.Braces(items=items):
-            expr = c.Braces(tuple([map_expr(i, fn, d) for i in items]), expr.type)
-        case c.Name() | c.Number() | c.SizeOf() | c.Opaque():
-            pass
-    return fn(expr)
+    if isinstance(expr, _LEAVES):
+        return fn(expr)
+    parts: list[Any] = []
+    for name, is_below in _FIELDS[type(expr)]:
+        part = getattr(expr, name)
+        if is_below and isinstance(part, tuple):
+            part = tuple([map_expr(each, fn, _depth + 1) for each in part])
+        elif is_below:
+            part = map_expr(part, fn, _depth + 1)
+        parts.append(part)
+    return fn(type(expr)(*parts))
 
 
 def map_statements(
@@ -299,14 +272,18 @@ def map_types(stmts: Iterable[c.Stmt], fn: Callable[[c.Type], c.Type]) -> tuple[
     """Every type of a declaration, cast, sizeof or braced value passed through `fn`."""
 
     def declared(stmt: c.Stmt) -> c.Stmt:
-        if isinstance(stmt, c.Declare):
-            return replace(stmt, type=fn(stmt.type))
-        if isinstance(stmt, c.For):
-            init = [replace(p, type=fn(p.type)) if isinstance(p, c.Declare) else p for p in stmt.init]
-            return replace(stmt, init=tuple(init))
-        return stmt
+        return map_declared(stmt, lambda declare: replace(declare, type=fn(declare.type)))
 
     return map_statements(stmts, lambda expr: map_types_in(expr, fn), declared)
+
+
+def map_declared(stmt: c.Stmt, fn: Callable[[c.Declare], c.Declare]) -> c.Stmt:
+    """One statement with what it declares passed through `fn`, in the head of a `for` as well."""
+    if isinstance(stmt, c.Declare):
+        return fn(stmt)
+    if isinstance(stmt, c.For):
+        return replace(stmt, init=tuple([fn(p) if isinstance(p, c.Declare) else p for p in stmt.init]))
+    return stmt
 
 
 def map_types_in(expr: c.Expr, fn: Callable[[c.Type], c.Type]) -> c.Expr:
@@ -320,41 +297,74 @@ def map_types_in(expr: c.Expr, fn: Callable[[c.Type], c.Type]) -> c.Expr:
     return map_expr(expr, node)
 
 
-def without_returns(stmts: tuple[c.Stmt, ...], result: str | None, _depth: int = 0) -> tuple[c.Stmt, ...]:
+_MOST_COPIED = 4000  # statements: a branch that leaves only sometimes has what follows it copied
+
+
+def without_exits(
+    stmts: Iterable[c.Stmt], result: str | None = None, *, may_copy: bool = False
+) -> tuple[c.Stmt, ...]:
     """`if (a) return; rest` as `if (a) {} else { rest }`: the same steps without leaving early.
 
-    `result`: the variable that takes the value; None for void. Raises Unreadable where it cannot be done.
+    A `continue` of the loop around the statements counts as leaving; loops inside keep theirs. `result`: the
+    variable that takes the value returned; None for void. `may_copy`: what follows a branch may be written
+    twice. Raises Unreadable where it cannot be done.
     """
-    if _depth > c.MAX_DEPTH:
-        raise c.TooDeep
-    d = _depth + 1
-    for at, stmt in enumerate(stmts):
-        rest = stmts[at + 1 :]
+    return _Exits(result, may_copy).block(tuple(stmts), 0)
+
+
+class _Exits:
+    def __init__(self, result: str | None, may_copy: bool) -> None:
+        self._result, self._may_copy = result, may_copy
+        self._count = 0
+
+    def block(self, stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
+        if depth > c.MAX_DEPTH:
+            raise c.TooDeep
+        done: list[c.Stmt] = []
+        for at, stmt in enumerate(stmts):
+            self._count += 1
+            if self._count > _MOST_COPIED:
+                raise c.Unreadable("too many branches leave it early")
+            rest = stmts[at + 1 :]
+            match stmt:
+                case c.Return(value=value) if self._result is not None and value is not None:
+                    given = c.Assign("=", c.Name(self._result), value)
+                    return (*done, c.Evaluate(given, line=stmt.line))
+                case c.Return() | c.Jump(word="continue"):
+                    return tuple(done)
+                case c.Jump():
+                    raise c.Unreadable("a loop over elements stops early", stmt.line)
+                case c.For() | c.While() if _leaves((stmt,)):
+                    raise c.Unreadable("it returns from inside a loop", stmt.line)
+                case c.Scope(body=body) if _leaves(body):
+                    return (*done, *self.block((*body, *rest), depth + 1))
+                case c.If(then=then, otherwise=otherwise) if _leaves((stmt,)):
+                    if not (self._may_copy or _always_returns(then) or _always_returns(otherwise)):
+                        raise c.Unreadable("it returns from places that cannot be joined into one")
+                    then, otherwise = (self.block((*side, *rest), depth + 1) for side in (then, otherwise))
+                    if then:
+                        done.append(replace(stmt, then=then, otherwise=otherwise))
+                    elif otherwise:
+                        condition = negated(stmt.condition)
+                        done.append(replace(stmt, condition=condition, then=otherwise, otherwise=()))
+                    return tuple(done)
+            done.append(stmt)
+        return tuple(done)
+
+
+def _leaves(stmts: Iterable[c.Stmt]) -> bool:
+    """Whether some path through the statements leaves them; the jumps of loops inside stay in there."""
+    for stmt in stmts:
         match stmt:
-            case c.Return(value=value):
-                given: tuple[c.Stmt, ...] = ()
-                if result is not None and value is not None:
-                    given = (c.Evaluate(c.Assign("=", c.Name(result), value), line=stmt.line),)
-                return (*stmts[:at], *given)
-            case c.If(then=then, otherwise=otherwise) if _returns(then) or _returns(otherwise):
-                if _always_returns(then):
-                    otherwise = (*otherwise, *rest)
-                elif _always_returns(otherwise):
-                    then = (*then, *rest)
-                else:
-                    raise c.Unreadable("it returns from places that cannot be joined into one")
-                then, otherwise = without_returns(then, result, d), without_returns(otherwise, result, d)
-                new = replace(stmt, then=then, otherwise=otherwise)
-                if not new.then:
-                    new = replace(new, condition=negated(new.condition), then=new.otherwise, otherwise=())
-                return (*stmts[:at], new) if new.then or new.otherwise else stmts[:at]
-            case c.For() | c.While() | c.Scope() if _returns((stmt,)):
-                if isinstance(stmt, c.Scope):
-                    return without_returns((*stmts[:at], *stmt.body, *rest), result, d)
-                raise c.Unreadable("it returns from inside a loop")
-            case _:
-                continue
-    return stmts
+            case c.Return() | c.Jump():
+                return True
+            case c.If() if _leaves(stmt.then) or _leaves(stmt.otherwise):
+                return True
+            case c.Scope(body=body) if _leaves(body):
+                return True
+            case c.For() | c.While() if any(isinstance(node, c.Return) for node in nodes_in(stmt.body)):
+                return True
+    return False
 
 
 def negated(condition: c.Expr) -> c.Expr:
@@ -363,10 +373,6 @@ def negated(condition: c.Expr) -> c.Expr:
     if isinstance(condition, c.Binary) and condition.op in ("==", "!="):
         return c.Binary("!=" if condition.op == "==" else "==", condition.left, condition.right)
     return c.Unary("!", condition)  # of floats: !(a < b) is not a >= b
-
-
-def _returns(stmts: tuple[c.Stmt, ...]) -> bool:
-    return any(isinstance(node, c.Return) for node in statements_in(stmts))
 
 
 def _always_returns(stmts: tuple[c.Stmt, ...]) -> bool:

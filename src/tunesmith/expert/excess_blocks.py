@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tunesmith.csource.fold import int_value
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.author import read
-from tunesmith.expert.model.geometry import Scenario, Unknown, number_of, scenario_at
+from tunesmith.expert.model.geometry import Scenario, scenario_at
 from tunesmith.expert.model.kernel import KernelModel, Reach
 from tunesmith.expert.model.translate import launch_terms
 from tunesmith.problem import languages
@@ -79,11 +80,10 @@ def _part(
         # A loop is often given as many blocks as keep the device busy, whatever there is to do.
         if reach.goes_on and not grid.names & set(problem.size_names):
             continue
-        try:
-            values = number_of(reach.count, {**numbers, _blocks(axis): 1})
-            needed = -(-max(1, number_of(reach.bound, numbers)) // max(1, values))
-        except Unknown:
+        values, bound = int_value(reach.count, {**numbers, _blocks(axis): 1}), int_value(reach.bound, numbers)
+        if values is None or bound is None:
             continue
+        needed = -(-max(1, bound) // max(1, values))
         if needed >= blocks[axis]:
             continue
         blocks[axis] = needed

@@ -353,7 +353,7 @@ def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
 
 def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedProblem:
     """Write a drafted problem folder; never over anything that is there."""
-    from tunesmith.expert.drafting.draft import draft_problem
+    from tunesmith.expert.reading.draft import draft_problem
 
     text = read_text(kernel_file, "correct the name; it counts from the current folder")
     language = language_of(kernel_file.name)

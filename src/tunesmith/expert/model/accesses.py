@@ -1,9 +1,19 @@
-"""How loops and steps touch arrays: what depends on each other, what is stored again or handed over.
+"""Where memory is touched: pointer arithmetic folded into one canonical form of access.
 
-Whether steps hand elements to each other through global memory, between different threads.
+The canonical forms of an access to an array (a kernel parameter or shared memory), which the rest of the
+expert may rely on:
 
-An element that a loop stores may be read or stored again by a later loop only where the same turn does it:
-the same range, the same place. Anything else needs a barrier between the loops, and is refused.
+    Index(Name(array), index)                                     in the array's own type
+    Index(Cast(Type("uint4", pointers=1), Name(array)), index)    the same bytes read as another type,
+    Index(Cast(Type(...), Binary("+", Name(array), offset)), index)   `offset` in elements of the array's own
+                                                                  type, `index` in units of the type read
+
+`__ldg(p)`, `__ldcs(p)` and their like become plain accesses: how to cache is the schedule's to say. So does
+`__stcs(p, v)`. `&a[i]` as a pointer is `a + i`. A cast to the type that the pointer has anyway is dropped.
+
+How loops and steps touch arrays: what depends on each other, what is stored again or handed over. An element
+that a loop stores may be read or stored again by a later loop only where the same turn does it: the same
+range, the same place. Anything else needs a barrier between the loops, and is refused.
 """
 
 from __future__ import annotations
@@ -16,11 +26,169 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import declared_in, nodes_in
+from tunesmith.csource.walk import declared_in, map_expr, names_in, nodes_in
 from tunesmith.expert.model.affine import affine, number, same_value, simplified, stride, terms
-from tunesmith.expert.model.kernel import ArrayAccess, Each, Let, Once, OutOfReach, Step
-from tunesmith.expert.model.places import ArrayPlace, place_of
-from tunesmith.expert.model.step_tree import all_steps, parts_of
+from tunesmith.expert.model.kernel import ArrayAccess, Each, Let, Once, OutOfReach, Step, all_steps, parts_of
+
+_LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
+_STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})
+
+
+def folded(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+    """Every access in the expression in canonical form. `types` are those of pointers and arrays."""
+    return map_expr(expr, lambda node: _fold(node, types))
+
+
+def _fold(node: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+    match node:
+        case c.Call(function=function, args=(pointer,)) if function in _LOADS:
+            return _fold(c.Index(pointer, number(0)), types)
+        case c.Call(function=function, args=(pointer, value)) if function in _STORES:
+            return c.Assign("=", _fold(c.Index(pointer, number(0)), types), value)
+        case c.Unary(op="*", operand=operand):
+            return _fold(c.Index(operand, number(0)), types)
+        case c.Member(base=base, field=field, arrow=True):
+            return c.Member(_fold(c.Index(base, number(0)), types), field)
+        case c.Index(base=c.Binary() | c.Cast() | c.Unary() | c.Name() as base, index=index):
+            return _indexed(base, index, types)
+    return node
+
+
+def _indexed(base: c.Expr, index: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+    while True:
+        match base:
+            case c.Binary(op="+", left=left, right=right) if is_pointer(left, types):
+                base, index = left, _sum(right, index)
+            case c.Binary(op="+", left=left, right=right) if is_pointer(right, types):
+                base, index = right, _sum(left, index)
+            case c.Binary(op="-", left=left, right=right) if is_pointer(left, types):
+                base, index = left, _difference(index, right)
+            case c.Unary(op="&", operand=c.Index(base=inner, index=at)) if _address(inner, types) is not None:
+                base, index = inner, _sum(at, index)
+            case c.Cast(type=type_, value=value) if type_.is_pointer:
+                address = _address(value, types)
+                if address is None:
+                    return c.Index(base, index)
+                own = address.type
+                if own is not None and own.base == type_.base and own.pointers == type_.pointers:
+                    base = _pointer(address)
+                    continue
+                return c.Index(c.Cast(replace(type_, restrict=False), _pointer(address)), index)
+            case _:
+                return c.Index(base, index)
+
+
+@dataclass(frozen=True)
+class _Address:
+    array: str
+    offset: c.Expr | None  # in elements of the array's own type
+    type: c.Type | None  # of the pointer
+
+
+def _address(expr: c.Expr, types: Mapping[str, c.Type]) -> _Address | None:
+    """An array's name and the offset into it; None where the pointer is to something else."""
+    match expr:
+        case c.Name(name=name) if name in types and types[name].is_pointer:
+            return _Address(name, None, types[name])
+        case c.Binary(op="+" | "-" as op, left=left, right=right):
+            if op == "+" and not is_pointer(left, types):
+                left, right = right, left
+            inner = _address(left, types)
+            scale = None if inner is None else _scale(left, inner, types)
+            if inner is None or scale is None:
+                return None
+            moved = right if scale == 1 else c.Binary("*", right, number(scale))
+            joined = (_sum if op == "+" else _difference)(inner.offset or number(0), moved)
+            return _Address(inner.array, joined, inner.type)
+        case c.Unary(op="&", operand=c.Index(base=base, index=index)):
+            return _address(c.Binary("+", base, index), types)
+        case c.Cast(type=type_, value=value) if type_.is_pointer:
+            return _address(value, types)
+    return None
+
+
+def _scale(pointer: c.Expr, address: _Address, types: Mapping[str, c.Type]) -> int | None:
+    """How many elements of the array one step of the pointer is; None where it is no whole number."""
+    while isinstance(pointer, c.Binary):
+        pointer = pointer.left if is_pointer(pointer.left, types) else pointer.right
+    if not isinstance(pointer, c.Cast) or address.type is None or pointer.type.base == address.type.base:
+        return 1
+    step, own = byte_size(pointer.type.base), byte_size(address.type.base)
+    return step // own if step and own and step % own == 0 else None
+
+
+def _pointer(address: _Address) -> c.Expr:
+    if address.offset is None or address.offset == number(0):
+        return c.Name(address.array)
+    return c.Binary("+", c.Name(address.array), address.offset)
+
+
+def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
+    match expr:
+        case c.Name(name=name):
+            return name in types and types[name].is_pointer
+        case c.Cast(type=type_):
+            return type_.is_pointer
+        case c.Binary(op="+" | "-", left=left, right=right):
+            return is_pointer(left, types) != is_pointer(right, types)
+        case c.Unary(op="&"):
+            return True
+    return False
+
+
+def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
+    if left == number(0):
+        return right
+    if right == number(0):
+        return left
+    return c.Binary("+", left, right)
+
+
+def _difference(left: c.Expr, right: c.Expr) -> c.Expr:
+    return c.Unary("-", right) if left == number(0) else c.Binary("-", left, right)
+
+
+# -- reading canonical accesses ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArrayPlace:
+    """A canonical access taken apart. `as_type` is None where the array is read in its own type."""
+
+    array: str
+    index: c.Expr
+    offset: c.Expr | None = None  # in elements of the array's own type
+    as_type: c.Type | None = None
+
+
+def without_members(expr: c.Expr) -> c.Expr:
+    """`a[i].x` -> `a[i]`"""
+    while isinstance(expr, c.Member):
+        expr = expr.base
+    return expr
+
+
+def place_of(expr: c.Expr) -> ArrayPlace | None:
+    """The place of an `Index` in canonical form; of `a[y][x]` too, with the outer index in `offset`."""
+    if not isinstance(expr, c.Index):
+        return None
+    match expr.base:
+        case c.Name(name=name):
+            return ArrayPlace(name, expr.index)
+        case c.Cast(type=type_, value=c.Name(name=name)) if type_.is_pointer:
+            return ArrayPlace(name, expr.index, as_type=_pointee(type_))
+        case c.Cast(type=type_, value=c.Binary(op="+", left=c.Name(name=name), right=offset)) if (
+            type_.is_pointer
+        ):
+            return ArrayPlace(name, expr.index, offset, _pointee(type_))
+    return None
+
+
+def _pointee(type_: c.Type) -> c.Type:
+    return c.Type(type_.base, type_.pointers - 1, type_.const, volatile=type_.volatile)
+
+
+# -- how bodies touch arrays -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -41,10 +209,7 @@ def touches(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> tuple[Touch
     atomic: set[int] = set()
     for node in nodes_in(body):
         if isinstance(node, c.Assign):
-            target = node.target
-            while isinstance(target, c.Member):
-                target = target.base
-            written[id(target)] = node.op != "="
+            written[id(without_members(node.target))] = node.op != "="
         elif isinstance(node, c.Unary) and node.op in ("++", "--"):
             written[id(node.operand)] = True
         elif isinstance(node, c.Call) and "atomic" in node.function.lower() and node.args:
@@ -54,12 +219,10 @@ def touches(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> tuple[Touch
                 atomic.add(id(first.operand))
     for node in nodes_in(body):
         if isinstance(node, c.Index):
-            place = place_of(node)
+            place, key = place_of(node), id(node)
             if place is not None and place.array in arrays:
-                key = id(node)
-                found.append(
-                    Touch(place, node, key in written, key not in written or written[key], key in atomic)
-                )
+                reads = written.get(key, True)
+                found.append(Touch(place, node, key in written, reads, key in atomic))
     return tuple(found)
 
 
@@ -127,17 +290,11 @@ def _apart(left: ArrayPlace, right: ArrayPlace, index: str) -> bool:
 def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
     """Why two turns may store to the same element."""
     found = affine(_flat(store.place), index)
-    if found is None:
-        return f"'{print_expr(store.node)}' may be the same element in different turns"
-    if found[0] == number(0):
+    if found is not None and found[0] == number(0):
         return f"'{print_expr(store.node)}' is the same element in every turn"
-    if any(name in inner for name in _names(found[1])):
+    if found is None or names_in(found[1]) & set(inner):
         return f"'{print_expr(store.node)}' may be the same element in different turns"
     return None
-
-
-def _names(expr: c.Expr) -> frozenset[str]:
-    return frozenset(node.name for node in nodes_in(expr) if isinstance(node, c.Name))
 
 
 # -- how the steps of a kernel touch its arrays, and which loops store what was stored before -------
@@ -228,24 +385,16 @@ def _range(
 def _whole(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
     """`d / 8 * 8` is d where the contract says that 8 divides d."""
     match expr:
-        case c.Binary(
-            op="*",
-            left=c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=a)),
-            right=c.Number(value=b),
-        ):
-            if a == b and isinstance(a, int) and multiples.get(name, 1) % a == 0:
-                return c.Name(name)
+        case c.Binary("*", c.Binary("/", c.Name(name), c.Number(value=int(a))), c.Number(value=b)) if a == b:
+            return c.Name(name) if multiples.get(name, 1) % a == 0 else simplified(expr)
     return simplified(expr)
 
 
 def _holds(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]) -> bool:
     """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
-    return (
-        outer[0] == inner[0]
-        and same_value(outer[1], inner[1])
-        and outer[2] == number(0)
-        and same_value(outer[3], inner[3])
-    )
+    array, base, first, end = outer
+    same = array == inner[0] and same_value(base, inner[1]) and same_value(end, inner[3])
+    return same and first == number(0)
 
 
 @dataclass(frozen=True)
@@ -275,25 +424,19 @@ def check_exchange(
 def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
     if not (earlier.touch.writes or later.touch.writes) or (earlier.touch.atomic and later.touch.atomic):
         return
-    if _same_turn(earlier, later):
-        return
+    a, b = earlier.step, later.step
+    same_thread = _same_thread(earlier, later)
+    if same_thread and isinstance(a, Each) and isinstance(b, Each) and same_value(a.stop, b.stop):
+        return  # the same turn
     both_store = earlier.touch.writes and later.touch.writes
     only_store = both_store and not (earlier.touch.reads or later.touch.reads)
-    if only_store and not has_barriers and not _same_thread(earlier, later):
+    if only_store and not has_barriers and not same_thread:
         return  # the kernel itself leaves the order open
-    line = later.step.line
     raise OutOfReach.at(
-        line,
+        b.line,
         f"'{print_expr(later.touch.node)}' is touched here by other threads than in line "
-        f"{earlier.step.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
+        f"{a.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
     )
-
-
-def _same_turn(earlier: _Seen, later: _Seen) -> bool:
-    a, b = earlier.step, later.step
-    if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.stop, b.stop):
-        return False
-    return _same_thread(earlier, later)
 
 
 def _same_thread(earlier: _Seen, later: _Seen) -> bool:

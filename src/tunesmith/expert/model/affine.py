@@ -6,7 +6,7 @@ source chose for it. Division and remainder round as for non-negative numbers, w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
@@ -14,10 +14,7 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import INTEGERS, is_integer
 from tunesmith.csource.walk import map_expr, names_in
 
-BUILTINS = tuple(
-    f"{name}.{axis}" for name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz"
-)
-_COMPARISONS = ("<", ">", "<=", ">=", "==", "!=", "&&", "||")
+BUILTINS = tuple(f"{name}.{axis}" for name in c.INDICES for axis in "xyz")
 
 
 def is_same_integer(left: c.Type, right: c.Type) -> bool:
@@ -26,50 +23,6 @@ def is_same_integer(left: c.Type, right: c.Type) -> bool:
         and not right.is_pointer
         and INTEGERS.get(left.base) == INTEGERS.get(right.base) is not None
     )
-
-
-def type_of(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Type | None:
-    """The type of an integer expression by the usual conversions; None where it is no integer or unknown."""
-    match expr:
-        case c.Number(value=int(), text=text):
-            suffix = text.lower()[len(text.rstrip("uUlL")) :]
-            wide = "l" in suffix or abs(expr.value) >= 2**31
-            return c.Type(("unsigned " if "u" in suffix else "") + ("long long" if wide else "int"))
-        case c.Name(name=name):
-            if name in BUILTINS and name not in types:
-                return c.Type("unsigned int")
-            found = types.get(name)
-            return found if found is not None and is_integer(found) else None
-        case c.Cast(type=type_):
-            return type_ if is_integer(type_) else None
-        case c.SizeOf():
-            return c.Type("size_t")
-        case c.Unary(op="!"):
-            return c.Type("bool")
-        case c.Unary(op="-" | "+" | "~", operand=operand):
-            return _promoted(type_of(operand, types), c.Type("int"))
-        case c.Binary(op=op) if op in _COMPARISONS:
-            return c.Type("bool")
-        case c.Binary(op="<<" | ">>", left=left):
-            return _promoted(type_of(left, types), c.Type("int"))
-        case c.Binary(left=left, right=right):
-            return _promoted(type_of(left, types), type_of(right, types))
-        case c.Ternary(yes=yes, no=no):
-            return _promoted(type_of(yes, types), type_of(no, types))
-        case c.Call(function="min" | "max", args=(left, right)):
-            return _promoted(type_of(left, types), type_of(right, types))
-    return None
-
-
-def _promoted(left: c.Type | None, right: c.Type | None) -> c.Type | None:
-    if left is None or right is None:
-        return None
-    (a, a_signed), (b, b_signed) = INTEGERS[left.base], INTEGERS[right.base]
-    a_signed, b_signed = a_signed or a < 4, b_signed or b < 4
-    a, b = max(a, 4), max(b, 4)
-    size = max(a, b)
-    signed = (a_signed or a < size) and (b_signed or b < size)
-    return c.Type(("" if signed else "unsigned ") + ("int" if size == 4 else "long long"))
 
 
 # A product of factors, in the order of their text -> how often it is added.

@@ -16,20 +16,18 @@ width 2. Any other use of shared memory in a loop over elements is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tunesmith.csource import walk
 from tunesmith.csource.nodes import Call, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.expert.model.accesses import clash
+from tunesmith.expert.model import team_memory as tv
+from tunesmith.expert.model.accesses import ArrayPlace, clash, place_of
 from tunesmith.expert.model.affine import Head, coefficient_of, number, same_value
 from tunesmith.expert.model.kernel import ElementArray
-from tunesmith.expert.model.places import ArrayPlace, place_of
 from tunesmith.expert.model.team_expressions import Expressions, array_and_indices
-from tunesmith.expert.model.team_memory import BlockMemory, KeptArray, Span
-from tunesmith.expert.model.team_values import Int, Poison, Threads, blame, expr_of, one_value
 from tunesmith.expert.model.tidy import structured
 from tunesmith.expert.model.totals import Update, carried, cooperates, is_set_first, update_in
 
@@ -45,7 +43,7 @@ def element_body(
     team: Expressions,
     loop: For,
     head: Head,
-    active: Threads,
+    active: tv.Threads,
     index: str,
     span: tuple[Expr, Expr, int],
     shared_by_team: bool,
@@ -77,7 +75,7 @@ def _has_atomic(body: Sequence[Stmt]) -> bool:
 
 
 def _carried(
-    memory: BlockMemory, body: tuple[Stmt, ...], own: frozenset[str]
+    memory: tv.BlockMemory, body: tuple[Stmt, ...], own: frozenset[str]
 ) -> tuple[tuple[Stmt, ...], dict[str, Update], frozenset[str]]:
     updates: dict[str, Update] = {}
     locals_: list[Declare] = []
@@ -93,7 +91,7 @@ def _carried(
             updates[name] = update
         elif is_set_first(body, name):
             locals_.append(Declare(Type(memory.types[name].base), name, line=memory.line))
-            lost = Poison(f"'{name}' is what the last element left, whichever that is", memory.line)
+            lost = tv.Poison(f"'{name}' is what the last element left, whichever that is", memory.line)
             memory.forget(name, lost)
         else:
             raise memory.refusal(
@@ -108,7 +106,7 @@ def _known(
     body: tuple[Stmt, ...],
     own: frozenset[str],
     shared: Mapping[str, Expr],
-    active: Threads,
+    active: tv.Threads,
 ) -> tuple[Stmt, ...]:
     """Names from before the loop replaced by what the team knows them to be."""
     memory = team.memory
@@ -122,9 +120,9 @@ def _known(
         if name in memory.shared:
             raise memory.refusal(f"shared memory '{name}' is used in a way that is not followed")
         held = team.eval(Name(name), active)
-        expr = expr_of(one_value(held, active))
+        expr = tv.expr_of(tv.one_value(held, active))
         if expr is None:
-            raise memory.refusal(f"the loop reads '{name}': {blame(held, active)}")
+            raise memory.refusal(f"the loop reads '{name}': {tv.blame(held, active)}")
         if name in changed:
             raise memory.refusal(f"'{name}' is changed in a loop over elements")
         if expr != Name(name):
@@ -132,28 +130,22 @@ def _known(
     return substitute(body, values) if values else body
 
 
+@dataclass
 class SharedPlaces:
-    def __init__(
-        self,
-        team: Expressions,
-        head: Head,
-        own: frozenset[str],
-        active: Threads,
-        index: str,
-        span: Span,
-        stored: frozenset[str],
-    ) -> None:
-        self._team = team
-        self._memory = team.memory
-        self._head = head
-        self._own = own
-        self._active = active
-        self._index = index
-        self._span = span
-        self._stored = stored
-        self._changed: frozenset[str] = frozenset()
-        # Known values stand in the body under names that no source can have, until all are put in at once.
-        self.known: dict[str, Expr] = {}
+    _team: Expressions
+    _head: Head
+    _own: frozenset[str]
+    _active: tv.Threads
+    _index: str
+    _span: tv.Span
+    _stored: frozenset[str]
+    _changed: frozenset[str] = frozenset()
+    # Known values stand in the body under names that no source can have, until all are put in at once.
+    known: dict[str, Expr] = field(default_factory=dict)
+
+    @property
+    def _memory(self) -> tv.BlockMemory:
+        return self._team.memory
 
     def in_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         self._changed = walk.assigned_in(body)
@@ -187,9 +179,9 @@ class SharedPlaces:
     def _single(self, node: Expr) -> Expr:
         memory = self._memory
         held = self._team.eval(node, self._active)
-        expr = expr_of(one_value(held, self._active))
+        expr = tv.expr_of(tv.one_value(held, self._active))
         if expr is None:
-            raise memory.refusal(f"the loop reads '{print_expr(node)}': {blame(held, self._active)}")
+            raise memory.refusal(f"the loop reads '{print_expr(node)}': {tv.blame(held, self._active)}")
         name = f"@{len(self.known)}"
         self.known[name] = expr
         return Name(name)
@@ -234,7 +226,7 @@ class SharedPlaces:
         for thread in self._active:
             value = numbers.at(thread)
             if (
-                not isinstance(value, Int)
+                not isinstance(value, tv.Int)
                 or firsts.setdefault(memory.team(thread), value.value) != value.value
             ):
                 raise self._unfit(node)
@@ -245,7 +237,7 @@ class SharedPlaces:
             return 0
         values = {self._team.eval(place.offset, self._active).at(thread) for thread in self._active}
         value = values.pop()
-        if values or not isinstance(value, Int):
+        if values or not isinstance(value, tv.Int):
             raise self._memory.refusal("shared memory is used at an offset that differs between threads")
         return value.value
 
@@ -254,7 +246,7 @@ class SharedPlaces:
     ) -> str:
         memory = self._memory
         places = tuple(offset + base * ratio for base in bases)
-        known = memory.kept_arrays.found
+        known = memory.kept_arrays
         key = (array, type_.base, places)
         if key in known:
             found = known[key]
@@ -269,7 +261,7 @@ class SharedPlaces:
                 f"shared memory is read as '{print_expr(node)}', which no loop over the same elements wrote"
             )
         ends = [self._team.eval(end, self._active).at(self._active[0]) for end in self._span[:2]]
-        start, stop = (end.value if isinstance(end, Int) else 0 for end in ends)
+        start, stop = (end.value if isinstance(end, tv.Int) else 0 for end in ends)
         length = max(0, -(-(stop - start) // self._span[2])) * width * ratio
         bounds = tuple(
             (place + start * width * ratio, place + start * width * ratio + length) for place in places
@@ -281,5 +273,5 @@ class SharedPlaces:
             if any(low <= cell < high for cell in memory.cells[array]):
                 raise memory.refusal(f"shared memory '{array}' holds single values and a row's elements")
         name = walk.fresh_name(array, set(memory.kept_names))
-        known[key] = KeptArray(ElementArray(name, type_, width), array, bounds, self._span)
+        known[key] = tv.KeptArray(ElementArray(name, type_, width), array, bounds, self._span)
         return name

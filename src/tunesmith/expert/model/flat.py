@@ -7,16 +7,24 @@ grid-stride loops. Where there is no guard, the launch says how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tunesmith.csource.fold import fold
-from tunesmith.csource.nodes import Binary, Cast, Expr, If, Name, Number, Stmt, Type
+from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import fresh_name, map_expr, names_in, nodes_in
+from tunesmith.csource.walk import assigned_in, declared_in, fresh_name, map_expr, names_in, nodes_in
 from tunesmith.expert.model.accesses import touches
-from tunesmith.expert.model.affine import BUILTINS, number, same_value, simplified, stride, without_casts
-from tunesmith.expert.model.flat_guards import Guards, Peeled
+from tunesmith.expert.model.affine import (
+    BUILTINS,
+    MIRROR,
+    head_of,
+    number,
+    same_value,
+    simplified,
+    stride,
+    without_casts,
+)
 from tunesmith.expert.model.geometry import (
     BLOCK,
     THREAD,
@@ -70,9 +78,8 @@ def kinds_of(form: Form, scenario: Scenario) -> set[FlatIndex]:
                 found.add(FlatIndex("flat", axis, times))
         if step and step % scenario.block[axis] == 0:
             times = step // scenario.block[axis]
-            if times > 0 and all(
-                v == times * place[axis] for v, place in zip(form.base, places, strict=True)
-            ):
+            on_axis = zip(form.base, places, strict=True)
+            if times > 0 and all(v == times * place[axis] for v, place in on_axis):
                 found.add(FlatIndex("both", axis, times))
         if step == 1 and not any(form.base):
             found.add(FlatIndex("block", axis))
@@ -107,9 +114,9 @@ class FlatReader:
         known = set(definitions) | THREAD | BLOCK
         used = sorted((names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
         indices: dict[str, FlatIndex] = {}
-        values: dict[str, Expr] = {}
+        values: dict[str, c.Expr] = {}
         for name in used:
-            found = self._index(definitions.get(name, Name(name)))
+            found = self._index(definitions.get(name, c.Name(name)))
             if found is not None:
                 indices[name] = found
             else:
@@ -122,7 +129,7 @@ class FlatReader:
             body = substitute(body, pending)
             pending = {}
             for name in names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices):
-                found = self._index(definitions.get(name, Name(name)))
+                found = self._index(definitions.get(name, c.Name(name)))
                 if found is not None:
                     indices[name] = found
                 else:
@@ -132,7 +139,7 @@ class FlatReader:
 
     # -- indices ------------------------------------------------------------------------------------
 
-    def _index(self, expr: Expr) -> FlatIndex | None:
+    def _index(self, expr: c.Expr) -> FlatIndex | None:
         """What the variable counts, the same in every scenario."""
         plain = self._put_together(expr)
         if not is_straight(plain):
@@ -150,41 +157,41 @@ class FlatReader:
         order = ["block", "thread", "both", "flat"]
         return min(found, key=lambda i: (order.index(i.kind), i.axis), default=None)
 
-    def _guarded_again(self, name: str, body: tuple[Stmt, ...], peeled: Peeled) -> tuple[Stmt, ...]:
+    def _guarded_again(self, name: str, body: tuple[c.Stmt, ...], peeled: Peeled) -> tuple[c.Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""
         if name in peeled.loops:
             raise OutOfReach.at(peeled.line, f"what the loop over '{name}' counts is not clear")
         bound = peeled.bounds.pop(name, None)
-        return body if bound is None else (If(Binary("<", Name(name), bound), body, line=peeled.line),)
+        return body if bound is None else (c.If(c.Binary("<", c.Name(name), bound), body, line=peeled.line),)
 
-    def _put_together(self, expr: Expr) -> Expr:
+    def _put_together(self, expr: c.Expr) -> c.Expr:
         """`(i / p) * d + i % p * 8` is `8 * i` where p is `d / 8` and the contract says that 8 divides d."""
-        wholes: dict[str, Expr] = {}
+        wholes: dict[str, c.Expr] = {}
         for node in nodes_in(without_casts(expr)):
-            if not isinstance(node, Binary) or node.op != "/" or not isinstance(node.left, Name):
+            if not isinstance(node, c.Binary) or node.op != "/" or not isinstance(node.left, c.Name):
                 continue
             name, by = node.left.name, node.right
-            if not isinstance(by, Number) or not isinstance(by.value, int) or by.value <= 0:
+            if not isinstance(by, c.Number) or not isinstance(by.value, int) or by.value <= 0:
                 continue
             if self._kernel.multiples.get(name, 1) % by.value == 0:
-                wholes[name] = Binary("*", number(by.value), Name(f"{name} / {by.value}"))
+                wholes[name] = c.Binary("*", number(by.value), c.Name(f"{name} / {by.value}"))
         if not wholes:
             return simplified(expr)
 
-        def divided(node: Expr) -> Expr:
+        def divided(node: c.Expr) -> c.Expr:
             match node:
-                case Binary(op="/", left=Name(name=name), right=Number(value=by)) if name in wholes:
-                    return Name(f"{name} / {by}")
+                case c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=by)) if name in wholes:
+                    return c.Name(f"{name} / {by}")
             return node
 
         return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
 
     def _reconciled(
-        self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: Peeled
-    ) -> tuple[dict[str, FlatIndex], tuple[Stmt, ...]]:
+        self, indices: dict[str, FlatIndex], body: tuple[c.Stmt, ...], peeled: Peeled
+    ) -> tuple[dict[str, FlatIndex], tuple[c.Stmt, ...]]:
         """One name for each thing counted: others are said in its terms."""
         chosen: dict[str, FlatIndex] = {}
-        values: dict[str, Expr] = {}
+        values: dict[str, c.Expr] = {}
         ranked = sorted(indices, key=lambda n: (RANK[indices[n].kind], indices[n].times, n in BUILTINS, n))
         for name in ranked:
             index = indices[name]
@@ -200,51 +207,52 @@ class FlatReader:
                 peeled.bounds.update({} if bound is None else {other: bound})
             elif chosen[other].times == 1 and chosen[other].kind == index.kind and other not in peeled.bounds:
                 up = number(index.times - 1)
-                peeled.bounds[other] = fold(Binary("/", Binary("+", bound, up), number(index.times)))
+                peeled.bounds[other] = fold(c.Binary("/", c.Binary("+", bound, up), number(index.times)))
             else:
                 body = self._guarded_again(name, body, peeled)
         return chosen, substitute(body, values) if values else body
 
-    def _in_terms(self, name: str, index: FlatIndex, other: str, known: FlatIndex) -> Expr:
+    def _in_terms(self, name: str, index: FlatIndex, other: str, known: FlatIndex) -> c.Expr:
         type_ = self._normal.ids[name].type if name in self._normal.ids else self._normal.types[name]
-        base: Expr = Name(other)
+        base: c.Expr = c.Name(other)
         if index.kind == known.kind:
             base = (
-                base if index.times == known.times else Binary("*", base, number(index.times // known.times))
+                base
+                if index.times == known.times
+                else c.Binary("*", base, number(index.times // known.times))
             )
         else:
             count = block_threads() if known.kind == "flat" else launch_name("blockDim", index.axis)
-            base = Binary("%" if index.kind == "thread" else "/", base, self._launch.replaced(count))
-        return Cast(Type(type_.base), base)
+            base = c.Binary("%" if index.kind == "thread" else "/", base, self._launch.replaced(count))
+        return c.Cast(c.Type(type_.base), base)
 
-    def _flat(self, indices: dict[str, FlatIndex], body: tuple[Stmt, ...], peeled: Peeled) -> Flat:
+    def _flat(self, indices: dict[str, FlatIndex], body: tuple[c.Stmt, ...], peeled: Peeled) -> Flat:
         self._check_cover(indices)
         element, notes = self._side_by_side(self._element(indices), indices, body)
         tasks: list[tuple[tuple[int, int], Task]] = []
-        each: Each | None = None
+        whole: Each | None = None
         for name, index in indices.items():
-            extent, line_ = self._extent(name, index, peeled), peeled.line
+            extent = self._extent(name, index, peeled)
             fresh = name if name not in BUILTINS else fresh_name(axis_name(name), self._taken)
             if index.times != 1:
                 fresh = fresh_name(f"{name}_step", self._taken)
-                value: Expr = Binary("*", Name(fresh), number(index.times))
+                value: c.Expr = c.Binary("*", c.Name(fresh), number(index.times))
                 body = substitute(body, {name: value})
             elif fresh != name:
-                body = substitute(body, {name: Name(fresh)})
+                body = substitute(body, {name: c.Name(fresh)})
             type_ = self._type(name, peeled)
             if name == element:
-                each = Each(fresh, number(0), extent, (), (), type_, line=line_)
+                whole = Each(fresh, number(0), extent, (), (), type_, line=peeled.line)
             else:
                 order = (index.kind == "thread", -index.axis)
                 tasks.append((order, Task(fresh, extent, type_, self._launch.size_text(extent))))
-        assert each is not None
-        body = substitute(body, self._launch.values)
+        assert whole is not None
+        whole = replace(whole, body=substitute(body, self._launch.values))
         tasks.sort(key=lambda pair: pair[0])
-        whole = Each(each.index, each.start, each.stop, body, (), each.type, line=each.line)
         return Flat(tuple(task for _, task in tasks), whole, tuple(notes), tuple(self._reach))
 
     def _side_by_side(
-        self, element: str, indices: Mapping[str, FlatIndex], body: tuple[Stmt, ...]
+        self, element: str, indices: Mapping[str, FlatIndex], body: tuple[c.Stmt, ...]
     ) -> tuple[str, list[str]]:
         """Another index to loop over, where elements lie side by side along that one and not along this."""
 
@@ -290,21 +298,137 @@ class FlatReader:
                 if scenario.block[axis] > 1 and not thread:
                     raise OutOfReach(f"the threads along {'xyz'[axis]} of a block all do the same work")
 
-    def _extent(self, name: str, index: FlatIndex, peeled: Peeled) -> Expr:
+    def _extent(self, name: str, index: FlatIndex, peeled: Peeled) -> c.Expr:
         bound = peeled.bounds.get(name)
         if bound is not None:
             self._reach.append(Reach(name, bound, self._count(index), goes_on=name in peeled.loops))
             whole = self._launch.replaced(bound)
             if index.times == 1:
                 return whole
-            return fold(Binary("/", Binary("+", whole, number(index.times - 1)), number(index.times)))
+            return fold(c.Binary("/", c.Binary("+", whole, number(index.times - 1)), number(index.times)))
         extent = self._count(FlatIndex(index.kind, index.axis))
         replaced = self._launch.replaced(extent)
         return replaced if not names_in(replaced) & set(BUILTINS) else extent
 
-    def _count(self, index: FlatIndex) -> Expr:
+    def _count(self, index: FlatIndex) -> c.Expr:
         """How many values the launch comes to."""
         blocks = launch_name("gridDim", index.axis)
         threads = block_threads() if index.kind == "flat" else launch_name("blockDim", index.axis)
         extent = {"block": blocks, "thread": threads}.get(index.kind, product(blocks, threads))
         return extent if index.times == 1 else product(number(index.times), extent)
+
+
+# -- guards and grid-stride loops: they tell where indices end ---------------------------------------
+
+
+@dataclass
+class Peeled:
+    """What is left, and what was taken off."""
+
+    body: tuple[c.Stmt, ...]
+    bounds: dict[str, c.Expr] = field(default_factory=dict)
+    loops: dict[str, c.Expr] = field(default_factory=dict)  # index of a grid-stride loop -> its start
+    types: dict[str, str] = field(default_factory=dict)
+    line: int = 0
+
+
+class Guards:
+    def __init__(self, kernel: LaunchedKernel) -> None:
+        self._normal, self._loops, self._scenarios = kernel.normal, kernel.loops, kernel.scenarios
+        self._definitions = kernel.normal.definitions
+
+    def peel(self) -> Peeled:
+        """Takes guards and grid-stride loops off, down to what is done for one element."""
+        found = Peeled(self._normal.body)
+        before: list[c.Stmt] = []
+        rest = list(found.body)
+        while rest:
+            stmt = rest[0]
+            if isinstance(stmt, c.If) and _is_exit(stmt.then) and not stmt.otherwise:
+                guards = self._guards(stmt.condition, "||", (">=", ">"))
+                if guards is not None and self._bound(found, guards):
+                    rest.pop(0)
+                    found.line = found.line or stmt.line
+                    continue
+            if len(rest) == 1 and isinstance(stmt, c.If) and not stmt.otherwise:
+                guards = self._guards(stmt.condition, "&&", ("<", "<="))
+                if guards is not None and self._bound(found, guards):
+                    rest = list(stmt.then)
+                    found.line = found.line or stmt.line
+                    continue
+            if len(rest) == 1 and isinstance(stmt, c.For):
+                head = head_of(stmt)
+                role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
+                if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
+                    for name in sorted(assigned_in(stmt.body) & set(declared_in(before))):
+                        raise OutOfReach.at(stmt.line, f"'{name}' is carried from one element to the next")
+                    found.loops[head.index] = substitute(head.start, self._definitions)
+                    found.bounds[head.index] = head.stop
+                    found.types[head.index] = head.type
+                    found.line = found.line or stmt.line
+                    rest = list(stmt.body)
+                    continue
+            if isinstance(stmt, c.Declare):
+                before.append(rest.pop(0))
+                continue
+            break
+        found.body = (*before, *rest)
+        found.line = found.line or next((s.line for s in rest if getattr(s, "line", 0)), 0)
+        return found
+
+    def _guards(self, condition: c.Expr, joint: str, ops: tuple[str, str]) -> list[tuple[str, c.Expr]] | None:
+        """(index, extent) of every comparison in the condition; None where it tests anything else."""
+        if isinstance(condition, c.Binary) and condition.op == joint:
+            first = self._guards(condition.left, joint, ops)
+            second = self._guards(condition.right, joint, ops)
+            return None if first is None or second is None else first + second
+        if isinstance(condition, c.Unary) and condition.op == "!":
+            opposite = ("<", "<=") if ops[0] == ">=" else (">=", ">")
+            return self._guards(condition.operand, "&&" if joint == "||" else "||", opposite)
+        if not isinstance(condition, c.Binary):
+            return None
+        op, left, right = condition.op, condition.left, condition.right
+        if self._name(right) is not None and self._name(left) is None and op in MIRROR:
+            op, left, right = MIRROR[op], right, left
+        name = self._name(left)
+        if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
+            return None
+        if not names_in(right) <= set(self._normal.types) | set(BUILTINS):
+            return None
+        return [(name, right if op in ("<", ">=") else c.Binary("+", right, number(1)))]
+
+    def _name(self, expr: c.Expr) -> str | None:
+        plain = without_casts(expr)
+        if isinstance(plain, c.Name) and (plain.name in self._normal.ids or plain.name in THREAD | BLOCK):
+            return plain.name
+        for name, id_ in self._normal.ids.items():
+            if without_casts(id_.expr) == plain:
+                return name
+        return None
+
+    def _bound(self, found: Peeled, guards: list[tuple[str, c.Expr]]) -> bool:
+        for name, extent in guards:
+            known = found.bounds.get(name)
+            if known is not None and not same_value(known, extent):
+                return False
+        found.bounds.update(guards)
+        return True
+
+    def _covers(self, start: c.Expr, step: c.Expr) -> bool:
+        """Whether a grid-stride loop steps by as many as start together, in every scenario."""
+        begin, by = substitute(start, self._definitions), substitute(step, self._definitions)
+        for scenario in self._scenarios:
+            form = form_of(begin, scenario)
+            if form is None:
+                return False
+            moving = [axis for axis in range(3) if form.per_block[axis]]
+            if len(moving) != 1:
+                return False
+            together = form.per_block[moving[0]] * scenario.grid[moving[0]]
+            if int_value(by, scenario.numbers) != together:
+                return False
+        return True
+
+
+def _is_exit(body: Sequence[c.Stmt]) -> bool:
+    return len(body) == 1 and isinstance(body[0], c.Return | c.Jump)

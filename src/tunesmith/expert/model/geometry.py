@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.csource.fold import binary, unary
-from tunesmith.csource.nodes import Binary, Call, Cast, Expr, For, Name, Number, SizeOf, Ternary, Unary
+from tunesmith.csource.fold import int_value
+from tunesmith.csource.nodes import Binary, Call, Expr, For, Ternary
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, Head, head_of, number
 from tunesmith.expert.model.kernel import OutOfReach
@@ -137,45 +136,6 @@ def _triple(values: list[int]) -> Triple:
     return x, y, z
 
 
-class Unknown(Exception):
-    """An expression has no number here: it reads memory, or a name that has none."""
-
-
-def number_of(expr: Expr, values: Mapping[str, int], depth: int = 0) -> int:
-    """The value of integer arithmetic, as C computes it without overflow."""
-    if depth > 200:
-        raise Unknown
-    d = depth + 1
-    match expr:
-        case Number(value=int(value)):
-            return value
-        case Name(name=name) if name in values:
-            return values[name]
-        case Cast(value=value):
-            return number_of(value, values, d)
-        case SizeOf(type=type_):
-            size = 8 if type_.is_pointer else byte_size(type_.base)
-            if size is not None:
-                return size
-        case Unary(op=op, operand=operand) if op in ("-", "+", "!", "~"):
-            return unary(op, number_of(operand, values, d))
-        case Binary(op="&&", left=left, right=right):
-            return int(bool(number_of(left, values, d)) and bool(number_of(right, values, d)))
-        case Binary(op="||", left=left, right=right):
-            return int(bool(number_of(left, values, d)) or bool(number_of(right, values, d)))
-        case Binary(op=op, left=left, right=right) if op != ",":
-            found = binary(op, number_of(left, values, d), number_of(right, values, d))
-            if found is not None:
-                return found
-        case Ternary(condition=condition, yes=yes, no=no):
-            return number_of(yes if number_of(condition, values, d) else no, values, d)
-        case Call(function="min" | "umin", args=(left, right)):
-            return min(number_of(left, values, d), number_of(right, values, d))
-        case Call(function="max" | "umax", args=(left, right)):
-            return max(number_of(left, values, d), number_of(right, values, d))
-    raise Unknown
-
-
 THREAD = frozenset(name for name in BUILTINS if name.startswith("threadIdx"))
 BLOCK = frozenset(name for name in BUILTINS if name.startswith("blockIdx"))
 LAUNCH = frozenset(name for name in BUILTINS if name.startswith(("blockDim", "gridDim")))
@@ -200,27 +160,30 @@ def form_of(expr: Expr, scenario: Scenario) -> Form | None:
     thready = [name for name in names_in(expr) if name in THREAD]
     numbers.update(scenario.builtins((0, 0, 0), 0))
 
-    def at(block: Triple, thread: int) -> int:
+    def at(block: Triple, thread: int) -> int | None:
         place = scenario.thread(thread)
         for name in thready:
             numbers[name] = place["xyz".index(name[-1])]
         numbers["blockIdx.x"], numbers["blockIdx.y"], numbers["blockIdx.z"] = block
-        return number_of(expr, numbers)
+        return int_value(expr, numbers)
 
-    try:
-        base = tuple(at((0, 0, 0), thread) for thread in range(scenario.threads))
-        last = scenario.threads - 1
-        steps: list[int] = []
-        for axis in range(3):
-            one, two = [0, 0, 0], [0, 0, 0]
-            one[axis], two[axis] = 1, 2
-            step = at(_triple(one), 0) - base[0]
-            if at(_triple(two), 0) != base[0] + 2 * step or at(_triple(one), last) != base[last] + step:
-                return None
-            steps.append(step)
-        if at((1, 2, 3), last) != base[last] + steps[0] + 2 * steps[1] + 3 * steps[2]:
+    last = scenario.threads - 1
+    # Every thread of block 0; of blocks beside it the first thread and the last.
+    first = [at((0, 0, 0), thread) for thread in range(scenario.threads)]
+    base = tuple(value for value in first if value is not None)
+    if len(base) < len(first):
+        return None
+    steps: list[int] = []
+    for axis in range(3):
+        one, two = _triple([int(axis == n) for n in range(3)]), _triple([2 * (axis == n) for n in range(3)])
+        next_ = at(one, 0)
+        if next_ is None:
             return None
-    except Unknown:
+        step = next_ - base[0]
+        if at(two, 0) != base[0] + 2 * step or at(one, last) != base[last] + step:
+            return None
+        steps.append(step)
+    if at((1, 2, 3), last) != base[last] + steps[0] + 2 * steps[1] + 3 * steps[2]:
         return None
     return Form(base, _triple(steps))
 
@@ -310,12 +273,9 @@ def _role(start: Expr, step: Expr, scenario: Scenario) -> tuple[Role, int]:
         return "sequential", 1
     values = sorted(set(form.base))
     unit = values[1] - values[0]
-    try:
-        by = number_of(step, scenario.numbers)
-    except Unknown:
-        return "sequential", 1
+    by = int_value(step, scenario.numbers)
     # Steps as wide as a team of several threads; smaller ones are a thread's own loop.
-    shared = by % unit == 0 and by // unit > 1 and scenario.threads % (by // unit) == 0
+    shared = by is not None and by % unit == 0 and by // unit > 1 and scenario.threads % (by // unit) == 0
     return ("element", unit) if shared else ("sequential", 1)
 
 
@@ -333,12 +293,11 @@ def team_lanes(loops: Mapping[str, Strided], normal: Normal, scenario: Scenario)
     for loop in loops.values():
         if loop.role != "element":
             continue
-        try:
-            step = number_of(substitute(loop.head.step, definitions), numbers)
-        except Unknown:
+        step = int_value(substitute(loop.head.step, definitions), numbers)
+        if step is None:
             raise OutOfReach.at(
                 loop.line, f"the step of the loop over '{loop.head.index}' has no number at launch"
-            ) from None
+            )
         if step % loop.unit or scenario.threads % max(1, step // loop.unit):
             raise OutOfReach.at(
                 loop.line,

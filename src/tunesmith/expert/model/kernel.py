@@ -18,19 +18,18 @@ folded in; every name is a parameter, a task's index, a loop's own index, or def
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
-from tunesmith.csource.nodes import Expr, Function, Source, Stmt, Type
+from tunesmith.csource.nodes import Declare, Expr, Function, Name, Source, Stmt, Type, Unreadable
+from tunesmith.csource.substitution import rename, substitute
+from tunesmith.csource.walk import names_in, nodes_in
 
 
-class OutOfReach(Exception):
+class OutOfReach(Unreadable):
     """The kernel cannot be read as tasks and steps; caught by `lift`, which makes a `NotReadable` of it."""
-
-    def __init__(self, reason: str, line: int = 0) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.line = line
 
     @classmethod
     def at(cls, line: int, reason: str) -> OutOfReach:
@@ -52,6 +51,7 @@ class Reach:
 
 
 Operator = Literal["+", "*", "max", "min", "&", "|", "^"]
+JOINING: Mapping[str, Operator] = {"+": "+", "*": "*", "&": "&", "|": "|", "^": "^"}  # those of C itself
 
 
 @dataclass(frozen=True)
@@ -282,3 +282,145 @@ class KernelReading:
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
     apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid
+
+
+# -- ways through steps ------------------------------------------------------------------------------
+
+
+def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
+    """The expressions and statement lists of a step; not those of steps inside it."""
+    match step:
+        case Each():
+            yield step.start
+            yield step.stop
+            for total in step.totals:
+                yield total.start
+            yield step.body
+        case Let(body=body) | Once(body=body):
+            yield body
+        case When():
+            yield step.condition
+        case Repeat():
+            yield step.start
+            yield step.stop
+            yield step.step
+
+
+def parts_of(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
+    """The same, and of those inside it."""
+    for each in all_steps((step,)):
+        yield from own_parts(each)
+
+
+def names_in_steps(steps: Sequence[Step]) -> frozenset[str]:
+    found: set[str] = set()
+    for step in steps:
+        for part in parts_of(step):
+            found |= names_in(part)
+    return frozenset(found)
+
+
+def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        if isinstance(step, When):
+            yield from all_steps((*step.then, *step.otherwise))
+        elif isinstance(step, Repeat):
+            yield from all_steps(step.body)
+
+
+def map_steps(steps: Sequence[Step], fn: Callable[[Step], Step | None]) -> tuple[Step, ...]:
+    """Steps rebuilt from the inside out, each passed through `fn`; None leaves it out."""
+    done: list[Step | None] = []
+    for step in steps:
+        if isinstance(step, When):
+            step = replace(step, then=map_steps(step.then, fn), otherwise=map_steps(step.otherwise, fn))
+        elif isinstance(step, Repeat):
+            step = replace(step, body=map_steps(step.body, fn))
+        done.append(fn(step))
+    return tuple(step for step in done if step is not None)
+
+
+def map_own_parts(
+    step: Step, on_expr: Callable[[Expr], Expr], on_body: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
+) -> Step:
+    """A step with its expressions and statement lists passed through these; not those of steps inside it."""
+    match step:
+        case Each():
+            totals = tuple(replace(total, start=on_expr(total.start)) for total in step.totals)
+            start, stop = on_expr(step.start), on_expr(step.stop)
+            return replace(step, start=start, stop=stop, totals=totals, body=on_body(step.body))
+        case Let(body=body) | Once(body=body):
+            return replace(step, body=on_body(body))
+        case When():
+            return replace(step, condition=on_expr(step.condition))
+        case Repeat():
+            start, stop = on_expr(step.start), on_expr(step.stop)
+            return replace(step, start=start, stop=stop, step=on_expr(step.step))
+
+
+def replaced(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, ...]:
+    """Names replaced everywhere in the steps; indices of loops must not be among them."""
+
+    def one(step: Step) -> Step:
+        return map_own_parts(step, lambda e: substitute(e, values), lambda body: substitute(body, values))
+
+    return map_steps(steps, one)
+
+
+def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Definitions that nothing reads left out, and neighbouring ones put together."""
+    current = tuple(steps)
+    while True:
+        used = names_in_steps(current)
+        shorter = map_steps(current, partial(_needed, used=used))
+        if shorter == current:
+            return _together(current)
+        current = shorter
+
+
+def _needed(step: Step, used: frozenset[str]) -> Step | None:
+    if isinstance(step, Let):
+        step = replace(step, body=tuple(s for s in step.body if not isinstance(s, Declare) or s.name in used))
+    is_empty = (isinstance(step, Let) and not step.body) or (
+        isinstance(step, When) and not (step.then or step.otherwise)
+    )
+    return None if is_empty else step
+
+
+def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
+    done: list[Step] = []
+    for step in steps:
+        match step:
+            case When():
+                step = replace(step, then=_together(step.then), otherwise=_together(step.otherwise))
+            case Repeat():
+                step = replace(step, body=_together(step.body))
+        last = done[-1] if done else None
+        if isinstance(step, Let) and isinstance(last, Let):
+            done[-1] = replace(last, body=(*last.body, *step.body))
+        else:
+            done.append(step)
+    return tuple(done)
+
+
+def renamed_lets(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
+    """Definitions under other names, where these are not in use yet."""
+    used = names_in_steps(steps) | {
+        stmt.name
+        for step in all_steps(steps)
+        for part in parts_of(step)
+        if isinstance(part, tuple)
+        for stmt in nodes_in(part)
+        if isinstance(stmt, Declare)
+    }
+    free: dict[str, str] = {}
+    for old, new in names.items():
+        if new not in used and new not in free.values():
+            free[old] = new
+    values = {old: Name(new) for old, new in free.items()}
+
+    def one(step: Step) -> Step:
+        return map_own_parts(step, lambda e: substitute(e, values), lambda body: rename(body, free))
+
+    return map_steps(steps, one) if free else tuple(steps)

@@ -1,31 +1,47 @@
-"""From a problem's kernel to what it computes: `lift`."""
+"""From a problem's kernel to what it computes: `lift`.
+
+What a kernel does where the reader cannot see it (in calls that stayed, in methods, lambdas and assembly) is
+refused: threads may cooperate there, or ask for their own number, and nothing read of the rest would hold.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import fold_statements
-from tunesmith.csource.inline import inline
+from tunesmith.csource import walk
+from tunesmith.csource.fold import fold_statements, int_value
+from tunesmith.csource.inline import COLLECTIVE, Inlined, inline, side_effect
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.specialise import bind
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import children, declared_in, names_in, nodes_in, root, statements_in, writes_in
+from tunesmith.csource.types import is_known
 from tunesmith.expert.model import geometry
-from tunesmith.expert.model.accesses import accesses, check_exchange, clash, marked_again, touches
+from tunesmith.expert.model.accesses import accesses, check_exchange, clash, is_pointer, marked_again, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.flat import Flat, FlatReader
-from tunesmith.expert.model.in_sight import check_in_sight
-from tunesmith.expert.model.kernel import KernelModel, KernelReading, NotReadable, OutOfReach, Step, Task
+from tunesmith.expert.model.kernel import (
+    Each,
+    KernelModel,
+    KernelReading,
+    NotReadable,
+    OutOfReach,
+    Step,
+    Task,
+    all_steps,
+    map_own_parts,
+    map_steps,
+    names_in_steps,
+    parts_of,
+    replaced,
+)
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
-from tunesmith.expert.model.online import with_two_passes
-from tunesmith.expert.model.places import is_pointer
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
-from tunesmith.expert.model.step_tree import all_steps, in_opencl_words, names_in_steps, parts_of, replaced
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy
-from tunesmith.expert.model.totals import cooperates, with_totals_in_variables
+from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import nodes as size
@@ -35,7 +51,7 @@ _SMALL = 64  # turns of a loop that is part of what is done for one element
 
 def looks_like_rows(flat: Flat, normal: Normal) -> bool:
     """Whether each thread walks a row of its own: neighbours far apart, its own turns side by side."""
-    for node in nodes_in(flat.each.body):
+    for node in walk.nodes_in(flat.each.body):
         if not isinstance(node, c.For):
             continue
         head = head_of(node)
@@ -50,7 +66,7 @@ def looks_like_rows(flat: Flat, normal: Normal) -> bool:
 
 
 def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
-    for node in nodes_in(flat.each.body):
+    for node in walk.nodes_in(flat.each.body):
         if isinstance(node, c.Verbatim) and node.names & set(normal.arrays):
             line = node.line
             raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
@@ -69,9 +85,7 @@ def _counted(
     done: list[Task] = []
     for task in tasks:
         if isinstance(task.extent, c.Name) and task.extent.name in used & set(BUILTINS):
-            name = f"{task.name}_count"
-            while name in taken:
-                name += "_"
+            name = walk.numbered(f"{task.name}_count", taken)
             steps = replaced(steps, {task.extent.name: c.Name(name)})
             task = replace(task, count=name)
         done.append(task)
@@ -91,15 +105,15 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
 def check_own_memory(normal: Normal) -> None:
     """Memory is only followed in what is understood; variables of the file may only be read."""
     own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
-    own |= set(declared_in(normal.body))
-    for stmt in statements_in(normal.body):
-        parts: list[c.Expr | c.Stmt] = [part for part in children(stmt) if isinstance(part, c.Expr)]
+    own |= set(walk.declared_in(normal.body))
+    for stmt in walk.statements_in(normal.body):
+        parts: list[c.Expr | c.Stmt] = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
         parts += [stmt] if isinstance(stmt, c.Verbatim) else []
-        for target in (target for part in parts for target in writes_in(part)):
-            name = root(target)[0]
+        for target in (target for part in parts for target in walk.writes_in(part)):
+            name = walk.root(target)[0]
             if name is not None and name not in own:
                 raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
-        for node in (node for part in parts for node in nodes_in(part)):
+        for node in (node for part in parts for node in walk.nodes_in(part)):
             if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
                 text = " ".join(node.text.split())
                 text = text if len(text) <= 60 else text[:57] + "..."
@@ -120,7 +134,7 @@ def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
     """Arrays may only be touched by indexing: a pointer handed to a function is out of sight."""
     for step in all_steps(steps):
         for part in parts_of(step):
-            for node in nodes_in(part):
+            for node in walk.nodes_in(part):
                 if isinstance(node, c.Call) and not node.function.lower().startswith(
                     ("atomic", "vload", "vstore")
                 ):
@@ -135,7 +149,7 @@ def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
 def _pointer(arg: c.Expr, normal: Normal) -> str | None:
     if not is_pointer(arg, normal.arrays):
         return None
-    return next((name for name in sorted(names_in(arg)) if name in normal.arrays), None)
+    return next((name for name in sorted(walk.names_in(arg)) if name in normal.arrays), None)
 
 
 def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -> None:
@@ -144,11 +158,8 @@ def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -
         for reach in reading.reach:
             if reach.goes_on:
                 continue
-            try:
-                bound, count = (geometry.number_of(e, numbers) for e in (reach.bound, reach.count))
-            except geometry.Unknown:
-                continue
-            if count < bound:
+            bound, count = int_value(reach.bound, numbers), int_value(reach.count, numbers)
+            if bound is not None and count is not None and count < bound:
                 sizes = ", ".join(f"{name} = {value}" for name, value in scenario.sizes)
                 raise OutOfReach(
                     f"with {sizes} the launch comes to {count} values of '{reach.name}', and the kernel's "
@@ -173,7 +184,7 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
         function = inlined.function
         check_in_sight(inlined, source)
         return _Lifting(problem, source, function, bound.arguments).kernel()
-    except (OutOfReach, c.Unreadable) as stop:
+    except c.Unreadable as stop:
         return NotReadable(source, function, stop.reason, stop.line)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
@@ -282,3 +293,142 @@ class _Lifting:
         reading = read_rows(replace(kernel, normal=apart, loops=loops))
         note = "the maximum and the sum of exponentials, found in one pass, are read as two loops"
         return replace(reading, notes=(*reading.notes, note))
+
+
+# -- what the reader itself adds to steps, in OpenCL's words: it names functions as CUDA does -------
+
+
+_WORDS = {
+    "fmaxf": "fmax", "fminf": "fmin", "__int_as_float": "as_float", "__uint_as_float": "as_float",
+}  # fmt: skip
+
+
+def in_opencl_words(kernel: KernelModel) -> KernelModel:
+    own = {function.name for function in kernel.source.functions}
+    words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in own}
+
+    def word(expr: c.Expr) -> c.Expr:
+        if isinstance(expr, c.Call) and expr.function in words:
+            return replace(expr, function=words[expr.function])
+        return expr
+
+    def one(step: Step) -> Step:
+        step = map_own_parts(
+            step, lambda expr: walk.map_expr(expr, word), lambda body: walk.map_nodes(body, word)
+        )
+        if isinstance(step, Each):
+            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
+            step = replace(step, totals=totals)
+        return step
+
+    return replace(kernel, steps=map_steps(kernel.steps, one))
+
+
+# -- what is out of sight ----------------------------------------------------------------------------
+
+
+_THREADS = frozenset({*c.INDICES, "cooperative_groups", "asm", "__asm__"})
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CALLED = re.compile(r"(?<![\w.>])([A-Za-z_][\w:]*)\s*(?:<[\w\s,:*]*>)?\s*\(")
+_METHOD = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*\s*\(|[)}\]]\s*\(")  # v.go(), R{}(), f()()
+_SYNTAX = frozenset({
+    "if", "for", "while", "switch", "return", "sizeof", "decltype", "operator", "alignof", "constexpr",
+    "static_assert", "__attribute__", "static_cast", "reinterpret_cast", "const_cast", "dynamic_cast",
+})  # fmt: skip
+_PLAIN_TYPE = re.compile(
+    r"(unsigned|signed|u?int|u?char|u?short|u?long|float|double|half|bool|size_t|dim)\d*(_t)?"
+)
+_NO_TEXT = "whose text is not in the file"
+
+
+def check_in_sight(inlined: Inlined, source: c.Source) -> None:
+    """Raises Unreadable, with the line, where something hidden may depend on threads."""
+    look = _Look(inlined, source)
+    for stmt in walk.statements_in(inlined.function.body):
+        reason = look.of_text(stmt.text) if isinstance(stmt, c.Verbatim) else ""
+        for part in walk.children(stmt):
+            for node in walk.expressions_in(part) if isinstance(part, c.Expr) else ():
+                if isinstance(node, c.Call):
+                    reason = reason or look.of_call(node)
+                elif isinstance(node, c.Opaque):
+                    reason = reason or look.of_text(node.text)
+        if reason:
+            raise c.Unreadable(f"line {stmt.line}: {reason}", stmt.line)
+
+
+class _Look:
+    def __init__(self, inlined: Inlined, source: c.Source) -> None:
+        self._source = source
+        self._variables = frozenset(walk.declared_in(inlined.function.body))
+        self._notes: dict[str, str] = {}
+        for note in inlined.notes:  # "line 5: f stays a call: why"
+            said = note.partition(": ")[2]
+            self._notes.setdefault(said.split(" ", 1)[0], said)
+        self._seen: dict[int, str] = {}
+        self._types = {alias for alias, _ in source.aliases}
+        self._types |= {p.name for f in source.functions for p in f.template}
+
+    def of_call(self, call: c.Call) -> str:
+        reason = self._of_name(call.function)
+        for word in (word for text in call.template_args for word in _WORD.findall(text)):
+            reason = reason or next((self._of_function(f) for f in self._own(word)), "")
+        return reason
+
+    def _own(self, name: str) -> list[c.Function]:
+        return [f for f in self._source.functions if f.name == name and not f.is_kernel]
+
+    def _of_name(self, name: str) -> str:
+        own = self._own(name)
+        for function in own:
+            reason = self._of_function(function)
+            if reason:
+                return reason
+        if name in self._variables:
+            return f"{name}, a variable, is called"
+        if own or is_known(name) or self._is_type(name):
+            return ""
+        unread = next((why for why in self._source.unread if "function" in why), "")
+        return f"{name} is called, {_NO_TEXT}" + (f" ({unread})" if unread else "")
+
+    def _of_function(self, function: c.Function) -> str:
+        if id(function) not in self._seen:
+            self._seen[id(function)] = ""  # functions that call each other
+            what = side_effect(function, self._source)
+            reason = f"{function.name} stays a call, and it {what}" if what else ""
+            if what and function.name in self._notes:
+                reason = self._notes[function.name]
+            for node in walk.nodes_in(function.body):
+                if isinstance(node, c.Opaque):
+                    reason = reason or self.of_text(node.text)
+            for call in walk.calls_in(function.body):
+                reason = reason or self.of_call(call)
+            self._seen[id(function)] = reason
+        return self._seen[id(function)]
+
+    def of_text(self, text: str) -> str:
+        shown = " ".join(text.split())
+        shown = f"'{shown if len(shown) <= 60 else shown[:57] + '...'}' is not understood, and"
+        touching = _touching(text)
+        if touching:
+            return f"{shown} it uses {touching}"
+        for name in dict.fromkeys(_CALLED.findall(text)):
+            reason = "" if name in _SYNTAX else self._of_name(name.split("::")[-1]) and self._of_name(name)
+            if reason:
+                return f"{shown} {reason}"
+        if _METHOD.search(text):  # its text stands in some structure of the file
+            touching = next((word for part in self._source.preamble if (word := _touching(part))), "")
+            return f"{shown} a structure of the file uses {touching}" if touching else ""
+        return ""
+
+    def _is_type(self, name: str) -> bool:
+        """Types are called to convert: `T(0)`, `float(x)`, `__half(y)`."""
+        base = name.split("<")[0].split("::")[-1]
+        if base in self._types or _PLAIN_TYPE.fullmatch(base):
+            return True
+        named = re.compile(rf"\b(struct|class|union|enum)\b[^;{{]*\b{re.escape(base)}\b")
+        return any(named.search(text) for text in self._source.preamble)
+
+
+def _touching(text: str) -> str:
+    words = _WORD.findall(text)
+    return next((word for word in words if word in _THREADS or word.startswith(COLLECTIVE)), "")

@@ -16,25 +16,17 @@ extern __shared__ char raw[];  float *row = (float *)raw;      ->  raw is an arr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import byte_size, is_integer
-from tunesmith.csource.walk import (
-    assigned_in,
-    declared_in,
-    fresh_name,
-    map_expr,
-    map_nodes,
-    map_parts,
-    names_in,
-    nodes_in,
-)
-from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms, type_of
+from tunesmith.csource.types import byte_size, integer_type, is_integer
+from tunesmith.expert.model.accesses import folded, is_pointer, place_of
+from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms
 from tunesmith.expert.model.kernel import OutOfReach
-from tunesmith.expert.model.places import folded, is_pointer, place_of
 
 _LARGEST = 600  # nodes of one expression, written out
 _PURE_CALLS = frozenset({"min", "max", "abs", "__umulhi", "__mulhi", "umin", "umax"})
@@ -68,7 +60,7 @@ class Normal:
 
     @property
     def names(self) -> set[str]:
-        return {*self.types, *self.ids, *declared_in(self.body)}
+        return {*self.types, *self.ids, *walk.declared_in(self.body)}
 
 
 def normal_form(
@@ -101,13 +93,13 @@ class _Normaliser:
             self._pointers[name] = replace(declare.type, pointers=1)
         fixed = {
             n.name
-            for n in nodes_in(body)
+            for n in walk.nodes_in(body)
             if isinstance(n, c.Declare) and n.type.const and not n.type.pointers
         }
-        self._changing = assigned_in(body) - _loop_names(body) - fixed
+        self._changing = walk.assigned_in(body) - _loop_names(body) - fixed
         self._ids: dict[str, Id] = {}
         self._taken = set(self._types)
-        for node in nodes_in(body):
+        for node in walk.nodes_in(body):
             if isinstance(node, c.Declare):
                 self._taken.add(node.name)
                 self._types[node.name] = node.type
@@ -147,7 +139,7 @@ class _Normaliser:
                 return [replace(stmt, expr=self.written_out(stmt.expr, env, stmt.line))]
             case c.If() | c.For() | c.While():
                 return [
-                    map_parts(
+                    walk.map_parts(
                         stmt,
                         lambda expr: self.written_out(expr, env, stmt.line),
                         lambda body: self.block(body, dict(env), depth + 1),
@@ -182,7 +174,7 @@ class _Normaliser:
                 stmt.line, f"the pointer '{stmt.name}' is computed in a way that is not followed"
             )
         if once and is_integer(stmt.type) and self.is_index_arithmetic(init):
-            names = names_in(init)
+            names = walk.names_in(init)
             is_id = names & (set(BUILTINS) | set(self._ids)) and self._names_ids_only(names)
             if is_id and stmt.type.base != "bool":
                 expr = substitute(init, {name: id_.expr for name, id_ in self._ids.items()})
@@ -201,7 +193,7 @@ class _Normaliser:
 
     def _as(self, type_: c.Type, expr: c.Expr) -> c.Expr:
         """The expression as a variable of the type would hold it."""
-        found = type_of(expr, self._types)
+        found = integer_type(expr, self._types)
         if found is not None and is_same_integer(found, type_):
             return expr
         if (
@@ -249,7 +241,7 @@ class _Normaliser:
             array = node.base.name
             if array not in self._arrays:
                 return node
-            name = fresh_name(f"{array}_at", self._taken)
+            name = walk.fresh_name(f"{array}_at", self._taken)
             self._types[name] = c.Type(self._arrays[array].base)
             hoisted.append(
                 c.Declare(c.Type(self._arrays[array].base, const=True), name, node, line=stmt.line)
@@ -259,8 +251,8 @@ class _Normaliser:
         # Only what is added: `&a[i]` is itself an address.
         match pointer:
             case c.Unary(op="&", operand=c.Index(base=base, index=index)):
-                return c.Unary("&", c.Index(base, map_expr(index, named))), hoisted
-        return map_expr(pointer, named), hoisted
+                return c.Unary("&", c.Index(base, walk.map_expr(index, named))), hoisted
+        return walk.map_expr(pointer, named), hoisted
 
     def is_index_arithmetic(self, expr: c.Expr) -> bool:
         match expr:
@@ -287,26 +279,25 @@ class _Normaliser:
 
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
         result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
-        if sum(1 for _ in nodes_in(result)) > _LARGEST:
+        if sum(1 for _ in walk.nodes_in(result)) > _LARGEST:
             raise OutOfReach.at(line, "an expression grows too large with its names written out")
         return result
 
 
 def _loop_names(body: Sequence[c.Stmt]) -> frozenset[str]:
     """Indices of `for` loops that nothing but their own loop's head changes."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     heads: set[str] = set()
-    for node in nodes_in(body):
+    for node in walk.nodes_in(body):
         if isinstance(node, c.Assign) and isinstance(node.target, c.Name):
-            counts[node.target.name] = counts.get(node.target.name, 0) + 1
+            counts[node.target.name] += 1
         elif isinstance(node, c.Unary) and node.op in ("++", "--", "&") and isinstance(node.operand, c.Name):
-            counts[node.operand.name] = counts.get(node.operand.name, 0) + 1
+            counts[node.operand.name] += 1
         elif isinstance(node, c.For) and len(node.init) == 1 and isinstance(node.init[0], c.Declare):
-            heads.add(node.init[0].name)
-            steps = [s for s in node.step if node.init[0].name in assigned_in(s)]
-            if len(steps) != 1:
-                heads.discard(node.init[0].name)
-    return frozenset(name for name in heads if counts.get(name) == 1)
+            index = node.init[0].name
+            once = sum(index in walk.assigned_in(step) for step in node.step) == 1
+            heads = heads | {index} if once else heads - {index}
+    return frozenset(name for name in heads if counts[name] == 1)
 
 
 def with_used_types(normal: Normal) -> Normal:
@@ -329,7 +320,7 @@ def with_used_types(normal: Normal) -> Normal:
         index = place.index if moved is None or moved == number(0) else c.Binary("+", moved, place.index)
         return c.Index(c.Name(place.array), index)
 
-    body = map_nodes(normal.body, retyped)
+    body = walk.map_nodes(normal.body, retyped)
     shared = {
         name: replace(declare, type=found[name], dims=(), storage="dynamic shared")
         if name in found
@@ -344,7 +335,7 @@ def _used_as(body: Sequence[c.Stmt], declare: c.Declare) -> c.Type | None:
     seen: dict[str, c.Type] = {}
     own = byte_size(declare.type.base)
     uses = accesses = 0
-    for node in nodes_in(body):
+    for node in walk.nodes_in(body):
         if node == c.Name(declare.name):
             uses += 1
         place = place_of(node) if isinstance(node, c.Index) else None

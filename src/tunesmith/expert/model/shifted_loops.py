@@ -20,13 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.fold import int_value
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import is_integer
+from tunesmith.csource.types import integer_type
 from tunesmith.expert.model import affine
-from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, Unknown, form_of, number_of
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, form_of
 from tunesmith.expert.model.kernel import Reach
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.translate import product
@@ -111,23 +113,18 @@ class _Shifting:
     ) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
         form = form_of(substitute(rest, self._definitions), scenario)
-        numbers = scenario.numbers
-        try:
-            turns, step = number_of(head.stop, numbers), number_of(each, numbers)
-            stop = number_of(guarded.stop, numbers)
-        except Unknown:
+        parts = [int_value(part, scenario.numbers) for part in (head.stop, each, guarded.stop)]
+        known = [part for part in parts if part is not None]
+        if form is None or len(known) < 3:
             return False
-        return form is not None and step > 0 and min(form.base) + turns * step >= stop
+        turns, step, stop = known
+        return step > 0 and min(form.base) + turns * step >= stop
 
     def _spread(self, loop: c.For, head: affine.Head, guarded: _GuardedBody) -> c.For | None:
         """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""
         for scenario in self._tried:
-            numbers = scenario.numbers
-            try:
-                turns = number_of(head.stop, numbers)
-            except Unknown:
-                return None
-            if not 0 < turns <= 64 or scenario.threads != scenario.block[0]:
+            turns = int_value(head.stop, scenario.numbers)
+            if turns is None or not 0 < turns <= 64 or scenario.threads != scenario.block[0]:
                 return None
             whole = turns * scenario.threads
             values: list[int] = []
@@ -159,8 +156,8 @@ class _Shifting:
         body = walk.map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
         if head.index in walk.names_in(body):
             return None
-        type_ = affine.type_of(guarded.element, self._normal.types)
-        if type_ is None or not is_integer(type_):
+        type_ = integer_type(guarded.element, self._normal.types)
+        if type_ is None:
             return None
         self._taken.add(name)
         self.types[name] = c.Type(type_.base)
@@ -200,7 +197,7 @@ def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
 
 
 def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
-    found = affine.type_of(expr, types)
+    found = integer_type(expr, types)
     return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
 
 
@@ -214,7 +211,7 @@ def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody |
         return None if found is None else _GuardedBody(*found, body[1:])
     if len(body) != 1:
         return None
-    conditions = _all_of(first.condition)
+    conditions = _operands(first.condition, "&&")
     found = _bound(conditions[0], index)
     if found is None:
         return None
@@ -230,10 +227,11 @@ def _leaves(then: tuple[c.Stmt, ...], last: bool) -> bool:
     return isinstance(then[0], c.Jump) or (isinstance(then[0], c.Return) and last)
 
 
-def _all_of(condition: c.Expr) -> list[c.Expr]:
-    if isinstance(condition, c.Binary) and condition.op == "&&":
-        return [*_all_of(condition.left), *_all_of(condition.right)]
-    return [condition]
+def _operands(expr: c.Expr, op: str) -> list[c.Expr]:
+    """`a && b && c` -> a, b, c"""
+    if isinstance(expr, c.Binary) and expr.op == op:
+        return [*_operands(expr.left, op), *_operands(expr.right, op)]
+    return [expr]
 
 
 def _inverse(condition: c.Expr) -> c.Expr:
@@ -285,30 +283,17 @@ def _needed(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c.Declare]:
 
 def _from_zero(loop: c.For, head: affine.Head, normal: Normal) -> c.For:
     """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
-    parts = _addends(head.start)
+    parts = _operands(head.start, "+")
     own = [part for part in parts if walk.names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
     first = [part for part in parts if part not in own]
     if not own or not first or head.index in walk.assigned_in(loop.body):
         return loop
-    offset = _sum_of(first)
+    offset, start = (reduce(_sum, parts) for parts in (first, own))
     body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
     return replace(
         loop,
-        init=(c.Declare(c.Type(head.type), head.index, _sum_of(own), line=loop.line),),
+        init=(c.Declare(c.Type(head.type), head.index, start, line=loop.line),),
         condition=c.Binary("<", c.Name(head.index), c.Binary("-", head.stop, offset)),
         step=(c.Assign("+=", c.Name(head.index), head.step),),
         body=body,
     )
-
-
-def _addends(expr: c.Expr) -> list[c.Expr]:
-    if isinstance(expr, c.Binary) and expr.op == "+":
-        return [*_addends(expr.left), *_addends(expr.right)]
-    return [expr]
-
-
-def _sum_of(parts: Sequence[c.Expr]) -> c.Expr:
-    total = parts[0]
-    for part in parts[1:]:
-        total = c.Binary("+", total, part)
-    return total

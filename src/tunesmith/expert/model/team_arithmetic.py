@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from tunesmith.csource.fold import binary, unary
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Type, Unary
 from tunesmith.csource.types import is_integer
-from tunesmith.expert.model import team_values as tv
-from tunesmith.expert.model.affine import OPPOSITE
-from tunesmith.expert.model.kernel import Operator
+from tunesmith.expert.model import team_memory as tv
+from tunesmith.expert.model.affine import MIRROR, OPPOSITE
+from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
 
-_ORDERINGS = frozenset({"<", ">", "<=", ">="})
-_COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
-_JOINS: Mapping[str, Operator] = {"+": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
 
-
+@dataclass
 class ValueArithmetic:
     """What operators and choices make of values."""
 
-    def __init__(self, memory: BlockMemory, bounds: TaskBounds, elements: ElementTotals) -> None:
-        self.memory = memory
-        self.bounds = bounds
-        self.elements = elements
+    memory: BlockMemory
+    bounds: TaskBounds
+    elements: ElementTotals
 
     def combine(self, op: str, left: tv.Vec, right: tv.Vec, active: tv.Threads) -> tv.Vec:
         return self.memory.apply(lambda a, b, t: self.binary(op, a, b, t), left, right, active)
@@ -79,7 +75,7 @@ class ValueArithmetic:
             value = binary(op, left.value, right.value)
             if value is None:
                 return tv.Poison(f"'{op}' has no value here", self.memory.line)
-            if op in _ORDERINGS:
+            if op in MIRROR:
                 bounded = self.bounds.test(op, left, right)
                 if bounded is not None:
                     return bounded
@@ -94,17 +90,17 @@ class ValueArithmetic:
         if isinstance(left, tv.Poison) or isinstance(right, tv.Poison):
             return left if isinstance(left, tv.Poison) else right
         if isinstance(left, tv.PartialTotal | tv.Share) or isinstance(right, tv.PartialTotal | tv.Share):
-            if op in _JOINS:
-                return self.join(_JOINS[op], left, right, thread)
-            if op in _COMPARISONS:
+            if op in JOINING:
+                return self.join(JOINING[op], left, right, thread)
+            if op in OPPOSITE:
                 return tv.Which(op, left, right)
             return partial(left if isinstance(left, tv.PartialTotal | tv.Share) else right, self.memory.line)
         a, b = tv.expr_of(left), tv.expr_of(right)
         if a is None or b is None:
             return partial(left if a is None else right, self.memory.line)
-        if op in _JOINS and self.adds_nothing(_JOINS[op], a, b):
+        if op in JOINING and self.adds_nothing(JOINING[op], a, b):
             return left
-        if op in _JOINS and self.adds_nothing(_JOINS[op], b, a):
+        if op in JOINING and self.adds_nothing(JOINING[op], b, a):
             return right
         return tv.Sym(Binary(op, a, b))
 
@@ -170,7 +166,7 @@ class ValueArithmetic:
         if isinstance(condition, tv.Which):
             pair = (condition.left, condition.right)
             larger = condition.op in (">", ">=")
-            if condition.op in ("<", "<=", ">", ">=") and (yes, no) in (pair, pair[::-1]):
+            if condition.op in MIRROR and (yes, no) in (pair, pair[::-1]):
                 operator: Operator = "max" if larger == ((yes, no) == pair) else "min"
                 return self.join(operator, yes, no, thread)
             return tv.Poison("a choice by a part of a total", self.memory.line)

@@ -8,7 +8,7 @@ unites the sets of threads; a value counts as the total only when it has everyon
 leaves out threads or a tree that misses some therefore cannot pass.
 
 This file evaluates expressions, on `team_memory` and `team_arithmetic`; `team_statements` goes through
-statements, with `team_branches` and `team_loops`, and `team_record` has the steps they come to.
+statements, with `team_loops`, and `team_record` has the steps they come to.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import COMPARISONS
+from tunesmith.csource.fold import COMPARISONS, int_value
 from tunesmith.csource.printing import print_expr
-from tunesmith.expert.model import team_values as tv
-from tunesmith.expert.model.geometry import Layout, Strided, Unknown, number_of
+from tunesmith.expert.model import team_memory as tv
+from tunesmith.expert.model.accesses import place_of
+from tunesmith.expert.model.geometry import Layout, Strided
 from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.places import place_of
 from tunesmith.expert.model.team_arithmetic import ValueArithmetic
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, TeamRecord
@@ -46,14 +46,8 @@ _WARP_TOTALS: Mapping[str, Operator] = {
 Run = Callable[[Sequence[c.Stmt], tv.Threads], tv.Threads]
 
 
-class Expressions:
+class Expressions(ValueArithmetic):
     """The threads of one block at work on expressions."""
-
-    def __init__(self, arithmetic: ValueArithmetic) -> None:
-        self.arithmetic = arithmetic
-        self.memory = arithmetic.memory
-        self.bounds = arithmetic.bounds
-        self.refusal, self.vector = self.memory.refusal, self.memory.vector
 
     def cell_index(self, name: str, target: c.Expr, active: tv.Threads) -> tv.Vec:
         _, indices = array_and_indices(target)
@@ -65,12 +59,11 @@ class Expressions:
         numbers = self.memory.scenario.numbers
         total = self.eval(indices[0], active)
         for dim, index in zip(dims[1:], indices[1:], strict=False):
-            try:
-                width = number_of(dim, numbers)
-            except Unknown:
-                raise self.refusal(f"the shape of '{name}' has no number") from None
-            scaled = self.arithmetic.combine("*", total, tv.Vec(tv.Int(width)), active)
-            total = self.arithmetic.combine("+", scaled, self.eval(index, active), active)
+            width = int_value(dim, numbers)
+            if width is None:
+                raise self.memory.refusal(f"the shape of '{name}' has no number")
+            scaled = self.combine("*", total, tv.Vec(tv.Int(width)), active)
+            total = self.combine("+", scaled, self.eval(index, active), active)
         return total
 
     def eval(self, expr: c.Expr, active: tv.Threads) -> tv.Vec:
@@ -82,23 +75,21 @@ class Expressions:
                     return tv.Vec(tv.Int(int(name == "true"), expr))
                 found = self.memory.read(name, active)
                 if found.one is None and any(isinstance(found.many[t], tv.PartialTotal) for t in active):
-                    return self.vector(active, lambda t: self.memory.settled(found.many[t], t))
+                    return self.memory.vector(active, lambda t: self.memory.settled(found.many[t], t))
                 return found
             case c.Cast(type=target, value=value):
                 inner = self.eval(value, active)
-                return self.memory.each(lambda a: self.arithmetic.cast(target, a), inner, active)
+                return self.memory.each(lambda a: self.cast(target, a), inner, active)
             case c.SizeOf():
-                try:
-                    return tv.Vec(tv.Int(number_of(expr, {}), expr))
-                except Unknown:
-                    return tv.Vec(tv.Sym(expr))
+                size = int_value(expr)
+                return tv.Vec(tv.Sym(expr) if size is None else tv.Int(size, expr))
             case c.Unary(op="++" | "--"):
-                raise self.refusal(f"'{print_expr(expr)}' inside an expression")
+                raise self.memory.refusal(f"'{print_expr(expr)}' inside an expression")
             case c.Unary(op="&", operand=operand):
                 return tv.Vec(tv.Poison(f"takes the address of '{print_expr(operand)}'", self.memory.line))
             case c.Unary(op=op, operand=operand):
                 inner = self.eval(operand, active)
-                return self.memory.each(lambda a: self.arithmetic.unary(op, a), inner, active)
+                return self.memory.each(lambda a: self.unary(op, a), inner, active)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 return self.logic(op, left, right, active)
             case c.Binary(
@@ -109,12 +100,10 @@ class Expressions:
                 of_launch = isinstance(count, tv.Int) and count.launch and not count.sized
                 if isinstance(count, tv.Int) and of_launch and by > 0 and by == int(by):
                     up = tv.Vec(tv.Int(-(-count.value // int(by)), None, launch=True))
-                    return self.arithmetic.combine("<", self.eval(left, active), up, active)
-                return self.arithmetic.combine(
-                    "<", self.eval(left, active), self.eval(expr.right, active), active
-                )
+                    return self.combine("<", self.eval(left, active), up, active)
+                return self.combine("<", self.eval(left, active), self.eval(expr.right, active), active)
             case c.Binary(op=op, left=left, right=right):
-                return self.arithmetic.combine(op, self.eval(left, active), self.eval(right, active), active)
+                return self.combine(op, self.eval(left, active), self.eval(right, active), active)
             case c.Ternary():
                 return self.ternary(expr, active)
             case c.Call():
@@ -123,15 +112,15 @@ class Expressions:
                 return self.element(expr, active)
             case c.Member(base=base, field=field_):
                 inner = self.eval(base, active)
-                return self.arithmetic.built(lambda exprs: c.Member(exprs[0], field_), [inner], active)
+                return self.built(lambda exprs: c.Member(exprs[0], field_), [inner], active)
             case c.Braces(items=items, type=type_):
                 parts = [self.eval(item, active) for item in items]
-                return self.arithmetic.built(lambda exprs: c.Braces(tuple(exprs), type_), parts, active)
+                return self.built(lambda exprs: c.Braces(tuple(exprs), type_), parts, active)
             case c.Assign():
-                raise self.refusal(f"'{print_expr(expr)}' assigns inside an expression")
+                raise self.memory.refusal(f"'{print_expr(expr)}' assigns inside an expression")
             case c.Opaque(text=text):
-                raise self.refusal(f"'{text}' is not understood")
-        raise self.refusal(f"'{print_expr(expr)}' is not understood")
+                raise self.memory.refusal(f"'{text}' is not understood")
+        raise self.memory.refusal(f"'{print_expr(expr)}' is not understood")
 
     def logic(self, op: str, left: c.Expr, right: c.Expr, active: tv.Threads) -> tv.Vec:
         first = self.eval(left, active)
@@ -150,12 +139,12 @@ class Expressions:
             if self.memory.truth(b) is not None:
                 return ended if self.memory.truth(b) is stops else a
             if not isinstance(a, tv.Int) or not isinstance(b, tv.Int):
-                return self.arithmetic.binary(op, a, b, thread)
+                return self.binary(op, a, b, thread)
             expr = None if a.expr is None or b.expr is None else c.Binary(op, a.expr, b.expr)
             return tv.Int(int(COMPARISONS[op](a.value, b.value)), expr, sized=a.sized or b.sized)
 
         inside = frozenset(rest)
-        return self.vector(active, at)
+        return self.memory.vector(active, at)
 
     def choose(self, condition: tv.Vec, yes: c.Expr, no: c.Expr, active: tv.Threads) -> tv.Vec:
         truths = {thread: self.memory.truth(condition.at(thread)) for thread in active}
@@ -169,9 +158,9 @@ class Expressions:
         def at(thread: int) -> tv.Value:
             if truths[thread] is not None:
                 return (first if truths[thread] else second).at(thread)
-            return self.arithmetic.select(condition.at(thread), first.at(thread), second.at(thread), thread)
+            return self.select(condition.at(thread), first.at(thread), second.at(thread), thread)
 
-        return self.vector(active, at)
+        return self.memory.vector(active, at)
 
     def element(self, expr: c.Index, active: tv.Threads) -> tv.Vec:
         name, indices = array_and_indices(expr)
@@ -191,11 +180,11 @@ class Expressions:
                 pointer = array if len(exprs) == 1 else c.Binary("+", array, exprs[1])
                 return c.Index(c.Cast(expr.base.type, pointer), exprs[0])
 
-            return self.arithmetic.built(make, parts, active)
+            return self.built(make, parts, active)
         if name is not None and indices and f"{name}[]" in self.memory.variables:
             return self.local_element(name, indices, active)
         base, index = self.eval(expr.base, active), self.eval(expr.index, active)
-        return self.arithmetic.built(lambda exprs: c.Index(exprs[0], exprs[1]), [base, index], active)
+        return self.built(lambda exprs: c.Index(exprs[0], exprs[1]), [base, index], active)
 
     def local_element(self, name: str, indices: Sequence[c.Expr], active: tv.Threads) -> tv.Vec:
         places = [self.eval(index, active) for index in indices]
@@ -208,7 +197,7 @@ class Expressions:
                 return tv.Poison(f"'{key}' is read before it is set", self.memory.line)
             return self.memory.settled(found.at(thread), thread)
 
-        return self.vector(active, at)
+        return self.memory.vector(active, at)
 
     def call(self, call: c.Call, active: tv.Threads) -> tv.Vec:
         name, args = call.function, call.args
@@ -221,13 +210,9 @@ class Expressions:
         if name in MAXIMA | MINIMA and len(args) == 2:
             kind: Operator = "max" if name in MAXIMA else "min"
             left, right = self.eval(args[0], active), self.eval(args[1], active)
-            return self.memory.apply(
-                lambda a, b, t: self.arithmetic.extreme(name, kind, a, b, t), left, right, active
-            )
+            return self.memory.apply(lambda a, b, t: self.extreme(name, kind, a, b, t), left, right, active)
         parts = [self.eval(arg, active) for arg in args]
-        return self.arithmetic.built(
-            lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active
-        )
+        return self.built(lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active)
 
     def shuffle(self, call: c.Call, active: tv.Threads) -> tv.Vec:
         """What a thread gets from another of its warp; from one that takes no part it gets nothing usable."""
@@ -235,7 +220,9 @@ class Expressions:
         args = call.args[1:] if masked else call.args
         mask = self.eval(call.args[0], active) if masked else tv.Vec(tv.Int(-1))
         if len(args) not in (2, 3):
-            raise self.refusal(f"{call.function} takes {len(call.args)} arguments, which is not understood")
+            raise self.memory.refusal(
+                f"{call.function} takes {len(call.args)} arguments, which is not understood"
+            )
         values, amount = self.eval(args[0], active), self.eval(args[1], active)
         width = self.eval(args[2], active) if len(args) == 3 else tv.Vec(tv.Int(self.memory.warp))
         kind, present = _SHUFFLES[call.function], frozenset(active)
@@ -262,7 +249,7 @@ class Expressions:
                 return tv.Poison("a shuffle reads a thread that takes no part in it", self.memory.line)
             return self.memory.settled(self.memory.sent(values.at(source), source), thread)
 
-        return self.vector(active, at)
+        return self.memory.vector(active, at)
 
     def group_total(self, operator: Operator, values: tv.Vec, span: int, active: tv.Threads) -> tv.Vec:
         results: dict[int, tv.Value] = {}
@@ -273,9 +260,9 @@ class Expressions:
             total = self.memory.sent(values.at(members[0]), members[0])
             for thread in members[1:]:
                 share = self.memory.sent(values.at(thread), thread)
-                total = self.arithmetic.join(operator, total, share, thread)
+                total = self.join(operator, total, share, thread)
             results.update(dict.fromkeys(members, total))
-        return self.vector(active, lambda t: self.memory.settled(results[t], t))
+        return self.memory.vector(active, lambda t: self.memory.settled(results[t], t))
 
     def ternary(self, expr: c.Ternary, active: tv.Threads) -> tv.Vec:
         """A choice; where it tests a thread's own element, threads without one hold the other side."""
@@ -322,7 +309,6 @@ class TeamState:
         self.bounds = TaskBounds(memory, tasks)
         self.record = TeamRecord(memory, normal)
         self.elements = ElementTotals(memory, self.bounds, self.record, *element)
-        self.arithmetic = ValueArithmetic(memory, self.bounds, self.elements)
-        self.expressions = Expressions(self.arithmetic)
+        self.expressions = Expressions(memory, self.bounds, self.elements)
         self.alive: tv.Threads = tuple(range(memory.threads))
         self.depth = 0

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Declare, Evaluate, Expr, For, Name, Number, Stmt, Type
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import declared_in, nodes_in
-from tunesmith.expert.model import team_values as tv
+from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import Head, head_of, number
 from tunesmith.expert.model.element_loops import element_body
 from tunesmith.expert.model.geometry import THREAD, Strided, check_lanes
 from tunesmith.expert.model.kernel import Each, Repeat, Total
-from tunesmith.expert.model.team_branches import Groups
 from tunesmith.expert.model.team_expressions import Run, TeamState
-from tunesmith.expert.model.team_memory import copied_cells
+from tunesmith.expert.model.team_memory import BlockMemory, copied_cells
 from tunesmith.expert.model.team_record import Effect, identity_of
 from tunesmith.expert.model.totals import Update
 
@@ -31,7 +31,7 @@ class LoopReader:
         self.team = team
         self.run = run
         self.memory, self.bounds, self.record = team.memory, team.bounds, team.record
-        self.arithmetic, self.expressions = team.arithmetic, team.expressions
+        self.expressions = team.expressions
         self.eval, self.refusal = team.expressions.eval, team.memory.refusal
 
     def loop(self, stmt: For, active: tv.Threads) -> tv.Threads:
@@ -250,8 +250,48 @@ class LoopReader:
                 return own
             before = old.at(thread)
             if isinstance(own, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
-                return self.arithmetic.join(update.operator, before, own, thread)
-            return self.arithmetic.binary(update.operator, before, own, thread)
+                return self.expressions.join(update.operator, before, own, thread)
+            return self.expressions.binary(update.operator, before, own, thread)
 
         self.memory.write(name, self.memory.vector(active, after), active)
         return total
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Threads by what a condition is for them: settled yes or no, a choice by parts, or one for the team."""
+
+    yes: tv.Threads
+    no: tv.Threads
+    which: tv.Threads
+    uniform: Expr | None = None
+
+    @staticmethod
+    def of(condition: tv.Vec, active: tv.Threads, memory: BlockMemory) -> Groups:
+        yes, no, which = list[int](), list[int](), list[int]()
+        uniform: dict[Expr, None] = {}
+        for thread in active:
+            match condition.at(thread):
+                case tv.Int() as value if memory.is_settled(value):
+                    (yes if value.value else no).append(thread)
+                case tv.Int(expr=expr) | tv.Sym(expr=expr) if expr is not None:
+                    uniform[expr] = None
+                case tv.Which():
+                    which.append(thread)
+                case tv.Poison(reason=reason, line=line):
+                    where = f" (line {line})" if line and line != memory.line else ""
+                    raise memory.refusal(f"a branch depends on what {reason}{where}")
+                case tv.Int():
+                    raise memory.refusal("a branch depends on the thread and on a size at once")
+                case _:
+                    raise memory.refusal("a branch depends on a part of a total")
+        if uniform:
+            if len(uniform) > 1:
+                raise memory.refusal("a branch by data that differs within a team")
+            if yes or no or which:
+                # `lane == 0 && total > 0`: those that are settled stay out, the rest choose.
+                if yes or which:
+                    raise memory.refusal("a branch that mixes data and thread numbers")
+                return Groups((), tuple(no), tuple(t for t in active if t not in set(no)))
+            return Groups((), (), (), next(iter(uniform)))
+        return Groups(tuple(yes), tuple(no), tuple(which))

@@ -1,19 +1,183 @@
-"""What the threads of one block hold: variables, shared memory, totals."""
+"""What the threads of one block hold: variables, shared memory, totals; and the values in them.
+
+`Int`     a number, known in every thread; `expr` says it in terms of parameters and tasks, None where it
+          depends on the thread
+`Sym`     an expression that is the same for the whole team
+`PartialTotal`    what some threads have of one or more totals; bits of `mask` are threads
+`Share`   what one thread has of an expression over elements, before it is joined with others
+`Which`   the comparison of two values of which one is a part: good for choosing the larger one, no more
+`Poison`  nothing that may be used: why, and from which line
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tunesmith.csource.nodes import Binary, Call, Expr, Index, Name, Number
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Index, Name, Number, Unary
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.model import team_values as tv
+from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.geometry import Layout
-from tunesmith.expert.model.kernel import ElementArray, OutOfReach, Total
+from tunesmith.expert.model.kernel import ElementArray, Operator, OutOfReach, Total
 from tunesmith.expert.model.normal import Normal
 
-_UNSET = tv.Poison("it is not set in every thread")
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    value: int
+    expr: Expr | None = None
+    launch: bool = False  # it comes from the shape of the launch: tests of it are settled, not kept
+    sized: bool = False  # a parameter of the kernel is in it: another size, another number
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class PartialTotal:
+    operator: Operator
+    parts: tuple[tuple[str, int], ...]  # total -> threads whose share is in it
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    op: str
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    reason: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The value of an expression over elements in one thread, on its way to others; no total yet."""
+
+    expr: Expr
+    mask: int
+
+
+Value = Int | Sym | PartialTotal | Share | Which | Poison
+
+
+Threads = tuple[int, ...]
+
+
+@dataclass
+class Vec:
+    """A value for every thread: one for all, or a list by thread number."""
+
+    one: Value | None = None
+    many: list[Value] = field(default_factory=list)
+
+    def at(self, thread: int) -> Value:
+        return self.many[thread] if self.one is None else self.one
+
+
+_IDENTITY: dict[Operator, tuple[float, ...]] = {
+    "+": (0,), "*": (1,), "|": (0,), "^": (0,), "&": (-1, 0xFFFFFFFF),
+}  # fmt: skip
+INFINITIES = ("INFINITY", "CUDART_INF_F", "CUDART_INF", "HUGE_VALF", "HUGE_VAL")
+
+
+def expr_of(value: Value | None) -> Expr | None:
+    """The value as an expression that holds for the whole team."""
+    return value.expr if isinstance(value, Int | Sym) else None
+
+
+def is_neutral(operator: Operator, value: Value, start: Expr | None) -> bool:
+    """Whether the value changes nothing: an identity, or for maxima and minima what they start from."""
+    expr = expr_of(value)
+    if expr is None:
+        return isinstance(value, Int) and value.value in _IDENTITY.get(operator, ())
+    if operator in ("max", "min"):
+        return expr == start or is_identity(operator, expr)
+    return is_identity(operator, expr)
+
+
+def is_identity(operator: Operator, expr: Expr) -> bool:
+    """Whether an expression is plainly the operator's identity."""
+    while isinstance(expr, Cast):
+        expr = expr.value
+    if operator in ("max", "min"):
+        return _infinity(expr) == (-1 if operator == "max" else 1)
+    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Number):
+        return expr.operand.value in (0, 0.0) and operator == "+"
+    if isinstance(expr, Call) and expr.function in ("__float2half", "__float2bfloat16", "__int2half_rn"):
+        return len(expr.args) == 1 and is_identity(operator, expr.args[0])
+    return isinstance(expr, Number) and expr.value in _IDENTITY.get(operator, ())
+
+
+def _infinity(expr: Expr) -> int:
+    """1 and -1 for the infinities, as kernels write them; 0 for anything else."""
+    match expr:
+        case Unary(op="-", operand=operand):
+            return -_infinity(operand)
+        case Name(name=name) if name in INFINITIES:
+            return 1
+        case Call(function="__int_as_float" | "__uint_as_float" | "as_float", args=(Number(value=bits),)):
+            return {0x7F800000: 1, 0xFF800000: -1}.get(int(bits), 0)
+        case Number(value=value) if isinstance(value, float) and value in (float("inf"), float("-inf")):
+            return 1 if value > 0 else -1
+        case Binary(op="/", left=left, right=Number(value=0.0)):
+            if isinstance(left, Number):
+                return 1 if left.value > 0 else -1
+            if isinstance(left, Unary) and left.op == "-":
+                return -1
+    return 0
+
+
+def joined(operator: Operator, left: PartialTotal, right: PartialTotal) -> PartialTotal | Poison:
+    """Two parts as one; for sums no thread's share may be in both."""
+    found = dict(left.parts)
+    for name, mask in right.parts:
+        mine = found.get(name, 0)
+        if mine & mask and operator not in ("max", "min", "&", "|"):
+            return Poison("counts the share of some threads twice")
+        found[name] = mine | mask
+    return PartialTotal(operator, tuple(found.items()))
+
+
+ZERO = Int(0, number(0))
+ONE = Int(1, number(1))
+
+
+def one_value(vec: Vec, active: Iterable[int]) -> Value | None:
+    """The value that all these threads share; None where they differ."""
+    if vec.one is not None:
+        return vec.one
+    found = [vec.many[thread] for thread in active]
+    if not found:
+        return None
+    first = found[0]
+    said = expr_of(first)
+    for value in found[1:]:
+        # Numbers may differ where what they stand for is the same: the index of a task, in different teams.
+        if value is not first and value != first and (said is None or expr_of(value) != said):
+            return None
+    return first
+
+
+def blame(vec: Vec, active: Iterable[int]) -> str:
+    """Why the threads do not share a value, in words."""
+    found = [vec.at(thread) for thread in active]
+    for value in found:
+        if isinstance(value, Poison):
+            return value.reason
+    for value in found:
+        if isinstance(value, PartialTotal):
+            names = ", ".join(f"'{name}'" for name, _ in value.parts)
+            return f"not every thread's share of {names} is in it"
+    return "it differs from thread to thread"
+
+
+_UNSET = Poison("it is not set in every thread")
 MOST_WORK = 150_000  # evaluations for one scenario
 Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
 Key = tuple[str, int | None, int]  # a variable (None) or a cell of shared memory, as one thread sees it
@@ -21,7 +185,7 @@ Key = tuple[str, int | None, int]  # a variable (None) or a cell of shared memor
 
 @dataclass
 class SharedCell:
-    value: tv.Value
+    value: Value
     writer: int
     epoch: int
 
@@ -37,19 +201,6 @@ class KeptArray:
     array: str
     bounds: tuple[tuple[int, int], ...]
     span: Span
-
-
-@dataclass
-class KeptArrays:
-    """By array, type and first places."""
-
-    found: dict[tuple[str, str, tuple[int, ...]], KeptArray] = field(default_factory=dict)
-
-    def covers(self, array: str, place: int) -> bool:
-        return any(
-            kept.array == array and any(low <= place < high for low, high in kept.bounds)
-            for kept in self.found.values()
-        )
 
 
 def copied_cells(held: Cells) -> Cells:
@@ -68,7 +219,7 @@ class BlockMemory:
         normal: Normal,
         layout: Layout,
         warp: int,
-        fixed: Mapping[str, tv.Vec],
+        fixed: Mapping[str, Vec],
         aliases: Mapping[str, str],
         own_index: str,
     ) -> None:
@@ -84,15 +235,17 @@ class BlockMemory:
         self.aliases = aliases
         self.fixed = fixed  # built-in indices and the variables made of them
         self.own_index = own_index
-        self.variables: dict[str, tv.Vec] = {}
+        self.variables: dict[str, Vec] = {}
         self.cells: Cells = {name: {} for name in self.shared}
-        self.kept_arrays = KeptArrays()
+        self.kept_arrays: dict[
+            tuple[str, str, tuple[int, ...]], KeptArray
+        ] = {}  # by array, type and first places
         self.totals: dict[str, Total] = {}
         self.fillers: dict[Expr, Expr] = {}  # what threads beyond the last element hold instead
         self.epoch = 0
         self.line = 0
         self.work = 0
-        self.log: list[tuple[str, int | None, int, tv.Value | None]] | None = None
+        self.log: list[tuple[str, int | None, int, Value | None]] | None = None
 
     def refusal(self, reason: str) -> OutOfReach:
         return OutOfReach.at(self.line, reason)
@@ -100,19 +253,19 @@ class BlockMemory:
     def team(self, thread: int) -> int:
         return thread // self.lanes
 
-    def settled(self, value: tv.Value, thread: int) -> tv.Value:
+    def settled(self, value: Value, thread: int) -> Value:
         """A part that has everyone's share is the total itself; a thread's own share is its element."""
-        if isinstance(value, tv.Share):
-            return tv.Sym(value.expr) if value.mask == 1 << thread else value
-        if isinstance(value, tv.PartialTotal):
+        if isinstance(value, Share):
+            return Sym(value.expr) if value.mask == 1 << thread else value
+        if isinstance(value, PartialTotal):
             whole = self.team_masks[self.team(thread)]
             if all(mask == whole for _, mask in value.parts):
-                return tv.Sym(self.whole(value))
+                return Sym(self.whole(value))
             if any(mask & ~whole for _, mask in value.parts):
-                return tv.Poison("mixes the shares of different tasks", self.line)
+                return Poison("mixes the shares of different tasks", self.line)
         return value
 
-    def whole(self, part: tv.PartialTotal) -> Expr:
+    def whole(self, part: PartialTotal) -> Expr:
         names = [Name(name) for name, _ in part.parts]
         result: Expr = names[0]
         for name in names[1:]:
@@ -123,59 +276,59 @@ class BlockMemory:
                 result = Binary(part.operator, result, name)
         return result
 
-    def read(self, name: str, active: tv.Threads) -> tv.Vec:
+    def read(self, name: str, active: Threads) -> Vec:
         if name in self.fixed:
             return self.fixed[name]
         if name in self.variables:
             return self.variables[name]
         if name in self.shared:
-            return self.read_cells(name, tv.Vec(tv.ZERO), active)
+            return self.read_cells(name, Vec(ZERO), active)
         if name in self.types and not self.types[name].is_pointer:
             numbers = dict(self.scenario.parameters)
             if name in numbers and is_integer(self.types[name]):
-                return tv.Vec(tv.Int(numbers[name], Name(name), sized=True))
-        return tv.Vec(tv.Sym(Name(name)))
+                return Vec(Int(numbers[name], Name(name), sized=True))
+        return Vec(Sym(Name(name)))
 
-    def write(self, name: str, values: tv.Vec, active: tv.Threads) -> None:
+    def write(self, name: str, values: Vec, active: Threads) -> None:
         old = self.variables.get(name)
         if self.log is not None:
-            before = old or tv.Vec(tv.Poison(f"'{name}' is read before it is set", self.line))
+            before = old or Vec(Poison(f"'{name}' is read before it is set", self.line))
             self.log += [(name, None, thread, before.at(thread)) for thread in active]
         if values.one is not None and len(active) == self.threads:
             self.variables[name] = values
             return
-        unset: tv.Value = tv.Poison(f"'{name}' is set in some threads only", self.line)
+        unset: Value = Poison(f"'{name}' is set in some threads only", self.line)
         many = [old.at(t) for t in range(self.threads)] if old is not None else [unset] * self.threads
         for thread in active:
             many[thread] = values.at(thread)
-        self.variables[name] = tv.Vec(None, many)
+        self.variables[name] = Vec(None, many)
 
-    def read_cells(self, name: str, index: tv.Vec, active: tv.Threads) -> tv.Vec:
+    def read_cells(self, name: str, index: Vec, active: Threads) -> Vec:
         if self.cell_index_clashes(name, index, active):
             raise self.refusal(f"shared memory '{name}' holds a row's elements and is read singly too")
         cells = self.cells[name]
 
-        def read(thread: int) -> tv.Value:
+        def read(thread: int) -> Value:
             at = index.at(thread)
-            if not isinstance(at, tv.Int):
-                return tv.Poison(f"'{name}' is read at a place that only the data tell", self.line)
+            if not isinstance(at, Int):
+                return Poison(f"'{name}' is read at a place that only the data tell", self.line)
             cell = cells.get(at.value)
             if cell is None:
-                return tv.Poison(f"'{name}[{at.value}]' is read before anything is there", self.line)
+                return Poison(f"'{name}[{at.value}]' is read before anything is there", self.line)
             apart = cell.writer // self.warp != thread // self.warp
             if cell.epoch == self.epoch and cell.writer != thread and apart and cell.writer >= 0:
-                return tv.Poison(
+                return Poison(
                     f"'{name}[{at.value}]' is read with no barrier since another warp wrote it", self.line
                 )
             return self.settled(cell.value, thread)
 
         return self.vector(active, read)
 
-    def write_cells(self, name: str, index: tv.Vec, values: tv.Vec, active: tv.Threads) -> None:
+    def write_cells(self, name: str, index: Vec, values: Vec, active: Threads) -> None:
         cells = self.cells[name]
         for thread in active:
             at = index.at(thread)
-            if not isinstance(at, tv.Int):
+            if not isinstance(at, Int):
                 raise self.refusal(f"shared memory '{name}' is written at places that only the data tell")
             value = self.sent(values.at(thread), thread)
             old = cells.get(at.value)
@@ -183,15 +336,15 @@ class BlockMemory:
                 self.log.append((name, at.value, thread, old.value if old else None))
             clash = old is not None and old.epoch == self.epoch and old.writer not in (thread, -1)
             if clash and old is not None and old.value != value:
-                value = tv.Poison(f"several threads write '{name}[{at.value}]'", self.line)
+                value = Poison(f"several threads write '{name}[{at.value}]'", self.line)
             cells[at.value] = SharedCell(value, thread, self.epoch)
 
-    def vector(self, active: tv.Threads, fn: Callable[[int], tv.Value]) -> tv.Vec:
+    def vector(self, active: Threads, fn: Callable[[int], Value]) -> Vec:
         self.work += len(active)
         if self.work > MOST_WORK:
             raise self.refusal("playing through its threads takes too long")
-        many: list[tv.Value] = [_UNSET] * self.threads
-        first: tv.Value | None = None
+        many: list[Value] = [_UNSET] * self.threads
+        first: Value | None = None
         same = True
         for thread in active:
             value = fn(thread)
@@ -200,32 +353,32 @@ class BlockMemory:
                 first = value
             elif same and value is not first and value != first:
                 same = False
-        if same and first is not None and not isinstance(first, tv.PartialTotal | tv.Share | tv.Which):
-            return tv.Vec(first)
-        return tv.Vec(None, many)
+        if same and first is not None and not isinstance(first, PartialTotal | Share | Which):
+            return Vec(first)
+        return Vec(None, many)
 
     def apply(
         self,
-        fn: Callable[[tv.Value, tv.Value, int], tv.Value],
-        left: tv.Vec,
-        right: tv.Vec,
-        active: tv.Threads,
-    ) -> tv.Vec:
+        fn: Callable[[Value, Value, int], Value],
+        left: Vec,
+        right: Vec,
+        active: Threads,
+    ) -> Vec:
         if left.one is not None and right.one is not None:
-            return tv.Vec(fn(left.one, right.one, active[0] if active else 0))
+            return Vec(fn(left.one, right.one, active[0] if active else 0))
         return self.vector(active, lambda t: fn(left.at(t), right.at(t), t))
 
-    def each(self, fn: Callable[[tv.Value], tv.Value], values: tv.Vec, active: tv.Threads) -> tv.Vec:
+    def each(self, fn: Callable[[Value], Value], values: Vec, active: Threads) -> Vec:
         return self.apply(lambda value, _, thread: fn(value), values, values, active)
 
-    def truth(self, value: tv.Value) -> bool | None:
+    def truth(self, value: Value) -> bool | None:
         """What a condition is where who and how many the threads are settles it; None where it does not."""
-        return bool(value.value) if isinstance(value, tv.Int) and self.is_settled(value) else None
+        return bool(value.value) if isinstance(value, Int) and self.is_settled(value) else None
 
-    def sent(self, value: tv.Value, thread: int) -> tv.Value:
+    def sent(self, value: Value, thread: int) -> Value:
         """What other threads get of a thread's value."""
-        expr = tv.expr_of(value)
-        return tv.Share(expr, 1 << thread) if expr is not None and self.is_of_element(expr) else value
+        expr = expr_of(value)
+        return Share(expr, 1 << thread) if expr is not None and self.is_of_element(expr) else value
 
     def without_changed(self, before: Cells, why: str) -> None:
         """Cells that differ from before hold nothing that may be used."""
@@ -233,35 +386,34 @@ class BlockMemory:
             for at, cell in cells.items():
                 old = before[name].get(at)
                 if old is None or old.value != cell.value or old.epoch != cell.epoch:
-                    cell.value = tv.Poison(why, self.line)
+                    cell.value = Poison(why, self.line)
 
     @property
     def kept_names(self) -> frozenset[str]:
-        return frozenset(found.kept.name for found in self.kept_arrays.found.values())
+        return frozenset(found.kept.name for found in self.kept_arrays.values())
 
-    def forget(self, name: str, why: tv.Poison) -> None:
-        self.variables[name] = tv.Vec(why)
+    def forget(self, name: str, why: Poison) -> None:
+        self.variables[name] = Vec(why)
 
-    def cell_index_clashes(self, name: str, index: tv.Vec, active: tv.Threads) -> bool:
-        places = [index.at(thread) for thread in active]
-        return any(isinstance(p, tv.Int) and self.kept_arrays.covers(name, p.value) for p in places)
+    def cell_index_clashes(self, name: str, index: Vec, active: Threads) -> bool:
+        bounds = [each for kept in self.kept_arrays.values() if kept.array == name for each in kept.bounds]
+        places = [place.value for thread in active if isinstance(place := index.at(thread), Int)]
+        return any(low <= place < high for place in places for low, high in bounds)
 
     def shared_name(self, target: Expr) -> str | None:
         while isinstance(target, Index):
             target = target.base
         return target.name if isinstance(target, Name) and target.name in self.shared else None
 
-    def now(self, key: Key) -> tv.Value:
+    def now(self, key: Key) -> Value:
         name, cell, thread = key
         return self.variables[name].at(thread) if cell is None else self.cells[name][cell].value
 
-    def restore(self, key: Key, old: tv.Value | None) -> None:
+    def restore(self, key: Key, old: Value | None) -> None:
         name, cell, thread = key
         log, self.log = self.log, None
         if cell is None:
-            self.write(
-                name, tv.Vec(old or tv.Poison(f"'{name}' is read before it is set", self.line)), (thread,)
-            )
+            self.write(name, Vec(old or Poison(f"'{name}' is read before it is set", self.line)), (thread,))
         elif old is None:
             self.cells[name].pop(cell, None)
         else:
@@ -271,7 +423,7 @@ class BlockMemory:
     def is_of_element(self, expr: Expr | None) -> bool:
         return bool(self.own_index) and expr is not None and self.own_index in names_in(expr)
 
-    def is_settled(self, value: tv.Int) -> bool:
+    def is_settled(self, value: Int) -> bool:
         """Whether a condition is decided by who and how many the threads are, not by sizes or data."""
         expr = value.expr
         of_threads = expr is None or value.launch or isinstance(expr, Number)

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tunesmith.csource.fold import fold
+from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Type
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import names_in
+from tunesmith.csource.walk import names_in, numbered
 from tunesmith.expert.model import geometry
 from tunesmith.expert.model.affine import BUILTINS, number
-from tunesmith.expert.model.kernel import KernelReading, OutOfReach, Reach, Step, Task
+from tunesmith.expert.model.kernel import (
+    KernelReading,
+    OutOfReach,
+    Reach,
+    Step,
+    Task,
+    names_in_steps,
+    renamed_lets,
+    replaced,
+    without_unused,
+)
 from tunesmith.expert.model.kernel import Team as TeamKind
 from tunesmith.expert.model.normal import Id
-from tunesmith.expert.model.step_tree import names_in_steps, renamed_lets, replaced, without_unused
 from tunesmith.expert.model.team_expressions import TeamState
-from tunesmith.expert.model.team_memory import BlockMemory
+from tunesmith.expert.model.team_memory import BlockMemory, Int, Vec
 from tunesmith.expert.model.team_statements import BlockInterpreter
-from tunesmith.expert.model.team_values import Int, Vec
 from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
-
-
-@dataclass(frozen=True)
-class _Played:
-    team: TeamState
-    steps: tuple[Step, ...]
 
 
 class TeamReader:
@@ -64,26 +66,26 @@ class TeamReader:
 
     def read(self) -> KernelReading:
         played = [self._play(layout) for layout in reversed(self._layouts)]
-        first = played[0]
-        for other in played[1:]:
-            if other.steps != first.steps:
-                block = other.team.memory.scenario.block
+        first, steps = played[0]
+        for other, other_steps in played[1:]:
+            if other_steps != steps:
+                block = other.memory.scenario.block
                 raise OutOfReach(
                     "what the threads of a block do together differs with the launch: blocks of "
-                    f"{first.team.memory.scenario.block} and of {block} threads come to different steps"
+                    f"{first.memory.scenario.block} and of {block} threads come to different steps"
                 )
-        self._check_effects(first.team)
-        tasks, steps = self._tasks(first)
-        kept = tuple(found.kept for found in first.team.memory.kept_arrays.found.values())
-        if self._element in first.team.bounds.limits:
+        self._check_effects(first)
+        tasks, steps = self._tasks(first, steps)
+        kept = tuple(found.kept for found in first.memory.kept_arrays.values())
+        if self._element in first.bounds.limits:
             lanes = block_threads() if self._lanes() is None else self._lanes() or number(0)
-            self._reach.append(Reach(self._element, first.team.bounds.limits[self._element], lanes))
-        barriers, reach = first.team.record.barriers, tuple(self._reach)
+            self._reach.append(Reach(self._element, first.bounds.limits[self._element], lanes))
+        barriers, reach = first.record.barriers, tuple(self._reach)
         return KernelReading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
 
     # -- playing ------------------------------------------------------------------------------------
 
-    def _play(self, layout: geometry.Layout) -> _Played:
+    def _play(self, layout: geometry.Layout) -> tuple[TeamState, tuple[Step, ...]]:
         fixed = self._fixed(layout)
         element: tuple[Expr, str] = (number(0), "int")
         if self._element_per_thread:
@@ -92,8 +94,8 @@ class TeamReader:
         memory = BlockMemory(self._normal, layout, self._warp, fixed, self._aliases, self._element)
         tasks = frozenset(self._axes) | ({self._element} if self._element else set())
         team = TeamState(self._normal, layout, self._loops, memory, tasks, element)
-        BlockInterpreter(team).run()
-        return _Played(team, renamed_lets(without_unused(team.record.steps), team.record.better_names))
+        BlockInterpreter(team).statements(self._normal.body, team.alive)
+        return team, renamed_lets(without_unused(team.record.steps), team.record.better_names)
 
     def _own_index(self, layout: geometry.Layout, fixed: dict[str, Vec]) -> str:
         """The index that says which element of its team a thread has; every such index is called by it."""
@@ -149,11 +151,10 @@ class TeamReader:
     def _values(self, id_: Id, numbers: dict[str, int], scenario: geometry.Scenario) -> list[int]:
         found: list[int] = []
         for thread in range(scenario.threads):
-            try:
-                found.append(geometry.number_of(id_.expr, numbers | scenario.builtins((0, 0, 0), thread)))
-            except geometry.Unknown:
-                line = id_.line
-                raise OutOfReach.at(line, f"'{id_.name}' has no number at launch") from None
+            value = int_value(id_.expr, numbers | scenario.builtins((0, 0, 0), thread))
+            if value is None:
+                raise OutOfReach.at(id_.line, f"'{id_.name}' has no number at launch")
+            found.append(value)
         return found
 
     def _said(self, id_: Id) -> Expr | None:
@@ -185,8 +186,7 @@ class TeamReader:
                         "which is tested elsewhere",
                     )
 
-    def _tasks(self, played: _Played) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
-        team, steps = played.team, played.steps
+    def _tasks(self, team: TeamState, steps: tuple[Step, ...]) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
         axes = dict(self._axes)
         for index in team.bounds.tasks - set(self._axes) - {self._element}:
             start = substitute(self._loops[index].head.start, self._normal.definitions)
@@ -208,9 +208,7 @@ class TeamReader:
             extent = self._extent(name, axis, team)
             fresh = name
             if name in BUILTINS:
-                fresh = axis_name(name)
-                while fresh in taken:
-                    fresh += "_"
+                fresh = numbered(axis_name(name), taken)
                 names[name] = Name(fresh)
             task = Task(fresh, extent, self._type(name), self._launch.size_text(extent))
             tasks.append(((axis.grid is None, -(axis.grid or 0)), task))
@@ -264,13 +262,11 @@ class TeamReader:
             together = (1 if axis.grid is None else scenario.grid[axis.grid]) * (
                 layout.teams if axis.teams else 1
             )
-            try:
-                by = geometry.number_of(step, numbers)
-            except geometry.Unknown:
-                by = -1
+            by = int_value(step, numbers)
             if by != together:
+                said = "no number at launch" if by is None else str(by)
                 raise OutOfReach.at(
-                    loop.line, f"the loop over '{index}' steps by {by}, but {together} start together"
+                    loop.line, f"the loop over '{index}' steps by {said}, but {together} start together"
                 )
 
     def _extent(self, name: str, axis: geometry.Axis, team: TeamState) -> Expr:

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import is_integer, type_of
+from tunesmith.csource.types import integer_type, is_integer, type_of
 from tunesmith.csource.walk import map_expr, names_in, nodes_in
-from tunesmith.expert.model import team_values as tv
+from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
-from tunesmith.expert.model.affine import type_of as integer_type_of
-from tunesmith.expert.model.geometry import Unknown, number_of
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_memory import BlockMemory
@@ -97,7 +96,7 @@ class TeamRecord:
             case tv.Int(expr=expr) if not is_integer(type_) and expr is not None:
                 return tv.Sym(self.name_of(type_, hint, expr))
             case tv.Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
-                found = integer_type_of(expr, self.memory.types)
+                found = integer_type(expr, self.memory.types)
                 if found is None or not is_same_integer(found, type_):
                     return replace(value, expr=c.Cast(c.Type(type_.base), expr))
             case tv.Sym(expr=expr):
@@ -211,20 +210,17 @@ def identity_of(operator: str, type_: c.Type) -> c.Expr:
     return c.Number(f"{value}.0f" if type_.base == "float" else f"{value}.0", float(value))
 
 
+@dataclass
 class ElementTotals:
     """Loops made of what threads compute of their own elements; `everyone`: how many there are, unbounded."""
 
-    def __init__(
-        self, memory: BlockMemory, bounds: TaskBounds, record: TeamRecord, everyone: c.Expr, element_type: str
-    ) -> None:
-        self.memory = memory
-        self.own_index = memory.own_index
-        self.bounds = bounds
-        self.record = record
-        self.everyone = everyone
-        self.element_type = element_type
-        self.loop_count = 0
-        self.made: dict[tuple[c.Expr, Operator], str] = {}
+    memory: BlockMemory
+    bounds: TaskBounds
+    record: TeamRecord
+    everyone: c.Expr
+    element_type: str
+    loop_count: int = 0
+    made: dict[tuple[c.Expr, Operator], str] = field(default_factory=dict)
 
     def as_total(self, operator: Operator, value: tv.Value, thread: int) -> tv.Value:
         share = value if isinstance(value, tv.Share) else self.memory.sent(value, thread)
@@ -240,7 +236,9 @@ class ElementTotals:
         type_ = c.Type("float") if found is None else c.Type(found.base)
         filled = map_expr(expr, lambda node: self.memory.fillers.get(node, node))
         start = identity_of(operator, type_)
-        bounded = self.own_index in self.bounds.limits and self.own_index not in self.bounds.in_force
+        bounded = (
+            self.memory.own_index in self.bounds.limits and self.memory.own_index not in self.bounds.in_force
+        )
         if bounded and not self.is_full():
             if filled == expr or self.memory.is_of_element(filled):
                 raise self.memory.refusal(
@@ -268,20 +266,17 @@ class ElementTotals:
 
     def is_full(self) -> bool:
         """Whether there is an element for every thread, here."""
-        try:
-            limit = self.bounds.limits[self.own_index]
-            return number_of(limit, dict(self.memory.scenario.parameters)) >= self.memory.lanes
-        except Unknown:
-            return False
+        limit = int_value(self.bounds.limits[self.memory.own_index], dict(self.memory.scenario.parameters))
+        return limit is not None and limit >= self.memory.lanes
 
     def loop_over(self, body: tuple[c.Stmt, ...], totals: tuple[Total, ...] = ()) -> Each:
         """Every loop has an index of its own: `tid`, `tid_2`, ..."""
         self.loop_count += 1
-        index = plain_index(self.own_index) + (f"_{self.loop_count}" if self.loop_count > 1 else "")
-        while index in self.memory.types and index != self.own_index:
+        index = plain_index(self.memory.own_index) + (f"_{self.loop_count}" if self.loop_count > 1 else "")
+        while index in self.memory.types and index != self.memory.own_index:
             index += "_"
-        body = substitute(body, {self.own_index: c.Name(index)})
-        stop = self.bounds.limits.get(self.own_index, self.everyone)
+        body = substitute(body, {self.memory.own_index: c.Name(index)})
+        stop = self.bounds.limits.get(self.memory.own_index, self.everyone)
         return Each(index, number(0), stop, body, totals, self.element_type, line=self.memory.line)
 
 

@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import fold
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import negated, nodes_in
+from tunesmith.expert.model import team_memory as tv
+from tunesmith.expert.model.accesses import place_of, without_members
 from tunesmith.expert.model.affine import number
-from tunesmith.expert.model.kernel import Each, Once, Operator, Step
-from tunesmith.expert.model.places import place_of, without_members
-from tunesmith.expert.model.team_branches import BranchReader
+from tunesmith.expert.model.kernel import Each, Let, Once, Operator, Step, When
 from tunesmith.expert.model.team_expressions import TeamState
-from tunesmith.expert.model.team_loops import LoopReader
+from tunesmith.expert.model.team_loops import Groups, LoopReader
 from tunesmith.expert.model.team_record import Effect
-from tunesmith.expert.model.team_values import ZERO, Int, Poison, Threads, Vec, blame, expr_of, one_value
 
 _BARRIERS = frozenset({"__syncthreads", "barrier", "work_group_barrier"})
 _WARP_BARRIERS = frozenset({"__syncwarp", "sub_group_barrier"})
@@ -32,44 +33,36 @@ _SHARED_ATOMICS: Mapping[str, Operator] = {
 }  # fmt: skip
 
 
-class BlockInterpreter:
+class BlockInterpreter(LoopReader):
     """One block in one scenario, on its way through the kernel."""
 
     def __init__(self, team: TeamState) -> None:
-        self.team = team
-        self.memory, self.record = team.memory, team.record
-        self.arithmetic, self.expressions = team.arithmetic, team.expressions
-        self.eval, self.refusal = team.expressions.eval, team.memory.refusal
-        self.branches = BranchReader(team, self.statements)
-        self.loops = LoopReader(team, self.statements)
+        super().__init__(team, self.statements)
 
-    def run(self) -> None:
-        self.statements(self.team.normal.body, self.team.alive)
-
-    def statements(self, stmts: Sequence[c.Stmt], active: Threads) -> Threads:
+    def statements(self, stmts: Sequence[c.Stmt], active: tv.Threads) -> tv.Threads:
         """Gives back the threads that are still there afterwards."""
         for at, stmt in enumerate(stmts):
             if not active:
                 return active
             self.memory.line = getattr(stmt, "line", 0) or self.memory.line
             if isinstance(stmt, c.If):
-                done, active = self.branches.branch(stmt, stmts[at + 1 :], active)
+                done, active = self.branch(stmt, stmts[at + 1 :], active)
                 if done:
                     return active
             else:
                 active = self.statement(stmt, active)
         return active
 
-    def statement(self, stmt: c.Stmt, active: Threads) -> Threads:
+    def statement(self, stmt: c.Stmt, active: tv.Threads) -> tv.Threads:
         match stmt:
             case c.Declare():
                 self.declare(stmt, active)
             case c.Evaluate(expr=expr):
                 self.effect(expr, active)
             case c.For():
-                return self.loops.loop(stmt, active)
+                return self.loop(stmt, active)
             case c.While():
-                self.loops.turns((), stmt.condition, (), stmt.body, active, first=stmt.after)
+                self.turns((), stmt.condition, (), stmt.body, active, first=stmt.after)
             case c.Scope(body=body):
                 return self.statements(body, active)
             case c.Return() | c.Jump(word="continue"):
@@ -80,25 +73,172 @@ class BlockInterpreter:
                 raise self.refusal(f"'{text.strip().splitlines()[0][:60]}' is not understood")
         return active
 
-    def declare(self, stmt: c.Declare, active: Threads) -> None:
+    # -- branches: by thread numbers they divide the team, by sizes or data the whole team takes them --
+
+    def branch(self, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads) -> tuple[bool, tv.Threads]:
+        """Whether `rest` was gone through as well, and who is still there."""
+        if not self.memory.own_index:
+            return self._branch(stmt, rest, active)
+        outer, self.memory.log = self.memory.log, []
+        try:
+            result = self._branch(stmt, rest, active)
+            for name, cell, thread, old in self.memory.log or []:
+                if cell is None and old is not None and name in self.memory.variables:
+                    self.memory.fill(tv.expr_of(self.memory.variables[name].at(thread)), tv.expr_of(old))
+        finally:
+            if outer is not None:
+                outer += self.memory.log or []
+            self.memory.log = outer
+        return result
+
+    def _branch(self, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads) -> tuple[bool, tv.Threads]:
+        self.bounds.touched.clear()
+        self.bounds.may_bound = not stmt.otherwise
+        condition = self.eval(stmt.condition, active)
+        self.bounds.may_bound = False
+        touched = frozenset(self.bounds.touched)
+        groups = Groups.of(condition, active, self.memory)
+        if groups.uniform is not None:
+            return self.when(groups.uniform, stmt, rest, active)
+        before = self.bounds.in_force
+        left: list[int] = []
+        if groups.yes:
+            self.bounds.in_force = before | touched
+            left += self.statements(stmt.then, groups.yes)
+            self.bounds.in_force = before
+        if groups.no:
+            left += self.statements(stmt.otherwise, groups.no)
+        if groups.which:
+            self.choose_between(condition, stmt, groups.which)
+            left += groups.which
+        if touched and leaves(stmt.then) and not groups.yes and not groups.which:
+            self.bounds.in_force = before | touched
+        return False, tuple(sorted(left))
+
+    def choose_between(self, condition: tv.Vec, stmt: c.If, active: tv.Threads) -> None:
+        """A branch by data: both sides are computed, and what they set is chosen."""
+        outer = self.memory.log
+        sides: list[dict[tv.Key, tv.Value]] = []
+        first: dict[tv.Key, tv.Value | None] = {}
+        steps = len(self.record.steps)
+        for body in (stmt.then, stmt.otherwise):
+            self.memory.log = []
+            self.record.speculative += 1
+            left = self.statements(body, active)
+            self.record.speculative -= 1
+            if len(left) != len(active):
+                raise self.refusal("threads leave in a branch that depends on the data")
+            changed: dict[tv.Key, tv.Value] = {}
+            for name, cell, thread, old in self.memory.log:
+                key = (name, cell, thread)
+                first.setdefault(key, old)
+                changed[key] = self.memory.now(key)
+            for key in changed:
+                self.memory.restore(key, first[key])
+            sides.append(changed)
+        self.memory.log = outer
+        if any(not isinstance(step, Let) for step in self.record.steps[steps:]):
+            raise self.refusal("a branch that depends on the data stores or loops over elements")
+        for key, old in first.items():
+            unset = tv.Poison("it is set in one branch only", self.memory.line) if old is None else old
+            yes, no = (side.get(key, unset) for side in sides)
+            value = self.expressions.select(condition.at(key[2]), yes, no, key[2])
+            name, cell, thread = key
+            if cell is None:
+                hint = name.partition("[")[0]
+                type_ = self.memory.types.get(hint, c.Type("float"))
+                value = self.record.as_variable(type_, hint, value)
+                self.memory.write(name, tv.Vec(value), (thread,))
+            else:
+                value = self.record.as_variable(self.memory.shared[name].type, name, value)
+                self.memory.write_cells(name, tv.Vec(tv.Int(cell)), tv.Vec(value), (thread,))
+
+    def when(
+        self, condition: c.Expr, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads
+    ) -> tuple[bool, tv.Threads]:
+        """A branch of the whole team, by sizes or data that everyone in it knows."""
+        if self.memory.is_of_element(condition):
+            return self._by_element(condition, stmt, active)
+        if not _has_steps(stmt, self.memory.arrays):
+            self.choose_between(tv.Vec(tv.Sym(condition)), stmt, active)
+            return False, active
+        if {self.memory.team(t) for t in active} and len(active) % self.memory.lanes:
+            raise self.refusal("a branch by size or data that only some threads of a team reach")
+        is_exit = leaves(stmt.then)
+        if is_exit and self.team.depth > 0:
+            raise self.refusal("threads leave from inside a loop or branch")
+        outer, line, alive = self.record.steps, self.memory.line, self.team.alive
+        sides: list[tuple[Step, ...]] = []
+        second = (*stmt.otherwise, *rest) if is_exit else stmt.otherwise
+        snapshot, cells = dict(self.memory.variables), tv.copied_cells(self.memory.cells)
+        named = dict(self.record.named)
+        self.team.depth += 0 if is_exit else 1
+        for body in (stmt.then, second):
+            self.record.steps = []
+            self.memory.variables = dict(snapshot)
+            self.memory.cells = tv.copied_cells(cells)
+            self.record.named = dict(named)
+            self.team.alive = alive
+            self.statements(body, active)
+            sides.append(tuple(self.record.steps))
+        self.team.depth -= 0 if is_exit else 1
+        self.record.steps, self.record.named = outer, named
+        self.memory.without_changed(cells, "it is set inside a branch")
+        if not is_exit:
+            self.team.alive = alive
+            for name, vec in self.memory.variables.items():
+                if snapshot.get(name) is not vec:
+                    self.memory.variables[name] = tv.Vec(tv.Poison(f"'{name}' is set inside a branch", line))
+        if any(sides):
+            self.record.steps.append(_when(condition, sides[0], sides[1], line))
+        return is_exit, active
+
+    def _by_element(self, condition: c.Expr, stmt: c.If, active: tv.Threads) -> tuple[bool, tv.Threads]:
+        """A test of the element: what is stored is stored under it."""
+        outer, self.record.steps = self.record.steps, []
+        sides: list[list[Step]] = []
+        before = dict(self.memory.variables)
+        for body in (stmt.then, stmt.otherwise):
+            self.record.steps = []
+            if len(self.statements(body, active)) != len(active):
+                raise self.refusal("threads leave by a test of their element")
+            sides.append(self.record.steps)
+        self.record.steps = outer
+        if not any(sides):
+            self.memory.variables = before
+            self.choose_between(tv.Vec(tv.Sym(condition)), stmt, active)
+            return False, active
+        if any(vec is not self.memory.variables[name] for name, vec in before.items()):
+            raise self.refusal("a branch by element both stores and sets variables")
+        for test, steps in ((condition, sides[0]), (negated(condition), sides[1])):
+            for step in steps:
+                if not isinstance(step, Each) or step.totals:
+                    raise self.refusal("threads cooperate in a branch by element")
+                own = substitute(test, {self.memory.own_index: c.Name(step.index)})
+                self.record.steps.append(replace(step, body=(c.If(own, step.body, line=step.line),)))
+        return False, active
+
+    # -- effects ------------------------------------------------------------------------------------
+
+    def declare(self, stmt: c.Declare, active: tv.Threads) -> None:
         if stmt.dims:
-            self.memory.variables[f"{stmt.name}[]"] = Vec(ZERO)
+            self.memory.variables[f"{stmt.name}[]"] = tv.Vec(tv.ZERO)
             if isinstance(stmt.init, c.Braces) and len(stmt.dims) == 1:
                 for at, item in enumerate(stmt.init.items):
                     self.assign(f"{stmt.name}[{at}]", stmt.type, stmt.name, self.eval(item, active), active)
             return
         if stmt.init is None:
             self.memory.write(
-                stmt.name, Vec(Poison(f"'{stmt.name}' is read before it is set", stmt.line)), active
+                stmt.name, tv.Vec(tv.Poison(f"'{stmt.name}' is read before it is set", stmt.line)), active
             )
             return
         self.assign(stmt.name, stmt.type, stmt.name, self.eval(stmt.init, active), active)
 
-    def assign(self, key: str, type_: c.Type, hint: str, values: Vec, active: Threads) -> None:
+    def assign(self, key: str, type_: c.Type, hint: str, values: tv.Vec, active: tv.Threads) -> None:
         stored = self.memory.each(lambda a: self.record.as_variable(type_, hint, a), values, active)
         self.memory.write(key, stored, active)
 
-    def effect(self, expr: c.Expr, active: Threads) -> None:
+    def effect(self, expr: c.Expr, active: tv.Threads) -> None:
         match expr:
             case c.Call(function=function) if function in _BARRIERS:
                 if len(active) != len(self.team.alive):
@@ -125,29 +265,29 @@ class BlockInterpreter:
             case _:
                 self.eval(expr, active)
 
-    def shared_atomic(self, operator: Operator, target: c.Expr, value: c.Expr, active: Threads) -> None:
+    def shared_atomic(self, operator: Operator, target: c.Expr, value: c.Expr, active: tv.Threads) -> None:
         name = self.memory.shared_name(target)
         assert name is not None
         index = self.expressions.cell_index(name, target, active)
         values = self.eval(value, active)
         for thread in active:
             at = index.at(thread)
-            old = self.memory.cells[name].get(at.value) if isinstance(at, Int) else None
-            if old is None or not isinstance(at, Int):
+            old = self.memory.cells[name].get(at.value) if isinstance(at, tv.Int) else None
+            if old is None or not isinstance(at, tv.Int):
                 raise self.refusal(f"'{name}' is added to before it is set")
             total = (
-                self.arithmetic.binary("+", old.value, values.at(thread), thread)
+                self.expressions.binary("+", old.value, values.at(thread), thread)
                 if operator == "+"
-                else self.arithmetic.join(operator, old.value, values.at(thread), thread)
+                else self.expressions.join(operator, old.value, values.at(thread), thread)
             )
             old.value, old.writer, old.epoch = total, thread, self.memory.epoch
 
-    def store(self, op: str, target: c.Expr, value: c.Expr, active: Threads) -> None:
+    def store(self, op: str, target: c.Expr, value: c.Expr, active: tv.Threads) -> None:
         name = self.memory.shared_name(target)
         values = self.eval(value, active)
         if op != "=":
             before = self.eval(target, active)
-            values = self.arithmetic.combine(op[:-1], before, values, active)
+            values = self.expressions.combine(op[:-1], before, values, active)
         if name is not None:
             index = self.expressions.cell_index(name, target, active)
             if self.memory.cell_index_clashes(name, index, active):
@@ -165,21 +305,23 @@ class BlockInterpreter:
             case _:
                 self.store_global(op, target, value, values, active)
 
-    def store_local(self, array: str, at: c.Expr, values: Vec, active: Threads) -> None:
+    def store_local(self, array: str, at: c.Expr, values: tv.Vec, active: tv.Threads) -> None:
         places = self.eval(at, active)
         groups: dict[int, list[int]] = {}
         for thread in active:
             place = places.at(thread)
-            if not isinstance(place, Int):
+            if not isinstance(place, tv.Int):
                 raise self.refusal(f"'{array}' is written at a place that only the data tell")
             groups.setdefault(place.value, []).append(thread)
         for place_value, threads in groups.items():
             type_ = self.memory.types.get(array, c.Type("float"))
             self.assign(f"{array}[{place_value}]", type_, array, values, tuple(threads))
 
-    def store_global(self, op: str, target: c.Expr, value: c.Expr, values: Vec, active: Threads) -> None:
+    def store_global(
+        self, op: str, target: c.Expr, value: c.Expr, values: tv.Vec, active: tv.Threads
+    ) -> None:
         if self.memory.own_index:
-            where_expr = expr_of(one_value(self.eval(target, active), active))
+            where_expr = tv.expr_of(tv.one_value(self.eval(target, active), active))
             if where_expr is not None and self.memory.is_of_element(where_expr):
                 self.store_element(op, target, where_expr, value, active)
                 return
@@ -194,39 +336,41 @@ class BlockInterpreter:
         several = any(sum(1 for t in active if self.memory.team(t) == team) > 1 for team in teams)
         if op != "=" and several:
             raise self.refusal(f"several threads update the same element of '{place.array}'")
-        where = one_value(self.eval(target, active), active)
-        where_expr = expr_of(where)
+        where = tv.one_value(self.eval(target, active), active)
+        where_expr = tv.expr_of(where)
         if where_expr is None:
-            why = f" ({where.reason})" if isinstance(where, Poison) else ""
+            why = f" ({where.reason})" if isinstance(where, tv.Poison) else ""
             raise self.refusal(
                 f"'{print_expr(target)}' is stored to at a place that depends on the thread, outside a loop "
                 f"over elements{why}"
             )
         if op != "=":
             values = self.eval(value, active)
-        what = one_value(values, active)
-        what_expr = expr_of(what)
+        what = tv.one_value(values, active)
+        what_expr = tv.expr_of(what)
         if what_expr is None:
-            why = blame(values, active)
+            why = tv.blame(values, active)
             raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
-        self.record.effects.append(Effect(self.memory.line, self.team.bounds.in_force))
+        self.record.effects.append(Effect(self.memory.line, self.bounds.in_force))
         body = (c.Evaluate(c.Assign(op, where_expr, what_expr), self.memory.line),)
         if self.record.steps and isinstance(self.record.steps[-1], Once):
             self.record.steps[-1] = replace(self.record.steps[-1], body=(*self.record.steps[-1].body, *body))
         else:
             self.record.steps.append(Once(body, self.memory.line))
 
-    def store_element(self, op: str, target: c.Expr, where: c.Expr, value: c.Expr, active: Threads) -> None:
+    def store_element(
+        self, op: str, target: c.Expr, where: c.Expr, value: c.Expr, active: tv.Threads
+    ) -> None:
         if len(active) % self.memory.lanes:
             raise self.refusal("an element is stored by some threads of a team only")
-        what = one_value(self.eval(value, active), active)
-        what_expr = expr_of(what)
+        what = tv.one_value(self.eval(value, active), active)
+        what_expr = tv.expr_of(what)
         if what_expr is None:
-            why = what.reason if isinstance(what, Poison) else "it differs from thread to thread"
+            why = what.reason if isinstance(what, tv.Poison) else "it differs from thread to thread"
             raise self.refusal(f"'{print_expr(target)}' is stored: {why}")
         if place_of(without_members(where)) is None:
             raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
-        self.record.effects.append(Effect(self.memory.line, self.team.bounds.in_force))
+        self.record.effects.append(Effect(self.memory.line, self.bounds.in_force))
         stmt = c.Evaluate(c.Assign(op, where, what_expr), self.memory.line)
         last: Step | None = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Each) and not last.totals:
@@ -234,3 +378,25 @@ class BlockInterpreter:
             self.record.steps[-1] = replace(last, body=(*last.body, *more))
         else:
             self.record.steps.append(self.team.elements.loop_over((stmt,)))
+
+
+def _when(condition: c.Expr, then: tuple[Step, ...], otherwise: tuple[Step, ...], line: int) -> When:
+    if then:
+        return When(condition, then, otherwise, line)
+    return When(fold(negated(condition)), otherwise, (), line)
+
+
+def leaves(body: Sequence[c.Stmt]) -> bool:
+    return bool(body) and (isinstance(body[-1], c.Return) or body[-1] == c.Jump("continue"))
+
+
+def _has_steps(stmt: c.If, arrays: Mapping[str, c.Type]) -> bool:
+    """Whether a branch does more than set variables."""
+    for node in nodes_in((*stmt.then, *stmt.otherwise)):
+        if isinstance(node, c.For | c.While | c.Return | c.Jump):
+            return True
+        if isinstance(node, c.Assign):
+            place = place_of(without_members(node.target))
+            if place is not None and place.array in arrays:
+                return True
+    return False

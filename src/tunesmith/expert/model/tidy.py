@@ -10,12 +10,13 @@ memory are taken apart in the same way. What is loaded from memory as a whole st
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.substitution import substitute
+from tunesmith.csource.substitution import substitute, with_unique_names
 from tunesmith.expert.model.kernel import OutOfReach
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
@@ -204,119 +205,23 @@ class _Splitting:
         ]
 
 
-_MOST = 4000  # statements after rewriting; a branch that leaves only sometimes has its rest copied
-
-
 def structured(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
     """The statements with no `return` and no `continue` of their own left; loops inside keep theirs."""
-    return _Exits().block(tuple(stmts), 0)
-
-
-class _Exits:
-    def __init__(self) -> None:
-        self._count = 0
-
-    def block(self, stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
-        if depth > 100:
-            raise OutOfReach("its branches are nested more than 100 deep")
-        done: list[c.Stmt] = []
-        for at, stmt in enumerate(stmts):
-            self._count += 1
-            if self._count > _MOST:
-                raise OutOfReach("too many branches leave the kernel early")
-            match stmt:
-                case c.Return() | c.Jump(word="continue"):
-                    return tuple(done)
-                case c.Jump():
-                    raise OutOfReach.at(stmt.line, "a loop over elements stops early")
-                case c.For() | c.While():
-                    for node in walk.nodes_in(stmt):
-                        if isinstance(node, c.Return):
-                            raise OutOfReach.at(node.line, "returns from inside a loop")
-                case c.If() if _leaves(stmt):
-                    rest = stmts[at + 1 :]
-                    then = self.block((*stmt.then, *rest), depth + 1)
-                    otherwise = self.block((*stmt.otherwise, *rest), depth + 1)
-                    if then:
-                        done.append(replace(stmt, then=then, otherwise=otherwise))
-                    elif otherwise:
-                        done.append(
-                            c.If(walk.negated(stmt.condition), otherwise, (), stmt.constexpr, stmt.line)
-                        )
-                    return tuple(done)
-            done.append(stmt)
-        return tuple(done)
-
-
-def _leaves(stmt: c.If) -> bool:
-    """Whether some path through the branch leaves; loops inside answer for themselves."""
-    pending: list[c.Stmt] = [*stmt.then, *stmt.otherwise]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, c.Return | c.Jump):
-            return True
-        if isinstance(node, c.If):
-            pending += [*node.then, *node.otherwise]
-    return False
+    try:
+        return walk.without_exits(stmts, may_copy=True)
+    except c.Unreadable as stop:
+        raise (OutOfReach.at(stop.line, stop.reason) if stop.line else OutOfReach(stop.reason)) from None
 
 
 def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:
-    renamed = _Unique(set(parameters)).block(body, {}, 0)
-    shaped = _with_loops(_joined(renamed))
+    shaped = _with_loops(_joined(with_unique_names(body, set(parameters))))
     return without_structures(shaped, structures(source))
-
-
-class _Unique:
-    """Gives every declaration a name of its own; blocks for their own sake dissolve."""
-
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
-
-    def block(self, stmts: Sequence[c.Stmt], names: dict[str, c.Expr], depth: int) -> tuple[c.Stmt, ...]:
-        if depth > 100:
-            raise OutOfReach("its statements are nested more than 100 deep")
-        done: list[c.Stmt] = []
-        for stmt in stmts:
-            match stmt:
-                case c.Scope(body=body):
-                    done += self.block(body, dict(names), depth + 1)
-                case c.Declare():
-                    done.append(self.declare(stmt, names))
-                case c.If() | c.For() | c.While():
-                    done.append(self.compound(stmt, dict(names), depth))
-                case _:
-                    done += substitute((stmt,), names)
-        return tuple(done)
-
-    def compound(self, stmt: c.Stmt, names: dict[str, c.Expr], depth: int) -> c.Stmt:
-        def simple(part: c.Declare | c.Evaluate) -> c.Declare | c.Evaluate:
-            if isinstance(part, c.Declare):
-                return self.declare(part, names)
-            return replace(part, expr=substitute(part.expr, names))
-
-        return walk.map_parts(
-            stmt,
-            lambda expr: substitute(expr, names),
-            lambda body: self.block(body, dict(names), depth + 1),
-            simple,
-        )
-
-    def declare(self, stmt: c.Declare, names: dict[str, c.Expr]) -> c.Declare:
-        fresh = walk.fresh_name(stmt.name, self._taken)
-        dims = tuple(substitute(dim, names) for dim in stmt.dims)
-        init = None if stmt.init is None else substitute(stmt.init, names)
-        names.pop(stmt.name, None)
-        if fresh != stmt.name:
-            names[stmt.name] = c.Name(fresh)
-        return replace(stmt, name=fresh, dims=dims, init=init)
 
 
 def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """`int i; i = f();` becomes one declaration where that is the only assignment."""
-    writes: dict[str, int] = {}
-    for node in walk.nodes_in(body):
-        for name in walk.assigned_in(node) if isinstance(node, c.Assign) else ():
-            writes[name] = writes.get(name, 0) + (isinstance(node, c.Assign) and _target(node) == name)
+    assigns = [node.target for node in walk.nodes_in(body) if isinstance(node, c.Assign)]
+    writes = Counter(target.name for target in assigns if isinstance(target, c.Name))
     open_: dict[str, c.Declare] = {}
     done: list[c.Stmt] = []
     for stmt in body:
@@ -334,10 +239,6 @@ def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
             open_.pop(name, None)
         done.append(stmt)
     return tuple(done)
-
-
-def _target(assign: c.Assign) -> str | None:
-    return assign.target.name if isinstance(assign.target, c.Name) else None
 
 
 def _with_loops(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:

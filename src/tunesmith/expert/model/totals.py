@@ -12,6 +12,15 @@ Elements that a loop updates in memory, turn after turn, held in a variable whil
 Without the first line the sum starts at 0 and is added to the element behind the loop. Only where nothing
 else in the loop touches the array, and the element is the same in every turn. Whether other threads touch it
 is looked at later.
+
+The online softmax of a single thread, which finds a maximum and a sum of exponentials in one pass, as two.
+
+    if (v > m) { l = l * expf(m - v) + 1; m = v; } else l += expf(v - m);
+
+    n = fmaxf(m, v);  l = l * expf(m - n) + expf(v - n);  m = n;
+
+Both leave the largest v in m and the sum of expf(v - m) in l, whatever the order of the turns: a maximum
+first, then a sum, either of which can be shared out. What l held before is scaled once, at the end.
 """
 
 from __future__ import annotations
@@ -21,15 +30,17 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.expert.model.kernel import Operator
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.walk import declared_in, names_in, numbered
+from tunesmith.expert.model.affine import MIRROR
+from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.normal import Normal
 
 MAXIMA = frozenset({"fmaxf", "fmax", "max", "std::max", "std::fmax", "__hmax", "__vmaxs2", "umax", "fmax_rn"})
 MINIMA = frozenset({"fminf", "fmin", "min", "std::min", "std::fmin", "__hmin", "umin"})
 _FUSED = frozenset({"fmaf", "fma", "mad", "__fmaf_rn", "__hfma"})
 _ADDS = frozenset({"__hadd", "__fadd_rn", "__dadd_rn"})
-_ASSIGNED: dict[str, Operator] = {"+=": "+", "-=": "+", "*=": "*", "&=": "&", "|=": "|", "^=": "^"}
-_JOINED: dict[str, Operator] = {"+": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
+_ASSIGNED: dict[str, Operator] = {"-=": "+", **{f"{sign}=": operator for sign, operator in JOINING.items()}}
 COOPERATION = (
     "__syncthreads", "barrier", "work_group_", "__shfl", "sub_group_", "__syncwarp", "__ballot", "__any",
     "__all", "__reduce_", "__match", "__activemask",
@@ -56,18 +67,18 @@ def update_of(stmt: c.Stmt, name: str) -> Update | None:
         case c.Evaluate(expr=c.Unary(op="++" | "--", operand=c.Name(name=target))) if target == name:
             return Update("+")
         case c.If(condition=condition, then=(c.Evaluate(expr=c.Assign() as assign),), otherwise=()):
-            if assign.op != "=" or assign.target != c.Name(name):
+            if assign.op != "=" or assign.target != c.Name(name) or name in walk.names_in(assign.value):
                 return None
-            return _chosen(condition, assign.value, c.Name(name))
+            return _chosen(condition, assign.value, assign.target)
     return None
 
 
 def _joined(value: c.Expr, name: str) -> Update | None:
     own = c.Name(name)
     match value:
-        case c.Binary(op=op, left=left, right=right) if op in _JOINED:
+        case c.Binary(op=op, left=left, right=right) if op in JOINING:
             if (left == own) != (right == own) and not _occurs_beside(own, left, right):
-                return Update(_JOINED[op])
+                return Update(JOINING[op])
             # (sum + a) + b
             if op in ("+", "*") and isinstance(left, c.Binary) and name not in walk.names_in(right):
                 inner = _joined(left, name)
@@ -94,13 +105,8 @@ def _joined(value: c.Expr, name: str) -> Update | None:
         case c.Call(function=function, args=(a, b, added)) if function in _FUSED:
             return Update("+") if added == own and name not in walk.names_in(a) | walk.names_in(b) else None
         case c.Ternary(condition=condition, yes=yes, no=no) if (yes == own) != (no == own):
-            other = no if yes == own else yes
-            if name in walk.names_in(other):
-                return None
-            if no == own:
-                return _chosen(condition, other, own)
-            # m > e ? m : e
-            return _chosen(condition, own, other, swap=True)
+            # e > m ? e : m, and m > e ? m : e
+            return None if _occurs_beside(own, yes, no) else _chosen(condition, yes, no)
     return None
 
 
@@ -108,21 +114,14 @@ def _occurs_beside(own: c.Name, left: c.Expr, right: c.Expr) -> bool:
     return own.name in walk.names_in(right if left == own else left)
 
 
-def _chosen(condition: c.Expr, chosen: c.Expr, other: c.Expr, swap: bool = False) -> Update | None:
+def _chosen(condition: c.Expr, chosen: c.Expr, other: c.Expr) -> Update | None:
     """`chosen` is taken over `other` where the condition holds: the larger or the smaller of the two?"""
-    total = chosen if swap else other
-    element = other if swap else chosen
-    if isinstance(total, c.Name) and total.name in walk.names_in(element):
-        return None
     match condition:
-        case c.Binary(op=">" | ">=", left=left, right=right) if (left, right) == (chosen, other):
-            return Update("max")
-        case c.Binary(op="<" | "<=", left=left, right=right) if (left, right) == (other, chosen):
-            return Update("max")
-        case c.Binary(op="<" | "<=", left=left, right=right) if (left, right) == (chosen, other):
-            return Update("min")
-        case c.Binary(op=">" | ">=", left=left, right=right) if (left, right) == (other, chosen):
-            return Update("min")
+        case c.Binary(op=op, left=left, right=right) if op in MIRROR:
+            if (left, right) == (other, chosen):
+                return Update("max" if MIRROR[op] in (">", ">=") else "min")
+            if (left, right) == (chosen, other):
+                return Update("max" if op in (">", ">=") else "min")
     return None
 
 
@@ -138,15 +137,11 @@ def update_in(body: Sequence[c.Stmt], name: str) -> Update | None:
             return None
         found = update if found is None or not found.combine else found
         accounted += _occurrences(stmt, name)
-    return found if accounted == _occurrences_in(body, name) else None
+    return found if accounted == _occurrences(body, name) else None
 
 
-def _occurrences(part: c.Stmt, name: str) -> int:
+def _occurrences(part: c.Stmt | Sequence[c.Stmt], name: str) -> int:
     return sum(1 for node in walk.nodes_in(part) if node == c.Name(name))
-
-
-def _occurrences_in(body: Sequence[c.Stmt], name: str) -> int:
-    return sum(_occurrences(stmt, name) for stmt in body)
 
 
 def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
@@ -225,40 +220,35 @@ class _Holding:
         """The loop on a variable, and the store behind it; the variable is set in `before`."""
         assert isinstance(target.base, c.Name)
         array = target.base.name
-        set_at = _set_before(target, before)
-        op, start = "=", c.Number("0", 0) if set_at is None else _value(before[set_at])
-        if set_at is None:
+        start = _taken_from(before, target)
+        op = "=" if start is not None else "+="
+        if start is None:
             nodes = list(walk.nodes_in(loop))
             sums = [n for n in nodes if isinstance(n, c.Assign) and n.op == "+=" and n.target == target]
             if len(sums) != sum(1 for node in nodes if node == target):
                 return None  # it is read as well
-            op = "+="
-        else:
-            del before[set_at]
         name = walk.fresh_name(f"{array}_here", self._taken)
         self.types[name] = self._types[array]
-        before.append(c.Declare(self._types[array], name, start, line=loop.line))
+        before.append(c.Declare(self._types[array], name, start or c.Number("0", 0), line=loop.line))
         held = walk.map_nodes((loop,), lambda n: c.Name(name) if n == target else n)[0]
         assert isinstance(held, c.For)
         return held, c.Evaluate(c.Assign(op, target, c.Name(name)), loop.line)
 
 
-def _set_before(target: c.Index, before: Sequence[c.Stmt]) -> int | None:
-    """Where the element is set, with nothing but declarations behind that; None where it is not."""
+def _taken_from(before: list[c.Stmt], target: c.Index) -> c.Expr | None:
+    """What the element is set to, with only declarations behind that; the statement goes. Else None."""
     assert isinstance(target.base, c.Name)
     for at in range(len(before) - 1, -1, -1):
         stmt = before[at]
         if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign) and stmt.expr.target == target:
-            plain = stmt.expr.op == "=" and target.base.name not in walk.names_in(stmt.expr.value)
-            return at if plain else None
+            value = stmt.expr.value
+            if stmt.expr.op != "=" or target.base.name in walk.names_in(value):
+                return None
+            del before[at]
+            return value
         if not isinstance(stmt, c.Declare) or target.base.name in walk.names_in(stmt):
             return None
     return None
-
-
-def _value(stmt: c.Stmt) -> c.Expr:
-    assert isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign)
-    return stmt.expr.value
 
 
 def _updated(body: Sequence[c.Stmt]) -> list[c.Index]:
@@ -270,3 +260,176 @@ def _updated(body: Sequence[c.Stmt]) -> list[c.Index]:
         if node.op in ("+=", "*=", "-=") or node.target in list(walk.nodes_in(node.value)):
             found[node.target] = None
     return list(found)
+
+
+# -- the online softmax as two passes ----------------------------------------------------------------
+
+
+_EXPONENTIALS = frozenset({"expf", "__expf", "exp", "exp2f", "exp2", "native_exp", "native_exp2"})
+
+
+@dataclass(frozen=True)
+class _Online:
+    largest: str
+    total: str
+    value: c.Expr
+    exponential: str
+    maximum: str
+    before: tuple[c.Stmt, ...]  # declarations that the value needs
+
+
+def with_two_passes(normal: Normal, maximum: str) -> Normal | None:
+    """The kernel with such loops taken apart; None where it has none. `maximum`: the language's own."""
+    types = dict(normal.types)
+    body = _block(normal.body, types, maximum, 0)
+    return None if body == normal.body else replace(normal, body=body, types=types)
+
+
+def _block(stmts: Sequence[c.Stmt], types: dict[str, c.Type], maximum: str, depth: int) -> tuple[c.Stmt, ...]:
+    done: list[c.Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, c.For):
+            online = _online(stmt, maximum)
+            if online is not None and {online.largest, online.total} <= set(types):
+                done += _passes(stmt, online, types)
+                continue
+            if depth < 20:
+                stmt = replace(stmt, body=_block(stmt.body, types, maximum, depth + 1))
+        done.append(stmt)
+    return tuple(done)
+
+
+def _online(loop: c.For, maximum: str) -> _Online | None:
+    if len(loop.init) != 1 or not isinstance(loop.init[0], c.Declare):
+        return None
+    declares: list[c.Stmt] = []
+    rest = list(loop.body)
+    while rest and isinstance(rest[0], c.Declare) and not _maximum_of(rest[0]):
+        declares.append(rest.pop(0))
+    found = _by_branch(rest, maximum) or _by_maximum(rest)
+    if found is None:
+        return None
+    carried = {found.largest, found.total}
+    if carried & names_in(found.value) or carried & set().union(*map(names_in, declares), set()):
+        return None
+    return replace(found, before=tuple(declares))
+
+
+def _by_branch(rest: Sequence[c.Stmt], maximum: str) -> _Online | None:
+    match rest:
+        case [
+            c.If(condition=c.Binary(op=op, left=left, right=right), then=(*grows, moved), otherwise=(last,))
+        ]:
+            value, largest = (left, right) if op in (">", ">=") else (right, left)
+            if op not in MIRROR or moved != c.Evaluate(c.Assign("=", largest, value)):
+                return None
+            total, added = _set_to(last)
+            if not isinstance(largest, c.Name) or not isinstance(added, c.Binary) or added.op != "+":
+                return None
+            function = _exponential(added.right, value, largest)
+            grown = _grown(grows, total, largest, value)
+            one = grown[1] if grown is not None and grown[0] == function else None
+            if added.left == c.Name(total) and isinstance(one, c.Number) and one.value == 1 and function:
+                return _Online(largest.name, total, value, function, maximum, ())
+    return None
+
+
+def _by_maximum(rest: Sequence[c.Stmt]) -> _Online | None:
+    match rest:
+        case [c.Declare(name=newest, init=init), *grows, last] if grows:
+            largest, moved = _set_to(last)
+            own, new = c.Name(largest), c.Name(newest)
+            if not isinstance(init, c.Call) or _maximum_of(rest[0]) is None or own not in init.args:
+                return None
+            value = init.args[1] if init.args[0] == own else init.args[0]
+            total = _set_to(grows[0])[0]
+            grown = _grown(grows, total, own, new) if moved == new else None
+            if grown is not None and _exponential(grown[1], value, new) == grown[0]:
+                return _Online(largest, total, value, grown[0], init.function, ())
+    return None
+
+
+def _maximum_of(stmt: c.Stmt) -> c.Call | None:
+    init = stmt.init if isinstance(stmt, c.Declare) else None
+    return init if isinstance(init, c.Call) and init.function in MAXIMA and len(init.args) == 2 else None
+
+
+def _set_to(stmt: c.Stmt) -> tuple[str, c.Expr | None]:
+    """The variable that a statement sets and what to: `l += e` is l, l + e. ("", None) for any other."""
+    match stmt:
+        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=name), value=value)):
+            return name, value
+        case c.Evaluate(expr=c.Assign(op="+=" | "*=" as op, target=c.Name(name=name), value=value)):
+            return name, c.Binary(op[0], c.Name(name), value)
+    return "", None
+
+
+def _grown(stmts: Sequence[c.Stmt], total: str, old: c.Name, new: c.Expr) -> tuple[str, c.Expr] | None:
+    """`l = l * exp(old - new) + e`, in one statement or two -> the exponential's name, e"""
+    own: c.Expr = c.Name(total)
+    grown = own
+    for stmt in stmts:
+        name, value = _set_to(stmt)
+        if name != total or value is None:
+            return None
+        grown = substitute(value, {total: grown})
+    if not isinstance(grown, c.Binary) or grown.op != "+" or len(stmts) > 2:
+        return None
+    for product, other in ((grown.left, grown.right), (grown.right, grown.left)):
+        if isinstance(product, c.Binary) and product.op == "*" and own in (product.left, product.right):
+            factor = product.right if product.left == own else product.left
+            function = _exponential(factor, old, new)
+            if function is not None and total not in names_in(other):
+                return function, other
+    return None
+
+
+def _exponential(expr: c.Expr, left: c.Expr, right: c.Expr) -> str | None:
+    """The function of `exp(left - right)`."""
+    match expr:
+        case c.Call(function=function, args=(c.Binary(op="-", left=a, right=b),)):
+            return function if function in _EXPONENTIALS and (a, b) == (left, right) else None
+    return None
+
+
+def _passes(loop: c.For, online: _Online, types: dict[str, c.Type]) -> list[c.Stmt]:
+    largest, total = c.Name(online.largest), c.Name(online.total)
+    head = loop.init[0]
+    assert isinstance(head, c.Declare)
+    had, was, added = (c.Name(numbered(f"{name}_{word}", types)) for name, word in (
+        (online.total, "before"), (online.largest, "before"), (online.total, "sum")))  # fmt: skip
+    for variable in (had, added):
+        types[variable.name] = types[online.total]
+    types[was.name] = types[online.largest]
+    line = loop.line
+    first = c.Evaluate(c.Assign("=", largest, c.Call(online.maximum, (largest, online.value))), line)
+    declared = (head.name, *declared_in(online.before))
+    again = {name: c.Name(numbered(f"{name}_again", types)) for name in declared}
+    for name, fresh in again.items():
+        types[fresh.name] = types.get(name, head.type)
+    before = tuple(
+        replace(
+            stmt, name=again[stmt.name].name, init=None if stmt.init is None else substitute(stmt.init, again)
+        )
+        for stmt in online.before
+        if isinstance(stmt, c.Declare)
+    )
+    value = substitute(online.value, again)
+    second = c.Evaluate(
+        c.Assign("+=", added, c.Call(online.exponential, (c.Binary("-", value, largest),))), line
+    )
+    scale = c.Call(online.exponential, (c.Binary("-", was, largest),))
+    return [
+        c.Declare(types[had.name], had.name, total, line=line),
+        c.Declare(types[was.name], was.name, largest, line=line),
+        replace(loop, body=(*online.before, first)),
+        c.Declare(types[added.name], added.name, c.Number("0.0f", 0.0), line=line),
+        replace(
+            loop,
+            init=(replace(head, name=again[head.name].name),),
+            condition=None if loop.condition is None else substitute(loop.condition, again),
+            step=tuple(substitute(step, again) for step in loop.step),
+            body=(*before, second),
+        ),
+        c.Evaluate(c.Assign("=", total, c.Binary("+", c.Binary("*", had, scale), added)), line),
+    ]

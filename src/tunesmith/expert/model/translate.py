@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
@@ -162,42 +163,37 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
         return Name(names[node])
     if depth > _DEEPEST:
         raise NoTranslation
-    d = depth + 1
+
+    def inner(part: size.Node) -> Expr:
+        return _from_node(part, names, depth + 1)
+
     match node:
         case size.Num(value):
             return number(value)
         case size.Neg(operand):
-            return Unary("-", _from_node(operand, names, d))
+            return Unary("-", inner(operand))
         case size.Not(operand):
-            return Unary("!", _from_node(operand, names, d))
+            return Unary("!", inner(operand))
         case size.Arithmetic(op, left, right):
-            return Binary("/" if op == "//" else op, _from_node(left, names, d), _from_node(right, names, d))
+            return Binary("/" if op == "//" else op, inner(left), inner(right))
         case size.Compare(left, ((op, right),)):
-            return Binary(op, _from_node(left, names, d), _from_node(right, names, d))
+            return Binary(op, inner(left), inner(right))
         case size.Logic(op, operands):
-            parts = [_from_node(operand, names, d) for operand in operands]
-            joined = parts[0]
-            for part in parts[1:]:
-                joined = Binary("&&" if op == "and" else "||", joined, part)
-            return joined
+            sign = "&&" if op == "and" else "||"
+            return reduce(lambda joined, part: Binary(sign, joined, part), map(inner, operands))
         case size.Conditional(test, then, other):
-            return Ternary(
-                _from_node(test, names, d), _from_node(then, names, d), _from_node(other, names, d)
-            )
+            return Ternary(inner(test), inner(then), inner(other))
         case size.FunctionCall("min" | "max" as function, args):
-            found = [_from_node(arg, names, d) for arg in args]
-            best = found[0]
-            for part in found[1:]:
-                best = Ternary(Binary("<" if function == "min" else ">", best, part), best, part)
-            return best
+            sign = "<" if function == "min" else ">"
+            return reduce(lambda best, part: Ternary(Binary(sign, best, part), best, part), map(inner, args))
         case size.FunctionCall("ceildiv", (left, right)):
-            a, b = _from_node(left, names, d), _from_node(right, names, d)
+            a, b = inner(left), inner(right)
             if isinstance(b, Number) and isinstance(b.value, int):
                 return Binary("/", Binary("+", a, number(b.value - 1)), b)
             return Binary("/", Binary("-", Binary("+", a, b), number(1)), b)
         case size.FunctionCall("round_up", (left, right)):
-            b = _from_node(right, names, d)
-            up = _from_node(size.FunctionCall("ceildiv", (left, right)), names, d)
+            b = inner(right)
+            up = inner(size.FunctionCall("ceildiv", (left, right)))
             return Binary("*", up, b)
     raise NoTranslation
 

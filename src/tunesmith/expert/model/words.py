@@ -10,7 +10,7 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import calls_in, nodes_in
 from tunesmith.expert.model import kernel as model
 from tunesmith.expert.model.affine import head_of, trips
-from tunesmith.expert.model.step_tree import all_steps, parts_of
+from tunesmith.expert.model.kernel import all_steps, parts_of
 
 _TEAMS = {
     "grid": "Its elements are independent: any thread may take any of them.",

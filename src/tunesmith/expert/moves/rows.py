@@ -9,8 +9,7 @@ from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Number
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import as_division, from_terms, number, same_value, terms
-from tunesmith.expert.model.kernel import Each, Task, TemplateDraft
-from tunesmith.expert.model.step_tree import map_steps
+from tunesmith.expert.model.kernel import Each, Task, TemplateDraft, map_steps
 from tunesmith.expert.moves.port import Context, extend, move
 from tunesmith.expert.moves.shape import loops, shape_of
 from tunesmith.problem.template import Remedy

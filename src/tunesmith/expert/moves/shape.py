@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from math import prod
 
 from tunesmith.csource.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
-from tunesmith.csource.types import is_integer
+from tunesmith.csource.types import integer_type, is_integer
 from tunesmith.csource.walk import declared_in, names_in, nodes_in
-from tunesmith.expert.model.affine import type_of
-from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, TemplateDraft
-from tunesmith.expert.model.step_tree import all_steps
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, TemplateDraft, all_steps
 from tunesmith.expert.moves.port import Context
 from tunesmith.expert.writing.fast_math import FastMath, declared_types, used_functions
 from tunesmith.expert.writing.naming import Names
@@ -190,7 +188,7 @@ def index_divisions(kernel: KernelModel) -> int:
                 continue
             if names_in(division.right) & varying or not names_in(division.left) & varying:
                 continue
-            if type_of(division, types) is not None:
+            if integer_type(division, types) is not None:
                 found.add(division)
     return len(found)
 

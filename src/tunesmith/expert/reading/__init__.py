@@ -1,1 +1,1 @@
-"""Reads CUDA, HIP and OpenCL C sources into plain values."""
+"""Reads CUDA, HIP and OpenCL C sources into plain values, and drafts problems from them."""

@@ -10,28 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
+from tunesmith.csource.grammar import DROPPED, DROPPED_GROUPS, OPENCL_WORDS
 from tunesmith.csource.lex import Token, blank, blanks, directives, lex, split_at
 from tunesmith.csource.nodes import Language
 
 _DEFINE = re.compile(r"([^\W\d]\w*)(?:\(([^)]*)\))?\s*(.*)", re.DOTALL)
 _WORD = re.compile(r"[^\W\d]\w*")
 
-# tree-sitter's C grammar knows none of the OpenCL words; its CUDA grammar only some of the CUDA ones.
-_OPENCL_WORDS = frozenset({
-    "__kernel", "kernel", "__global", "global", "__local", "local", "__constant", "constant",
-    "__private", "private", "__generic", "__read_only", "read_only", "__write_only", "write_only",
-    "__read_write", "read_write",
-})  # fmt: skip
-_CUDA_WORDS = frozenset({
-    "__global__", "__device__", "__host__", "__shared__", "__constant__", "__managed__",
-    "__forceinline__", "__noinline__", "__inline__", "__grid_constant__",
-})  # fmt: skip
-ATTRIBUTES = frozenset({
-    "__attribute__", "__launch_bounds__", "__maxnreg__", "__cluster_dims__", "__block_size__",
-    "__declspec",
-})  # fmt: skip
+_CUDA_WORDS = DROPPED | {"__shared__", "__constant__"}
 
 
 @dataclass(frozen=True)
@@ -42,19 +30,11 @@ class MacroText:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A place where conditional compilation opens, turns to another branch, or closes."""
-
-    offset: int
-    kind: Literal["#if", "#else", "#endif"]
-
-
-@dataclass(frozen=True)
 class Blanked:
     plain: str  # without comments, string contents, directives and `#if 0` text
     code: str  # additionally without the qualifiers a grammar would trip over
     macros: tuple[MacroText, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[Token, ...]  # where conditional compilation opens, turns to another branch, or closes
 
     def plain_macros(self) -> dict[str, str]:
         """Object-like macros with one meaning in the whole file."""
@@ -86,24 +66,37 @@ def blank_source(text: str, language: Language) -> Blanked:
 
 
 def _single_meanings(macros: Iterable[MacroText]) -> dict[str, str]:
-    bodies: dict[str, set[str | None]] = {}
-    for macro in macros:
-        bodies.setdefault(macro.name, set()).add(None if macro.parameters is not None else macro.body)
-    unique = {name: next(iter(found)) for name, found in bodies.items() if len(found) == 1}
-    return {name: body for name, body in unique.items() if body is not None}
+    found = unambiguous(
+        (macro.name, None if macro.parameters is not None else macro.body) for macro in macros
+    )
+    return {name: body for name, body in found.items() if body is not None}
+
+
+M = TypeVar("M")
+
+
+def unambiguous(pairs: Iterable[tuple[str, M]]) -> dict[str, M]:
+    """Names with one meaning: which of several holds depends on flags that are not known here."""
+    meanings: dict[str, set[M]] = {}
+    for name, meaning in pairs:
+        meanings.setdefault(name, set()).add(meaning)
+    return {name: found.pop() for name, found in meanings.items() if len(found) == 1}
 
 
 class _Conditions:
     """Follows #if ... #endif: text under a literal 0 is off, other branches leave marks."""
 
     def __init__(self) -> None:
-        self.marks: list[Mark] = []
+        self.marks: list[Token] = []
         self._frames: list[Literal["zero", "one", "maybe", "off"]] = []
 
     @property
     def off(self) -> bool:
         """What is opened inside of text that is off is off itself, and stays so: the last frame tells."""
         return bool(self._frames) and self._frames[-1] in ("zero", "off")
+
+    def _mark(self, kind: str, offset: int) -> None:
+        self.marks.append(Token("mark", kind, 0, "", offset))
 
     def read(self, word: str, rest: str, offset: int) -> None:
         if word in ("if", "ifdef", "ifndef"):
@@ -113,23 +106,23 @@ class _Conditions:
                 self._frames.append("zero" if rest == "0" else "one")
             else:
                 self._frames.append("maybe")
-                self.marks.append(Mark(offset, "#if"))
+                self._mark("#if", offset)
         elif word in ("else", "elif", "elifdef", "elifndef") and self._frames:
             frame = self._frames[-1]
             if frame == "maybe":
-                self.marks.append(Mark(offset, "#else"))
+                self._mark("#else", offset)
             elif frame == "one":
                 self._frames[-1] = "off"
             elif frame == "zero":
                 self._frames[-1] = "one" if word == "else" else "maybe"
                 if word != "else":
-                    self.marks.append(Mark(offset, "#if"))
+                    self._mark("#if", offset)
         elif word == "endif" and self._frames and self._frames.pop() == "maybe":
-            self.marks.append(Mark(offset, "#endif"))
+            self._mark("#endif", offset)
 
 
 def _without_qualifiers(plain: str, macros: dict[str, str], language: Language) -> str:
-    words = _OPENCL_WORDS if language == "opencl" else _CUDA_WORDS
+    words = frozenset(OPENCL_WORDS) if language == "opencl" else _CUDA_WORDS
     words |= {
         name
         for name, body in macros.items()
@@ -142,7 +135,7 @@ def _without_qualifiers(plain: str, macros: dict[str, str], language: Language) 
             continue
         if match.group() in words:
             end = match.end()
-        elif match.group() in ATTRIBUTES:
+        elif match.group() in DROPPED_GROUPS:
             end = _group_end(plain, match.end())
         else:
             continue
@@ -173,7 +166,7 @@ _MARKERS: Mapping[Language, frozenset[str]] = {
     "hip": frozenset({"__global__"}),
 }
 _DYNAMIC_SHARED = re.compile(r"\bextern\b[^;{}]*\b__shared__\b|\bHIP_DYNAMIC_SHARED\b")
-_NOT_A_NAME = ATTRIBUTES | {"noexcept", "requires", "alignas", "void"}
+_NOT_A_NAME = DROPPED_GROUPS | {"noexcept", "requires", "alignas", "void"}
 
 
 @dataclass(frozen=True)
@@ -192,7 +185,7 @@ class Header:
 
 
 def read_headers(source: Blanked, language: Language) -> list[Header]:
-    tokens = _tokenize(source)
+    tokens = sorted([*_tokens(source.plain), *source.marks], key=lambda token: token.offset)
     macros = {name: words(body) for name, body in source.plain_macros().items()}
     markers = _MARKERS[language]
     markers |= {name for name in macros if markers & set(expand((name,), macros))}
@@ -224,11 +217,6 @@ def expand(tokens: Sequence[str], macros: Mapping[str, Sequence[str]], depth: in
         return tuple(tokens)
     replaced = [word for token in tokens for word in macros.get(token, (token,))]
     return expand(replaced[:10_000], macros, depth - 1)
-
-
-def _tokenize(source: Blanked) -> list[Token]:
-    marks = [Token("mark", mark.kind, 0, "", mark.offset) for mark in source.marks]
-    return sorted([*_tokens(source.plain), *marks], key=lambda token: token.offset)
 
 
 def _marked(tokens: Sequence[Token], markers: frozenset[str]) -> Iterator[tuple[int, str]]:

@@ -7,12 +7,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import callee, declared_name, encoded, syntax_nodes, text_of
-from tunesmith.expert.reading.source_model import LaunchSite
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _HIP_LAUNCHES = ("hipLaunchKernelGGL", "hipLaunchKernelGGLInternal")
+
+
+@dataclass(frozen=True)
+class LaunchSite:
+    """One launch in host code. Geometry and arguments are C expressions, dim3 already taken apart."""
+
+    kernel: str
+    template_args: str | None
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+    shared: str | None
+    arguments: tuple[str, ...]
+    line: int
+    settled: tuple[tuple[str, str], ...]  # local variables with one value, and that value
+    local: frozenset[str]  # every local name: it hides a constant of the file
+    changed: frozenset[str]  # local names that take more than one value
 
 
 @dataclass(frozen=True)
@@ -32,13 +47,6 @@ class _HostFunction:
         """What each local name means at a place: its innermost declaration."""
         found = (d for d in self.declarations if d.start <= place < d.end)
         return {d.name: d.value for d in sorted(found, key=lambda d: (d.start, -d.end))}
-
-
-@dataclass(frozen=True)
-class _LaunchScope:
-    settled: Mapping[str, Node]
-    local: frozenset[str]
-    changed: frozenset[str]
 
 
 def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
@@ -65,10 +73,23 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
         function_around = _enclosing(node)
         if function_around.id not in known:
             known[function_around.id] = _read_function(function_around)
-        scope = _scope(known[function_around.id], node.start_byte)
-        # Not node.start_point: reading its row corrupts memory in tree-sitter 0.26.0 (py-tree-sitter #466).
-        line = text.count(b"\n", 0, node.start_byte) + 1
-        yield _site(kernel, shape, passed, scope, line)
+        host = known[function_around.id]
+        visible = host.visible(node.start_byte)
+        settled = {n: v for n, v in visible.items() if v is not None and n not in host.changed}
+        name, template_args = _kernel_name(kernel)
+        yield LaunchSite(
+            kernel=name,
+            template_args=template_args,
+            grid=_dimensions(shape[0], settled),
+            block=_dimensions(shape[1], settled),
+            shared=text_of(shape[2]) if len(shape) > 2 else None,
+            arguments=tuple(text_of(argument) for argument in passed),
+            # Not start_point: reading its row corrupts memory in tree-sitter 0.26.0 (py-tree-sitter #466).
+            line=text.count(b"\n", 0, node.start_byte) + 1,
+            settled=tuple((local, text_of(value)) for local, value in settled.items()),
+            local=frozenset(visible),
+            changed=host.changed,
+        )
 
 
 def read_constants(root: Node) -> Iterator[tuple[str, str]]:
@@ -84,22 +105,6 @@ def read_constants(root: Node) -> Iterator[tuple[str, str]]:
                 yield text_of(name), text_of(value)
 
 
-def _site(kernel: Node, shape: list[Node], passed: list[Node], scope: _LaunchScope, line: int) -> LaunchSite:
-    name, template_args = _kernel_name(kernel)
-    return LaunchSite(
-        kernel=name,
-        template_args=template_args,
-        grid=_dimensions(shape[0], scope),
-        block=_dimensions(shape[1], scope),
-        shared=text_of(shape[2]) if len(shape) > 2 else None,
-        arguments=tuple(text_of(node) for node in passed),
-        line=line,
-        settled=tuple((name, text_of(node)) for name, node in scope.settled.items()),
-        local=scope.local,
-        changed=scope.changed,
-    )
-
-
 def _kernel_name(node: Node) -> tuple[str, str | None]:
     """The name and its template arguments, out of `(k<T>)`, `HIP_KERNEL_NAME(k<T>)`, `ns::k`."""
     for child in syntax_nodes(node):
@@ -110,16 +115,16 @@ def _kernel_name(node: Node) -> tuple[str, str | None]:
     return (names[-1] if names else text_of(node)), None
 
 
-def _dimensions(node: Node, scope: _LaunchScope, depth: int = 8) -> tuple[str, ...]:
-    value = scope.settled.get(text_of(node))
+def _dimensions(node: Node, settled: Mapping[str, Node], depth: int = 8) -> tuple[str, ...]:
+    value = settled.get(text_of(node))
     if value is not None and depth > 0:
-        return _dimensions(value, scope, depth - 1)
+        return _dimensions(value, settled, depth - 1)
     if node.type == "call_expression" and callee(node) == "dim3":
         node = node.child_by_field_name("arguments") or node
     if node.type in ("argument_list", "initializer_list", "parameter_list"):
         found = node.named_children
         if len(found) == 1 and depth > 0:  # `dim3(grid)`: perhaps itself the name of a dim3
-            return _dimensions(found[0], scope, depth - 1)
+            return _dimensions(found[0], settled, depth - 1)
         return tuple(text_of(child) for child in found)
     return (text_of(node),)
 
@@ -132,12 +137,6 @@ def _enclosing(node: Node) -> Node:
             found = parent
         node = parent
     return found if found is not None else node
-
-
-def _scope(function: _HostFunction, place: int) -> _LaunchScope:
-    visible = function.visible(place)
-    settled = {n: v for n, v in visible.items() if v is not None and n not in function.changed}
-    return _LaunchScope(settled, frozenset(visible), function.changed)
 
 
 def _read_function(function: Node) -> _HostFunction:

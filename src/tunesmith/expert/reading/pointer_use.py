@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Flag, auto
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import callee, declared_name, is_field, syntax_nodes, text_of
@@ -202,7 +203,7 @@ class PointerUse:
             self._bodies[body.id] = places_in(body)
         access = self.of(self._bodies[body.id], text_of(name), reference=memory)
         constant = any(text_of(child) == "const" for child in parameters[position].children)
-        return READ | PointerAccess(write=access.write) if constant and access.hidden else access
+        return READ | (access & WRITE) if constant and HIDDEN in access else access
 
 
 def places_in(body: Node) -> Places:
@@ -246,23 +247,19 @@ def _declared(declaration: Node, node: Node, memory: bool) -> PointerAccess | _P
     return _PointerName(text_of(name), reference=False)
 
 
-@dataclass(frozen=True)
-class PointerAccess:
-    """What is done through a pointer. `hidden`: it also goes somewhere that could not be followed."""
+class PointerAccess(Flag):
+    """What is done through a pointer. HIDDEN: it also goes somewhere that could not be followed."""
 
-    read: bool = False
-    write: bool = False
-    hidden: bool = False
-
-    def __or__(self, other: PointerAccess) -> PointerAccess:
-        return PointerAccess(self.read or other.read, self.write or other.write, self.hidden or other.hidden)
+    NONE = 0
+    READ = auto()
+    WRITE = auto()
+    HIDDEN = auto()
+    BOTH = READ | WRITE
 
 
-NONE = PointerAccess()
-READ = PointerAccess(read=True)
-WRITE = PointerAccess(write=True)
-BOTH = PointerAccess(read=True, write=True)
-HIDDEN = PointerAccess(hidden=True)
+NONE, READ, WRITE, HIDDEN, BOTH = (
+    PointerAccess[name] for name in ("NONE", "READ", "WRITE", "HIDDEN", "BOTH")
+)
 
 # Function name, then the effect on each argument that is a pointer; other positions are not known.
 _RULES: tuple[tuple[re.Pattern[str], dict[int, PointerAccess]], ...] = tuple(

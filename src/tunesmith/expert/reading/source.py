@@ -4,30 +4,100 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from tunesmith.csource.grammar import syntax_tree
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
+from tunesmith.csource.types import INTEGERS, PAIRS, PRIMITIVE, canonical, vector_parts
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
-from tunesmith.expert.reading.launches import read_constants, read_launches
-from tunesmith.expert.reading.pointer_use import PointerUse, places_in
-from tunesmith.expert.reading.source_model import (
-    TYPE_WORDS,
-    KernelParameter,
-    KernelSignature,
-    SourceModel,
-    Space,
-    elements_of,
-)
+from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers, unambiguous
+from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
+from tunesmith.expert.reading.pointer_use import HIDDEN, READ, WRITE, PointerUse, places_in
 from tunesmith.problem.problem import Argument, ElementType, Launch, Problem, element_type
 
 if TYPE_CHECKING:
     from tunesmith.expert.reading.pointer_use import Places
 
-_MARKED_BY: Mapping[Language, str] = {"opencl": "__kernel", "cuda": "__global__", "hip": "__global__"}
+Space = Literal["global", "local", "constant"]
+
+
+@dataclass(frozen=True)
+class KernelParameter:
+    """One kernel parameter. `written` and `read` are None where the body hides what it does with it."""
+
+    name: str
+    type: str  # as written, without address space and restrict: "const float4*"
+    base: str  # the type alone: "float4"
+    element: str | None  # in the problem file's vocabulary; None when only the user knows
+    vector: int  # elements per base type: 4 for float4
+    pointer: bool
+    const: bool
+    space: Space | None
+    restrict: bool
+    written: bool | None
+    read: bool | None
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    name: str
+    namespace: str  # "" or "a::b"
+    template_params: tuple[str, ...]
+    parameters: tuple[KernelParameter, ...]
+    line: int
+    launch_bounds: tuple[str, ...] | None = None
+    reqd_work_group_size: tuple[str, ...] | None = None
+    dynamic_shared: bool = False  # the body uses shared memory whose size the launch gives
+    conditional: bool = False  # an #if inside the header: the parameters are those of its first branch
+    definitions: int = 1  # more than one: the same name again, under another #if or as a specialisation
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.namespace}::{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True)
+class SourceModel:
+    kernels: tuple[KernelSignature, ...]
+    launches: tuple[LaunchSite, ...]
+    constants: tuple[tuple[str, str], ...]  # file-level constants and simple macros, as C expressions
+
+
+# Floats of both languages, and what CUDA, HIP and their libraries call theirs; integers have a size.
+_FLOATS = {"float": "float32", "double": "float64", "half": "float16"}
+_CUDA_FLOATS = {
+    "__half": "float16", "_Float16": "float16", "half_t": "float16", "Half": "float16",
+    "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "hip_bfloat16": "bfloat16",
+    "__hip_bfloat16": "bfloat16", "bfloat16_t": "bfloat16", "BFloat16": "bfloat16", "__bf16": "bfloat16",
+    "__nv_fp8_e4m3": "float8_e4m3", "__nv_fp8_e5m2": "float8_e5m2",
+    "__hip_fp8_e4m3": "float8_e4m3", "__hip_fp8_e5m2": "float8_e5m2",
+}  # fmt: skip
+TYPE_WORDS = PRIMITIVE | {"half"}
+
+
+def elements_of(base: str, language: Language) -> tuple[str | None, int]:
+    """The element type of `base`, or None when it has none of ours, and how many elements `base` holds."""
+    name = base.split("::")[-1].strip()  # a namespace in front says nothing of ours
+    plain = _plain(name, language)
+    if plain is not None:
+        return plain, 1
+    if language != "opencl" and canonical(name, language) in PAIRS:
+        return _plain(PAIRS[canonical(name, language)], language), 2
+    parts = vector_parts(name, "opencl")  # CUDA has fewer of the same names
+    element = None if parts is None else _plain(parts[0].replace("longlong", "long"), language)
+    return (None, 1) if parts is None or element is None else (element, parts[1])
+
+
+def _plain(name: str, language: Language) -> str | None:
+    name = canonical(name, "opencl")
+    if name in INTEGERS:
+        size, signed = INTEGERS[name]
+        return f"{'' if signed else 'u'}int{8 * size}"
+    return _FLOATS.get(name) or (None if language == "opencl" else _CUDA_FLOATS.get(name))
+
+
 _TYPEDEF = re.compile(r"\btypedef\s+([\w:][\w:\s]*?)\s+([^\W\d]\w*)\s*;")
 _USING = re.compile(r"\busing\s+([^\W\d]\w*)\s*=\s*([\w:][\w:\s]*?)\s*;")
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+([^\W\d]\w*)")
@@ -48,7 +118,7 @@ def read_source(text: str, language: Language, *, where: str | None = None) -> S
         _signature(header, text, language, aliases, use, definitions)
         for header, definitions in _one_per_name(defined)
     ]
-    constants = _unambiguous([*read_constants(root), *source.plain_macros().items()])
+    constants = unambiguous([*read_constants(root), *source.plain_macros().items()])
     launches = () if language == "opencl" else tuple(read_launches(root, source.code))
     return SourceModel(tuple(kernels), launches, tuple(constants.items()))
 
@@ -86,11 +156,12 @@ def _with_access(parameter: KernelParameter, body: Places, use: PointerUse) -> K
     if not parameter.pointer:
         return parameter
     access = use.of(body, parameter.name)
-    if not access.hidden:
-        return replace(parameter, written=access.write, read=access.read)
-    if parameter.const and not access.write:  # wherever a const pointer goes, it can only be read there
+    read, written = READ in access, WRITE in access
+    if HIDDEN not in access:
+        return replace(parameter, written=written, read=read)
+    if parameter.const and not written:  # wherever a const pointer goes, it can only be read there
         return replace(parameter, written=False, read=True)
-    return replace(parameter, written=access.write or None, read=access.read or None)
+    return replace(parameter, written=written or None, read=read or None)
 
 
 def _one_per_name(headers: Iterable[Header]) -> list[tuple[Header, int]]:
@@ -108,19 +179,11 @@ def _one_per_name(headers: Iterable[Header]) -> list[tuple[Header, int]]:
 def _type_aliases(source: Blanked) -> dict[str, str]:
     found = [(name, meaning) for meaning, name in _TYPEDEF.findall(source.plain)]
     found += _USING.findall(source.plain)
-    return {name: " ".join(meaning.split()) for name, meaning in _unambiguous(found).items()}
-
-
-def _unambiguous(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Names with one meaning: which of several holds depends on flags that are not known here."""
-    meanings: dict[str, set[str]] = {}
-    for name, meaning in pairs:
-        meanings.setdefault(name, set()).add(meaning)
-    return {name: found.pop() for name, found in meanings.items() if len(found) == 1}
+    return {name: " ".join(meaning.split()) for name, meaning in unambiguous(found).items()}
 
 
 def _no_kernel(headers: Iterable[Header], language: Language, where: str | None) -> BadInput:
-    marker = _MARKED_BY[language]
+    marker = "__kernel" if language == "opencl" else "__global__"
     declared = sorted({header.name for header in headers})
     found = f"it only declares {', '.join(declared)}" if declared else "it has none"
     return BadInput(

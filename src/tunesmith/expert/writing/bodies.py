@@ -16,8 +16,7 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import Each, Let, Once, ParameterChoice, Repeat
-from tunesmith.expert.model.step_tree import all_steps
+from tunesmith.expert.model.kernel import Each, Let, Once, ParameterChoice, Repeat, all_steps
 from tunesmith.expert.writing.fast_math import FastMath, declared_types
 from tunesmith.expert.writing.packs import replacements, rewrite
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan

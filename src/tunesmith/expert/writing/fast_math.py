@@ -15,8 +15,7 @@ from tunesmith.csource.nodes import MAX_DEPTH
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import KernelModel
-from tunesmith.expert.model.step_tree import all_steps, own_parts
+from tunesmith.expert.model.kernel import KernelModel, all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
 FLOAT, INTEGER = "float", "int"

@@ -10,8 +10,19 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, terms
-from tunesmith.expert.model.kernel import Each, KernelModel, Once, Repeat, Step, Task, TemplateDraft, When
-from tunesmith.expert.model.step_tree import all_steps, map_steps, own_parts
+from tunesmith.expert.model.kernel import (
+    Each,
+    KernelModel,
+    Once,
+    Repeat,
+    Step,
+    Task,
+    TemplateDraft,
+    When,
+    all_steps,
+    map_steps,
+    own_parts,
+)
 from tunesmith.expert.writing.naming import Knobs, Names, Unwritable
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, gathered, length_of_all, runs

@@ -14,9 +14,8 @@ from typing import Literal
 from tunesmith.csource import nodes as c
 from tunesmith.csource.nodes import MAX_DEPTH, TooDeep
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import is_integer
+from tunesmith.csource.types import integer_type, is_integer
 from tunesmith.csource.walk import assigned_in, children, declared_in, names_in, statements_in
-from tunesmith.expert.model.affine import type_of
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Step, When
 from tunesmith.problem.problem import Problem
 
@@ -381,5 +380,5 @@ def _kind(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Type | None:
     """Of an integer or a pointer."""
     found = types.get(expr.name) if isinstance(expr, c.Name) else None
     if found is None or not found.is_pointer:
-        found = type_of(expr, types)
+        found = integer_type(expr, types)
     return None if found is None else replace(found, restrict=False)

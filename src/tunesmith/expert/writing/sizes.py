@@ -9,8 +9,7 @@ from math import gcd
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, names_in, statements_in
-from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once
-from tunesmith.expert.model.step_tree import all_steps
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, all_steps
 from tunesmith.expert.model.translate import parameter_values, to_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, parse, unparse

@@ -104,10 +104,10 @@ def _site(text: str, source: Blanked, header: Header) -> EditSite | str:
 def _after_includes(text: str, source: Blanked) -> int:
     places = [m.end() for m in _INCLUDE.finditer(text)]
     place = places[-1] if places else 0
-    depth = sum((m.kind == "#if") - (m.kind == "#endif") for m in source.marks if m.offset < place)
+    depth = sum((m.text == "#if") - (m.text == "#endif") for m in source.marks if m.offset < place)
     for mark in source.marks:
         if depth > 0 and mark.offset >= place:
-            depth += (mark.kind == "#if") - (mark.kind == "#endif")
+            depth += (mark.text == "#if") - (mark.text == "#endif")
             if depth == 0:
                 place = mark.offset
     if places and place:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
-from tunesmith.expert.drafting.draft_launch import (
+from tunesmith.expert.reading.draft_launch import (
     FILL,
     DraftArgument,
     draft_arguments,
@@ -19,8 +19,7 @@ from tunesmith.expert.drafting.draft_launch import (
     launches_of,
 )
 from tunesmith.expert.reading.headers import words
-from tunesmith.expert.reading.source import read_source
-from tunesmith.expert.reading.source_model import KernelSignature, SourceModel
+from tunesmith.expert.reading.source import KernelSignature, SourceModel, read_source
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem import TYPES
 from tunesmith.problem.problem_text import toml_string
@@ -119,19 +118,17 @@ def _kernel_table(
         arguments = f"<{', '.join(chosen)}>" if chosen else ""
         yield f"entry = {toml_string(kernel.qualified_name + arguments)}"
     yield f"language = {toml_string(language)}"
-    yield "flags = []" + _comment("how production builds it, e.g. " + _flag_example(language))
+    example = "-cl-fast-relaxed-math" if language == "opencl" else "-use_fast_math"
+    yield "flags = []" + _comment(f'how production builds it, e.g. ["{example}"]')
     if include:
         yield f"include = [{', '.join(map(toml_string, include))}]" + _comment("where its own headers lie")
-
-
-def _flag_example(language: Language) -> str:
-    return '["-cl-fast-relaxed-math"]' if language == "opencl" else '["-use_fast_math"]'
 
 
 def _argument_table(
     argument: DraftArgument, arguments: Sequence[DraftArgument], language: Language
 ) -> Iterator[str]:
     parameter = argument.parameter
+    is_float = argument.element is not None and TYPES[argument.element].kind == "float"
     yield "[[argument]]"
     renamed = (
         f"{parameter.name} in the kernel, which cannot be a name in reference.py"
@@ -144,7 +141,6 @@ def _argument_table(
         yield f"value = {toml_string(argument.name)}"
         return
     if argument.role == "scalar":
-        is_float = argument.element is not None and TYPES[argument.element].kind == "float"
         wanted = (
             "the number callers pass, without quotes"
             if is_float
@@ -158,7 +154,7 @@ def _argument_table(
         extents += f"; in elements, {held} to each {parameter.base}"
     yield f'shape = ["{FILL}"]' + _comment(extents)
     yield f"role = {toml_string(argument.role)}" + _comment(_about_role(argument))
-    if _is_float_input(argument):
+    if is_float and argument.role in ("input", "inout"):
         yield '# values = "normal"' + _comment("if like this; else 1e-3 to 1e3 is tested too")
     align = _alignment(argument, language)
     if align is not None and argument.role != "local":
@@ -199,11 +195,6 @@ def _about_role(argument: DraftArgument) -> str:
             'or inputs = "inputs.py:make"'
         )
     return ""
-
-
-def _is_float_input(argument: DraftArgument) -> bool:
-    is_float = argument.element is not None and TYPES[argument.element].kind == "float"
-    return is_float and argument.role in ("input", "inout")
 
 
 def _alignment(argument: DraftArgument, language: Language) -> int | None:

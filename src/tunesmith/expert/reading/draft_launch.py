@@ -11,13 +11,9 @@ from typing import Literal
 from tunesmith.csource.nodes import Binary, Call, Expr, Language, Member, Name, Opaque, SizeOf, Unreadable
 from tunesmith.csource.parse import read_expression
 from tunesmith.expert.model.translate import NoTranslation, size_node
-from tunesmith.expert.reading.source_model import (
-    KernelParameter,
-    KernelSignature,
-    LaunchSite,
-    SourceModel,
-    elements_of,
-)
+from tunesmith.expert.reading.headers import unambiguous
+from tunesmith.expert.reading.launches import LaunchSite
+from tunesmith.expert.reading.source import KernelParameter, KernelSignature, SourceModel, elements_of
 from tunesmith.problem.problem import TYPES
 from tunesmith.space.expr import is_name, unparse
 from tunesmith.space.expr import nodes as size
@@ -188,13 +184,12 @@ def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping
     """What the host calls the sizes, from the arguments it passes; a text that means two sizes means none."""
     if len(site.arguments) != len(arguments):
         return {}
-    meanings: dict[str, set[str]] = {}
-    for text, argument in zip(site.arguments, arguments, strict=True):
-        if argument.role == "size":
-            for host in _uncast(text):
-                if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host)):
-                    meanings.setdefault(host, set()).add(argument.name)
-    return {host: found.pop() for host, found in meanings.items() if len(found) == 1}
+    return unambiguous(
+        (host, argument.name)
+        for text, argument in zip(site.arguments, arguments, strict=True)
+        for host in (_uncast(text) if argument.role == "size" else ())
+        if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host))
+    )
 
 
 def _uncast(text: str) -> Iterator[str]:
@@ -205,10 +200,10 @@ def _uncast(text: str) -> Iterator[str]:
 
 
 def _without_ones(dimensions: Sequence[str]) -> tuple[str, ...]:
-    kept = list(dimensions)[:3]
-    while len(kept) > 1 and kept[-1] == "1":
-        kept.pop()
-    return tuple(kept)
+    found = list(dimensions)[:3]
+    while len(found) > 1 and found[-1] == "1":
+        found.pop()
+    return tuple(found)
 
 
 def _bounds(kernel: KernelSignature, constants: Mapping[str, str]) -> str:

@@ -1,1 +1,0 @@
-"""Drafts a problem file from a kernel source."""
