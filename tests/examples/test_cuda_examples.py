@@ -11,10 +11,9 @@ import pytest
 from tests.samples import a_device
 from tunesmith.expert.reading.source import missing_entry, signature_faults
 from tunesmith.problem.cases import smoke_cases
-from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.template import Template, original
+from tunesmith.problem.template import Template, configs_of, original
 from tunesmith.problem.template_file import parse_template
 from tunesmith.space.expr import Expr
 

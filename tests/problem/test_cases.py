@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.problem.cases import SMOKE_BYTES, Case, full_cases, smoke_cases, verify_cases
+from tunesmith.problem.cases import FULL_BYTES, SMOKE_BYTES, Case, full_cases, smoke_cases, verify_cases
 from tunesmith.problem.device import Device, Limits
-from tunesmith.problem.domain import FULL_BYTES
 from tunesmith.problem.draws import DISTRIBUTIONS
 from tunesmith.problem.plan import argument_bytes
 from tunesmith.problem.problem import (

@@ -40,8 +40,8 @@ from tunesmith.run.loop import REPAIRS
 from tunesmith.run.ports import SearchView
 from tunesmith.run.rounds import leader, round_reports, rounds
 from tunesmith.search.default import Default
+from tunesmith.search.models import FOLLOWING
 from tunesmith.search.simple import Exhaustive, Random
-from tunesmith.search.transfer import FOLLOWING
 from tunesmith.space.params import Config
 
 WIDE = {"VEC": [1, 2, 4], "UNROLL": [1, 2, 3, 4]}

@@ -25,7 +25,7 @@ from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
 from tunesmith.run.events import Asked, Measured, Profiled, Settings, Steered
 from tunesmith.run.prior import NO_ANSWERS
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import build_report
 from tunesmith.run.state import State, fold
 from tunesmith.search.default import Default
 from tunesmith.search.simple import Focused, Random

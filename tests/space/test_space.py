@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.thoroughness import examples
 from tunesmith.errors import BadInput
-from tunesmith.space import enumeration
+from tunesmith.space import configset
 from tunesmith.space.expr import LIMIT, parse
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
@@ -191,7 +191,7 @@ def test_huge_products_stay_implicit() -> None:
 
 
 def test_table_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enumeration, "MAX_ROWS", 99)
+    monkeypatch.setattr(configset, "MAX_ROWS", 99)
     params = tuple(Param(name, tuple(range(10))) for name in "ABC")
     assert len(Space(params).configs()) == 1000
     with pytest.raises(
@@ -278,7 +278,7 @@ def test_configs_equal_brute_force(
 ) -> None:
     device = {"device.x": limit}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(enumeration, "_BLOCK", block)
+        patch.setattr(configset, "_BLOCK", block)
         configs = space.configs(workloads, device, prefer)
     expected = brute_force(space, workloads, device, prefer)
     listed = list(configs)

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tunesmith.problem.problem import Argument, Contract, Launch, Problem, SizeRule, Workload
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.problem.toml_lines import Keys
-from tunesmith.problem.toml_table import Table, show
+from tunesmith.problem.toml_table import Keys, Table, show
 from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name
 from tunesmith.space.expr.grammar import suggestion
 from tunesmith.space.space import Constraint

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.device import Device
-from tunesmith.problem.feasible import hardware_constraints
 from tunesmith.problem.problem import Problem, Workload
-from tunesmith.problem.template import Template
+from tunesmith.problem.template import Template, hardware_constraints
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.racing import SOUND, Winners, sound_scores

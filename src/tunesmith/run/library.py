@@ -19,7 +19,7 @@ from tunesmith.run.candidates import Row, Templates
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.ports import KEPT_MARK, Tried
 from tunesmith.run.racing import sound_scores, verified_choice
-from tunesmith.run.reporting import delivered_templates
+from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import score_at
 from tunesmith.run.state import State
 from tunesmith.space.params import Config

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run import events, gate
+from tunesmith.run import events
 from tunesmith.run import racing as choose
 from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.one_search import OneSearch
 from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
@@ -116,13 +116,13 @@ class Loop:
             template = self._vetted(draft) if is_model else self.templates.of(draft)
             configs = self.templates.configs(draft)
             done = self._state.gated(draft.id)
-            step = gate.examine(template.space.params, template.default, configs, done, may_mend)
-            if isinstance(step, gate.Passed):
+            step = examine(template.space.params, template.default, configs, done, may_mend)
+            if isinstance(step, Passed):
                 self._append(self._admitted(draft, step))
                 return
         except BadInput as error:
-            step = gate.Faulty(str(error), ())
-        if isinstance(step, gate.Checks):
+            step = Faulty(str(error), ())
+        if isinstance(step, Checks):
             self._ask([(config, self._workloads) for config in step.configs], "short", "gate")
             return
         again = may_mend and (self.heeds_words or is_model or bool(step.without))
@@ -142,7 +142,7 @@ class Loop:
         replies = [e for e in asked_to_write(self._state) if e.reply is not None]
         return len(replies) <= self.settings.repairs
 
-    def _admitted(self, draft: Candidate, passed: gate.Passed) -> events.Admitted:
+    def _admitted(self, draft: Candidate, passed: Passed) -> events.Admitted:
         """With rules the text that is searched, and delivered, has them too."""
         template, digest = self.templates.of(draft), draft.template
         count = len(self.templates.configs(draft))

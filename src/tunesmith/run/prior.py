@@ -24,7 +24,7 @@ from tunesmith.run.state import PriorChange, State
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.expr import Expr
 from tunesmith.space.params import Config, Param
-from tunesmith.space.region import Condition, Focus, count, meets
+from tunesmith.space.space import Condition, Focus, count, meets
 from tunesmith.text import counted
 
 WORTH = 0.05  # share of the time × confidence, over all workloads: below it a finding changes nothing

@@ -9,9 +9,8 @@ from difflib import unified_diff
 
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, noun
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import Templates, rule_text
 from tunesmith.run.events import Decided
-from tunesmith.run.gate import rule_text
 from tunesmith.run.ports import KEPT_MARK, Tried
 from tunesmith.run.racing import sound_scores
 from tunesmith.run.scores import noise

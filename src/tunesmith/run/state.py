@@ -14,7 +14,7 @@ from tunesmith.run.dialogue import Exchange, Role
 from tunesmith.run.growing import Grown, Keys, Selection
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.space.params import Config
-from tunesmith.space.region import Focus
+from tunesmith.space.space import Focus
 
 T = TypeVar("T")
 

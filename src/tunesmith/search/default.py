@@ -16,9 +16,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunesmith.run.ports import Proposal, SearchView, Tried
-from tunesmith.search.candidates import DRAWN, Numbers, OpenConfigs
-from tunesmith.search.models import ImprovementModel, Outcomes, guided, most_telling, own
-from tunesmith.search.transfer import LEVEL, Guide, apart, listens
+from tunesmith.search.models import (
+    DRAWN,
+    LEVEL,
+    Guide,
+    ImprovementModel,
+    Numbers,
+    OpenConfigs,
+    Outcomes,
+    apart,
+    guided,
+    listens,
+    most_telling,
+    own,
+)
 from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
 from tunesmith.space.params import Config
 

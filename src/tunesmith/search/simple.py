@@ -9,7 +9,7 @@ import numpy as np
 
 from tunesmith.run.ports import Proposal, Searcher, SearchView
 from tunesmith.space.params import Config
-from tunesmith.space.region import OUTSIDE_EVERY, Side
+from tunesmith.space.space import OUTSIDE_EVERY, Side
 
 TRIES = 64  # misses in a row before looking through everything that is left
 OPENING = 12  # random configurations before the first child

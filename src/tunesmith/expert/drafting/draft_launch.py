@@ -19,8 +19,8 @@ from tunesmith.expert.reading.source_model import (
     elements_of,
 )
 from tunesmith.problem.problem import TYPES
+from tunesmith.space.expr import grammar as size
 from tunesmith.space.expr import is_name, unparse
-from tunesmith.space.expr import nodes as size
 
 FILL = "FILL"
 DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]
