@@ -172,7 +172,7 @@ def _within(rule: SizeRule, values: Ints) -> Bools:
 
 
 def _extents(shape: Sequence[Expr], strides: Sequence[Expr], columns: dict[str, Ints]) -> NDArray[np.float64]:
-    """Elements from the first to the last one touched at each point, as `plan.argument_bytes` counts them."""
+    """Elements from the first to the last one touched at each point, as a plan counts them."""
 
     def numbers(expr: Expr) -> NDArray[np.float64]:
         values, undefined = evaluate(expr, columns)

@@ -340,6 +340,9 @@ class Table:
             return self._wrong(key, "a table", value)
         return Table(value, (*self.keys, key), label, self.faults)
 
+    def needed_table(self, key: str, label: str, hint: str) -> Table | None:
+        return self.table(key, label) if self.needs(key, hint=hint) else None
+
     def table_or_empty(self, key: str, label: str) -> Table:
         return self.table(key, label) or Table({}, (*self.keys, key), label, self.faults)
 

@@ -19,7 +19,8 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Combination, Template, configs_of, plain_name
-from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.template_file import guarded, parse_template
+from tunesmith.run.events import Admitted
 from tunesmith.run.outcome import Outcome, Result
 from tunesmith.run.ports import Texts
 from tunesmith.run.state import Candidate, State
@@ -80,6 +81,14 @@ class Templates:
         if key not in self._configs:
             self._configs[key] = configs_of(self.problem, self.of(candidate), self._device)
         return self._configs[key]
+
+    def admitted(self, candidate: Candidate, rules: tuple[Combination, ...] = ()) -> Admitted:
+        """That it may be searched. With rules, the text that is searched, and delivered, has them too."""
+        template, digest = self.of(candidate), candidate.template
+        if rules:
+            digest = self.keep(guarded(template.source, rules, template.path))
+        count = len(self.configs(Candidate(candidate.id, digest)))
+        return Admitted(digest, count, template.space.combinations, candidate.id, rules, template.baking)
 
     def lookup(self, state: State) -> TemplateOf:
         """The template a configuration belongs to."""

@@ -211,7 +211,7 @@ def build_report(
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
-    measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched()))
+    measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched))
     # Before the end there is nothing to claim, not even that the original stays.
     choice = verified_choice(problem, state) if state.stopped else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
@@ -241,9 +241,7 @@ def build_report(
         busy=_busy(state),
         compiler=state.compiler,
         survey=survey_report(state) if state.device.absent else None,
-        built=len(
-            {s.config for s in state.surveyed if s.config} | {o.trial.config for o in state.searched()}
-        ),
+        built=len({s.config for s in state.surveyed if s.config} | {o.trial.config for o in state.searched}),
         pruned=_pruned(state),
         priors=tuple(primed.name for primed in state.primed),
         bounds=_bounds(problem, state, choice),
@@ -339,8 +337,8 @@ def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundRepor
         if before.diagnosis is None:
             found.append(BoundReport(workload.name, "", None, "", "", note="; ".join(before.notes)))
             continue
-        told = before.diagnosis
-        row = BoundReport(workload.name, told.bound.value, told.distance, told.ceiling, told.summary)
+        known = before.diagnosis
+        row = BoundReport(workload.name, known.bound.value, known.distance, known.ceiling, known.summary)
         config = picked.get(workload.name)
         after = looked.get((config, workload.name)) if config is not None else None
         if after is not None and after.diagnosis is not None:
@@ -354,7 +352,7 @@ def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundRepor
 
 
 def _busy(state: State) -> float | None:
-    busy, taken = (sum(getattr(o, name) for o in state.searched()) for name in ("busy", "seconds"))
+    busy, taken = (sum(getattr(o, name) for o in state.searched) for name in ("busy", "seconds"))
     # Where times are looked up, kernels may take longer than anybody waited: then it says nothing.
     return busy / taken if 0 < busy <= taken else None
 
@@ -401,12 +399,9 @@ def _pruned(state: State) -> tuple[PrunedReport, ...]:
     unable = [s for s in state.unable if s.config not in known]  # surveyed where the device was absent
     found = [Pruned(s.config, "cannot_run", s.refused[0].detail) for s in unable if s.config is not None]
     for pruned in (*found, *state.pruned):
-        so_far = first.get(pruned.rule)
-        first[pruned.rule] = (
-            PrunedReport(pruned.rule, 1, pruned.config.as_dict(), pruned.reason)
-            if so_far is None
-            else replace(so_far, count=so_far.count + 1)
-        )
+        new = PrunedReport(pruned.rule, 0, pruned.config.as_dict(), pruned.reason)
+        report = first.get(pruned.rule, new)
+        first[pruned.rule] = replace(report, count=report.count + 1)
     return tuple(first.values())
 
 

@@ -156,10 +156,8 @@ class RunFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 os.close(descriptor)
-                fault, hint = (
-                    "another process is working in this run folder",
-                    "wait for it to end, or start a new run with --out",
-                )
+                fault = "another process is working in this run folder"
+                hint = "wait for it to end, or start a new run with --out"
                 raise BadInput(fault, where=str(self.path), hint=hint) from error
             except OSError:  # some network file systems have no locks
                 os.close(descriptor)
@@ -410,20 +408,20 @@ class CeilingsCache:
         """None: never measured, damaged, or measured in another way than today."""
         try:
             file = self._file(device)
-            kept, changed = decode(file.read_bytes(), _CeilingsFile), file.stat().st_mtime
+            stored, changed = decode(file.read_bytes(), _CeilingsFile), file.stat().st_mtime
         except (OSError, Malformed):
             return None
-        if kept.format != CEILINGS_FORMAT or not is_sound(kept.ceilings):
+        if stored.format != CEILINGS_FORMAT or not is_sound(stored.ceilings):
             return None
-        day = kept.ceilings.measured_on or datetime.fromtimestamp(changed, UTC).date().isoformat()
-        return replace(kept.ceilings, measured_on=day), kept.notes
+        day = stored.ceilings.measured_on or datetime.fromtimestamp(changed, UTC).date().isoformat()
+        return replace(stored.ceilings, measured_on=day), stored.notes
 
     def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
-        kept = _CeilingsFile(CEILINGS_FORMAT, device.name, device.driver, ceilings, notes)
+        stored = _CeilingsFile(CEILINGS_FORMAT, device.name, device.driver, ceilings, notes)
         target = self._file(device)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, encode(kept), shared=True)
+            write_whole(target, encode(stored), shared=True)
         except OSError as error:
             self._note(f"the ceilings are not kept: {error.strerror or error}")
 

@@ -83,7 +83,7 @@ class OpenConfigs:
 
 
 def _next_to(param: Param, value: int) -> list[int]:
-    at = param.position(value)
+    at = param.positions[value]
     first = max(0, at - NEXT)
     return [other for other in param.values[first : at + NEXT + 1] if other != value]
 
@@ -140,16 +140,12 @@ def targets(scores: Matrix, level: float = LEVEL) -> Targets:
 
 ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
 PRIOR_FITTED = 120
-FOLLOWING = (1, 2, 3, 8, 12, 16)  # the picks of a search that follow the earlier runs;
+# The picks of a search, by number, that follow the earlier runs. The first, 0, may be the default.
+FOLLOWING = (1, 2, 3, 8, 12, 16)
 APART_UNTIL = 48  # up to here the others do not know of what those have found
 TRUST = 0.8  # the weight expected of the trend,
 DOUBT = 0.4  # and its deviation
 AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agree
-
-
-def listens(turn: int) -> bool:
-    """Whether a search's pick with this number follows earlier runs. The first may be the default."""
-    return turn in FOLLOWING
 
 
 def apart(followed: NDArray[np.bool_], turn: int) -> NDArray[np.bool_]:
@@ -228,28 +224,6 @@ REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
 
 
 @dataclass(frozen=True)
-class Outcomes:
-    """Scores (a column for each function, NaN where it failed) of configurations given by positions."""
-
-    space: Space
-    known: gp.Positions
-    scores: Matrix
-    level: float
-
-    @property
-    def targets(self) -> Targets:
-        return targets(self.scores, self.level)
-
-    @property
-    def settings(self) -> gp.Hyperparameters:
-        """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
-        count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
-        part = most_telling(self.scores[:count, 0], FITTED)
-        values, known = targets(self.scores[part], self.level).values, self.known[part]
-        return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
-
-
-@dataclass(frozen=True)
 class ImprovementModel:
     """Asked how much each candidate may add."""
 
@@ -267,27 +241,40 @@ class ImprovementModel:
         return total
 
 
-def own(
-    outcomes: Outcomes, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None
-) -> ImprovementModel:
-    encoding, made = gp.Encoding.of(outcomes.space), outcomes.targets
-    posterior = gp.Posterior(encoding, outcomes.settings, outcomes.known, made.values, candidates, trend)
-    return ImprovementModel(posterior, made, weights)
+@dataclass(frozen=True)
+class Outcomes:
+    """Scores (a column for each function, NaN where it failed) of configurations given by positions."""
 
+    space: Space
+    known: gp.Positions
+    scores: Matrix
+    level: float
 
-def guided(outcomes: Outcomes, candidates: gp.Positions, weights: Vector, guide: Guide) -> ImprovementModel:
-    """With the earlier runs' prediction as a trend: of the expected weight, give or take what our own
-    outcomes say."""
-    known, made = outcomes.known, outcomes.targets
-    every = guide.predictions(np.concatenate([known, candidates]), known, outcomes.scores[:, 0])
-    every = (every - every[: len(known)].mean()) / made.scales[0]
-    there, here = every[: len(known)], every[len(known) :]
-    trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
-    left = made.values - TRUST * there[:, None]
-    encoding = gp.Encoding.of(outcomes.space)
-    posterior = gp.Posterior(encoding, outcomes.settings, known, left, candidates, trend)
-    posterior.means += TRUST * here[:, None]
-    return ImprovementModel(posterior, made, weights)
+    @property
+    def settings(self) -> gp.Hyperparameters:
+        """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
+        count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
+        part = most_telling(self.scores[:count, 0], FITTED)
+        values, known = targets(self.scores[part], self.level).values, self.known[part]
+        return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
+
+    def model(
+        self, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None, guide: Guide | None
+    ) -> ImprovementModel:
+        """With a guide the earlier runs' prediction is the trend: of the expected weight, give or take what
+        our own outcomes say."""
+        known, made = self.known, targets(self.scores, self.level)
+        unexplained, foretold = made.values, np.zeros((len(candidates), 1))
+        if guide is not None:
+            every = guide.predictions(np.concatenate([known, candidates]), known, self.scores[:, 0])
+            every = (every - every[: len(known)].mean()) / made.scales[0]
+            there, here = every[: len(known)], every[len(known) :]
+            trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
+            unexplained, foretold = made.values - TRUST * there[:, None], TRUST * here[:, None]
+        encoding = gp.Encoding.of(self.space)
+        posterior = gp.Posterior(encoding, self.settings, known, unexplained, candidates, trend)
+        posterior.means += foretold
+        return ImprovementModel(posterior, made, weights)
 
 
 def most_telling(scores: Vector, count: int) -> Numbers:

@@ -318,12 +318,6 @@ class ConfigSet:
         left = self._outcomes[int(states[0])]
         return tuple(bool(left >> bit & 1) for bit in range(self._workloads))
 
-    def feasible_matrix(self, indices: ArrayLike | None = None) -> NDArray[np.bool_]:
-        """One row per index (all without), one column per workload."""
-        _, states = self._walk(indices)
-        bits = [[bool(left >> bit & 1) for bit in range(self._workloads)] for left in self._outcomes]
-        return np.array(bits, dtype=np.bool_).reshape(-1, self._workloads)[states]
-
     def positions(self, indices: ArrayLike | None = None) -> NDArray[np.unsignedinteger]:
         """One row per index (all without), one column per parameter: positions in the domains."""
         rows, states = self._walk(indices)

@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 
 from tunesmith.errors import BadInput
 from tunesmith.space.configset import ConfigSet, ParamRule, tables
-from tunesmith.space.expr import Expr, Undefined, parse
-from tunesmith.space.expr.grammar import Node, names, shorten, suggestion
+from tunesmith.space.expr import Expr, parse
+from tunesmith.space.expr.grammar import Node, shorten, suggestion
 from tunesmith.space.expr.vector import holds
 from tunesmith.space.params import Config, Param
-from tunesmith.text import named_values
-
-__all__ = ["Config", "ConfigSet", "Constraint", "Param", "Space", "Violation"]
 
 Values = Mapping[str, int]
 _NOTHING: Values = {}
@@ -40,15 +37,6 @@ class Constraint:
 
 
 @dataclass(frozen=True)
-class Violation:
-    constraint: Constraint
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.constraint.kind} {self.constraint.name}: {self.detail}"
-
-
-@dataclass(frozen=True)
 class Space:
     params: tuple[Param, ...]
     constraints: tuple[Constraint, ...] = ()
@@ -65,41 +53,19 @@ class Space:
         """How many configurations there would be without constraints."""
         return prod(len(param.values) for param in self.params)
 
-    def config(self, values: Values) -> Config:
-        """The configuration with these values: one for each parameter, all from their domains."""
-        declared = [param.name for param in self.params]
-        for name in values:
-            if name not in declared:
-                listed = ", ".join(declared) or "none"
-                hint = suggestion(name, declared) or "leave it out, or declare it"
-                raise BadInput(f"there is no parameter {name}: parameters are {listed}", hint=hint)
-        for param in self.params:
-            if param.name not in values:
-                hint = f"choose one of {', '.join(map(str, param.values))}"
-                raise BadInput(f"parameter {param.name} has no value", hint=hint)
-            param.position(values[param.name])
-        return Config(tuple((name, values[name]) for name in declared), self.candidate)
-
-    def violations(
-        self, config: Config, sizes: Values, device: Values = _NOTHING, resources: Values | None = None
-    ) -> tuple[Violation, ...]:
-        """What the configuration breaks, of both kinds; what needs unknown resources is not judged."""
+    def broken(self, config: Config, sizes: Values, device: Values = _NOTHING) -> tuple[Constraint, ...]:
+        """What the configuration breaks, of both kinds; what only a build tells is not judged."""
         self._check_sizes(sizes)
-        known = {**sizes, **device, **(resources or {}), **config.as_dict()}
-        found: list[Violation] = []
+        known = {**sizes, **device, **config.as_dict()}
+        found: list[Constraint] = []
         for constraint in self.constraints:
-            missing = constraint.expr.names.difference(known)
+            missing = [name for name in constraint.expr.names if name not in known]
             _check_known(constraint, [name for name in missing if not name.startswith("resources.")], known)
-            if missing:
-                continue
-            detail = _broken(constraint.expr, known)
-            if detail is not None:
-                found.append(Violation(constraint, detail))
+            if not missing and not constraint.expr.holds(known):
+                found.append(constraint)
         return tuple(found)
 
-    def configs(
-        self, workloads: Sequence[Values] = (_NOTHING,), device: Values = _NOTHING, prefer: bool = True
-    ) -> ConfigSet:
+    def configs(self, workloads: Sequence[Values] = (_NOTHING,), device: Values = _NOTHING) -> ConfigSet:
         """The configurations that at least one workload allows by every constraint known before a build."""
         if not workloads:
             raise BadInput("a space is listed for at least one workload, got none", hint="name a workload")
@@ -107,7 +73,7 @@ class Space:
         possible = (1 << len(workloads)) - 1
         rules: list[ParamRule] = []
         for constraint in self.constraints:
-            if constraint.needs_build or (constraint.kind == "prefer" and not prefer):
+            if constraint.needs_build:
                 continue
             for expr, bits in self._cases(constraint, workloads, device):
                 scope = frozenset(places[name] for name in expr.names if name in places)
@@ -153,17 +119,6 @@ def _check_known(constraint: Constraint, missing: Collection[str], known: Collec
             f"no value here: known are {', '.join(sorted(known)) or 'no names'}",
             hint=suggestion(name, known) or "use a parameter, a size of the problem or a device limit",
         )
-
-
-def _broken(expr: Expr, values: Values) -> str | None:
-    """Why the expression does not hold, with the numbers; None where it does."""
-    in_order = dict.fromkeys(names(expr.tree))
-    given = named_values(((name, values[name]) for name in in_order), ", ")
-    suffix = f" with {given}" if given else ""
-    try:
-        return None if expr.evaluate(values) else f"'{expr.text}'{suffix}"
-    except Undefined as error:
-        return f"'{expr.text}' has no value ({error}){suffix}"
 
 
 Side = Literal["inside", "outside"]
