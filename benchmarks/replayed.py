@@ -83,7 +83,7 @@ def read_run(folder: Path, examples: Path = EXAMPLES) -> Run:
 def profiled(run: Run, profiler: Profiler, known: Profiles, config: Config | None, workload: str) -> Profiled:
     """As the lab does it for a search: by build, launch, ceilings and the recorded time."""
     if (config, workload) not in known:
-        outcomes = [o for o in run.state.searched() if o.trial.config == config]
+        outcomes = [o for o in run.state.searched if o.trial.config == config]
         assert run.state.baseline is not None
         result = (outcomes[0] if outcomes else run.state.baseline.outcome).result(workload)
         assert result is not None
@@ -109,7 +109,7 @@ class RecordedLab:
     _sentinels: int = 0
 
     def __post_init__(self) -> None:
-        self._outcomes = {o.trial.config: o for o in self.run.state.searched()}
+        self._outcomes = {o.trial.config: o for o in self.run.state.searched}
         self._surveyed = {s.config: s for s in self.run.state.surveyed}
 
     def baseline(self) -> Baseline:

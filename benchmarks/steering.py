@@ -39,7 +39,7 @@ from benchmarks.steering_page import page
 from tunesmith import backends
 from tunesmith.backends.counting import NoCounting
 from tunesmith.lab.profiling import Profiler
-from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.template import configs_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Settings, Steered
 from tunesmith.run.loop import Loop

@@ -101,16 +101,16 @@ def busy_share(run: Run) -> float:
 
 
 def tried(run: Run) -> int:
-    return len(run.state.searched())
+    return len(run.state.searched)
 
 
 def timed_pairs(run: Run) -> int:
     """(configuration, workload) pairs that were built, checked and timed."""
-    return sum(r.ok for o in run.state.searched() for r in o.results)
+    return sum(r.ok for o in run.state.searched for r in o.results)
 
 
 def statuses(run: Run) -> dict[str, int]:
-    return dict(Counter(str(o.status) for o in run.state.searched()).most_common())
+    return dict(Counter(str(o.status) for o in run.state.searched).most_common())
 
 
 def search_speedups(runs: Iterable[Run]) -> dict[str, dict[Config, float]]:
@@ -118,7 +118,7 @@ def search_speedups(runs: Iterable[Run]) -> dict[str, dict[Config, float]]:
     found: dict[str, dict[Config, float]] = {}
     for run in runs:
         yardstick = Yardstick(run.state)
-        for outcome in run.state.searched():
+        for outcome in run.state.searched:
             for workload, speedup in yardstick.speedups(outcome).items():
                 here = found.setdefault(workload, {})
                 if outcome.trial.config is not None:
@@ -131,7 +131,7 @@ def general_scores(runs: Iterable[Run]) -> dict[Config, float]:
     found: dict[Config, float] = {}
     for run in runs:
         yardstick = Yardstick(run.state)
-        for outcome in run.state.searched():
+        for outcome in run.state.searched:
             config, value = outcome.trial.config, score(run.problem, yardstick.speedups(outcome))
             if config is not None and value is not None and all(r.ok for r in outcome.results):
                 found[config] = max(value, found.get(config, value))

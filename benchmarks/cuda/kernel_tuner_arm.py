@@ -25,9 +25,8 @@ import numpy as np
 
 from benchmarks.cuda import evidence
 from tunesmith.problem.device import Device
-from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Problem, Workload
-from tunesmith.problem.template import Template
+from tunesmith.problem.template import Template, configs_of
 from tunesmith.session import machine
 from tunesmith.session.problems import load_problem, load_template
 from tunesmith.space.expr import Expr

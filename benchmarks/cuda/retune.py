@@ -23,7 +23,7 @@ from benchmarks.cuda import evidence, truth
 from benchmarks.cuda.journals import Run, read_run, winners
 from benchmarks.cuda.tuning import Tuned, retune
 from tunesmith.run.outcome import geometric_mean
-from tunesmith.run.reporting import delivered_templates
+from tunesmith.run.report import delivered_templates
 
 SHARE = 0.97  # of the exhaustive best, over all sizes of an example
 SECONDS = 60.0

@@ -8,7 +8,7 @@ from tests.samples import a_problem
 from tunesmith.agents.prompting import example_file
 from tunesmith.agents.replies import read_file
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vetting import vet
+from tunesmith.problem.template_source import vet
 from tunesmith.run.dialogue import Reply
 
 

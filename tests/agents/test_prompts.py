@@ -9,7 +9,7 @@ import pytest
 
 from tests.opencl_here import needs_opencl
 from tunesmith.agents.prompting import own_prompt
-from tunesmith.problem.vetting import vet, vet_flags
+from tunesmith.problem.template_source import vet, vet_flags
 
 AUTHORS, PLANNERS = ("author", "author_rewrite", "single"), ("planner", "planner_rewrite")
 ORIGINAL = "__kernel void k(__global float *o, __global const float *x, int n) { o[0] = x[0]; }\n"

@@ -26,8 +26,8 @@ from benchmarks.cuda.tuning import Tuned, tune
 from tests import samples
 from tests.end_to_end import tiny
 from tunesmith.problem.device import Resources
-from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.plan import Plan, necessary_traffic, plan_launch
+from tunesmith.problem.template import configs_of
 from tunesmith.run.events import Admitted, Asked, Decided, Measured, Recorded, Stopped
 from tunesmith.run.growing import Grown
 from tunesmith.session.problems import load_problem, load_template

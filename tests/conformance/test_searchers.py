@@ -17,7 +17,7 @@ from tunesmith.search.default import Default
 from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random
 from tunesmith.search.tpe import Tpe
 from tunesmith.space.params import Config
-from tunesmith.space.region import Condition, Focus, count
+from tunesmith.space.space import Condition, Focus, count
 
 
 class TestExhaustive(SearcherSuite):

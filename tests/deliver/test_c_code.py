@@ -13,7 +13,7 @@ import pytest
 from tests.space.expr.expressions import NAMES, ROUND, outcome
 from tunesmith.deliver.c_code import HELPERS, c_code
 from tunesmith.space.expr import Expr, parse, unparse
-from tunesmith.space.expr.nodes import (
+from tunesmith.space.expr.grammar import (
     Arithmetic,
     Compare,
     Conditional,

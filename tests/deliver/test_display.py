@@ -37,7 +37,7 @@ from tunesmith.run.rounds import ChainEnd, RoundReport
 from tunesmith.run.state import State, apply
 from tunesmith.run.survey import Span, Spilling, SurveyReport
 from tunesmith.space.params import Config
-from tunesmith.space.region import Condition, Focus
+from tunesmith.space.space import Condition, Focus
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] :boom: \x07"
 HARMLESS = "red [bold]markup[/bold] :boom: \N{REPLACEMENT CHARACTER}"

@@ -18,8 +18,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.run.budget import Spent
 from tunesmith.run.events import Extended, Stopped
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.run.report import BoundReport, Failure, PriorReport, Report
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import BoundReport, Failure, PriorReport, Report, build_report
 from tunesmith.run.rounds import RoundReport
 from tunesmith.run.survey import Span, Spilling, SurveyReport
 

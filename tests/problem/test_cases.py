@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.problem.cases import SMOKE_BYTES, Case, full_cases, smoke_cases, verify_cases
+from tunesmith.problem.cases import FULL_BYTES, SMOKE_BYTES, Case, full_cases, smoke_cases, verify_cases
 from tunesmith.problem.device import Device, Limits
-from tunesmith.problem.domain import FULL_BYTES
 from tunesmith.problem.draws import DISTRIBUTIONS
-from tunesmith.problem.plan import argument_bytes
 from tunesmith.problem.problem import (
     Accuracy,
     Argument,
@@ -117,7 +115,9 @@ def variant(problem: Problem, *domain: str) -> Variant:
 
 
 def nbytes(problem: Problem, case: Case) -> int:
-    return sum(argument_bytes(a, dict(case.sizes)) for a in problem.arguments)
+    sizes = dict(case.sizes)
+    counts = [math.prod(e.evaluate(sizes) for e in a.shape) for a in problem.arguments]
+    return sum(a.element.nbytes(count) for a, count in zip(problem.arguments, counts, strict=True))
 
 
 def values(cases: Sequence[Case], name: str) -> list[int]:

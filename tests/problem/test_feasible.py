@@ -8,8 +8,8 @@ import pytest
 
 from tests.samples import DEVICE, TEMPLATE, a_device, a_problem, a_template
 from tunesmith.errors import BadInput
-from tunesmith.problem.feasible import configs_of
-from tunesmith.space import enumeration
+from tunesmith.problem.template import configs_of
+from tunesmith.space import configset
 
 PROBLEM = a_problem()
 
@@ -49,13 +49,13 @@ def test_limits_that_tie_too_much_together_are_left_to_trying(monkeypatch: pytes
     small = a_device(max_threads=128)
     apart = len(configs_of(PROBLEM, tied, DEVICE))
     assert len(configs_of(PROBLEM, tied, small)) < apart
-    monkeypatch.setattr(enumeration, "MAX_ROWS", 5)
+    monkeypatch.setattr(configset, "MAX_ROWS", 5)
     assert len(configs_of(PROBLEM, tied, small)) == apart
 
 
 def test_a_space_that_cannot_be_listed_is_still_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     template = a_template(PROBLEM)
     own = replace(template, space=replace(template.space))
-    monkeypatch.setattr(enumeration, "MAX_ROWS", 1)
+    monkeypatch.setattr(configset, "MAX_ROWS", 1)
     with pytest.raises(BadInput, match="legal combinations"):
         configs_of(PROBLEM, own, DEVICE)

@@ -7,7 +7,7 @@ import pytest
 from tests.drafts import a_draft
 from tests.samples import DEVICE, a_problem, a_template
 from tunesmith.errors import BadInput
-from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.template import configs_of
 from tunesmith.problem.template_file import guarded
 
 PROBLEM = a_problem()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.problem.toml_lines import KeyLines, Keys
+from tunesmith.problem.toml_table import KeyLines, Keys
 
 TEXT = '''\
 # a comment with [a.header] and a = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.problem.vetting import vet, vet_flags
+from tunesmith.problem.template_source import vet, vet_flags
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CUDA = "#include <cuda_fp16.h>\n__global__ void k(float *x) { x[0] = 1.0f; }\n"

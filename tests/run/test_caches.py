@@ -12,8 +12,8 @@ import pytest
 
 from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.profiles.facts import Ceilings, Point
-from tunesmith.run.caches import CeilingsCache, SqliteCache
 from tunesmith.run.outcome import Timing
+from tunesmith.run.store import CeilingsCache, SqliteCache
 
 # -- timings ----------------------------------------------------------------------------------------------
 

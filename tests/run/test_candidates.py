@@ -34,7 +34,7 @@ def test_the_same_values_of_two_templates_are_two_configurations() -> None:
     assert first[0].label == f"{first[0]} of template 1"
     assert GIVEN.default.label == str(GIVEN.default)
     assert first[0].replace("BLOCK", 256).candidate == "1"
-    assert found.of(one).space.config({"BLOCK": 64, "VEC": 1}) == found.of(one).default
+    assert found.of(one).default == Config((("BLOCK", 64), ("VEC", 1)), "1")
 
 
 def test_each_configuration_finds_its_template() -> None:

@@ -9,10 +9,9 @@ import pytest
 
 from tests.drafts import a_draft
 from tests.samples import DEVICE, a_problem, a_template, outcome
-from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.plan import Status
-from tunesmith.problem.template import Template
-from tunesmith.run.gate import COVER, MOST_BLAMED, Checks, Faulty, Passed, examine, rule_text
+from tunesmith.problem.template import Template, configs_of
+from tunesmith.run.candidates import COVER, MOST_BLAMED, Checks, Faulty, Passed, examine, rule_text
 from tunesmith.run.outcome import Outcome
 from tunesmith.space.params import Config
 

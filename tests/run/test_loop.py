@@ -300,8 +300,8 @@ def test_a_whole_run_finds_the_best(searcher: Searcher, ahead: int) -> None:
     run = Run(replace(WHOLE, ahead=ahead, prune=False), searcher)
     state = run.go()
     assert state.stopped == Stopped("every configuration has been tried")
-    assert len(state.searched()) == len(CONFIGS) == 80
-    assert {o.trial.config for o in state.searched()} == set(CONFIGS)
+    assert len(state.searched) == len(CONFIGS) == 80
+    assert {o.trial.config for o in state.searched} == set(CONFIGS)
     choice = delivered(state)
     assert choice.general == BEST
     assert [(p.config, p.speedup.value) for p in choice.picks] == [(BEST, 4.0), (BEST, 4.0)]
@@ -427,7 +427,7 @@ def test_a_finished_run_is_left_alone() -> None:
 def test_the_budget_of_evaluations(evals: int, ahead: int) -> None:
     run = Run(Settings(evals=evals, ahead=ahead), Random())
     state = run.go()
-    assert len(state.searched()) == evals
+    assert len(state.searched) == evals
     assert state.stopped == Stopped(f"the budget of {counted(evals, 'evaluation')} is used up")
     assert len(run.lab.built_ones) <= BUILDS * evals
 
@@ -442,7 +442,7 @@ def test_the_budget_of_time(ahead: int) -> None:
     ]
     assert 25 <= asked[-1].at <= 31  # the last are asked when the time is almost up
     measured = [t for r in asked for t in r.event.trials if t.effort == "short"]  # type: ignore[union-attr]
-    assert len(state.searched()) == len(measured)  # what was in flight still counts
+    assert len(state.searched) == len(measured)  # what was in flight still counts
     assert state.finalists()
 
 
@@ -472,7 +472,7 @@ def test_the_device_has_work_and_no_more_than_the_width_is_in_flight(width: int,
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_a_width_below_a_batch_is_a_batch_at_a_time(width: int, ahead: int) -> None:
     run = Run(Settings(evals=30, width=width, ahead=ahead))
-    assert len(run.go().searched()) == 30
+    assert len(run.go().searched) == 30
     assert max(run.lab.waiting) <= BATCH + 1
 
 
@@ -491,8 +491,8 @@ def test_the_original_is_timed_again_every_so_often(ahead: int) -> None:
 
 def test_sentinels_are_not_evaluations() -> None:
     state = Run(Settings(evals=33)).go()
-    assert len(state.searched()) == 33
-    assert len(state.sentinels()) == 3  # the baseline among them
+    assert len(state.searched) == 33
+    assert len(state.sentinels) == 3  # the baseline among them
 
 
 # -- failures -------------------------------------------------------------------------------------------
@@ -624,7 +624,7 @@ def test_a_searcher_that_gives_up_ends_the_search() -> None:
             return super().ask(view, n) if len(view.seen) < 6 else Proposal(())
 
     state = Run(WHOLE, Lazy()).go()
-    assert len(state.searched()) == 8
+    assert len(state.searched) == 8
     assert state.stopped == Stopped("the search proposes nothing more")
 
 
@@ -675,7 +675,7 @@ def test_builders_have_work_while_the_device_measures_and_no_more_is_built_than_
     run.go()
     searching = [s for s in run.watcher.states if s.searching and s.decided]
     assert max(len(s.pool) + len(s.building) for s in searching) == AHEAD
-    measured = [s for s in searching if s.searched() and len(s.searched()) < 20]
+    measured = [s for s in searching if s.searched and len(s.searched) < 20]
     assert sum(bool(s.building) for s in measured) > len(measured) / 2
     sizes = [len(e.trials) for e in events(run, Asked) if e.trials[0].effort == "build"]
     assert min(sizes) >= AHEAD // 2, "an order costs the searcher thought: many at once"
@@ -712,9 +712,9 @@ def test_what_its_build_condemns_is_not_measured_and_told_with_the_reason() -> N
     rules = Counter(e.rule for e in events(run, Pruned))
     # 5 of 256 × 8 do not fit; of the others with less than 8 a vector, 5 rounds are the same as 4.
     assert rules == {"cannot_run": 5, "same_code": 12}
-    assert len(state.searched()) == 80 - 17
+    assert len(state.searched) == 80 - 17
     assert state.statuses()["over_limits"] == 5
-    accounted = {o.trial.config for o in state.searched()} | {p.config for p in state.pruned}
+    accounted = {o.trial.config for o in state.searched} | {p.config for p in state.pruned}
     assert accounted == set(CONFIGS)
     assert delivered(state).general == BEST
 
@@ -723,7 +723,7 @@ def test_with_pruning_off_all_are_measured() -> None:
     run = Run(replace(WHOLE, ahead=AHEAD, prune=False))
     state = run.go()
     assert events(run, Pruned) == []
-    assert len(state.searched()) == 80
+    assert len(state.searched) == 80
     assert state.statuses()["over_limits"] == 5
 
 
@@ -742,9 +742,9 @@ def test_bad_kinds_are_left_out_once_several_of_them_have_been_seen() -> None:
     run = Run(replace(WHOLE, ahead=AHEAD), Random(), lab=lab)
     state = run.go()
     assert {p.rule for p in state.pruned} == {"spills"}
-    spilled = [o for o in state.searched() if o.trial.config and o.trial.config["UNROLL"] > 1]
+    spilled = [o for o in state.searched if o.trial.config and o.trial.config["UNROLL"] > 1]
     assert len(spilled) >= 4, "witnesses"
-    assert len(state.pruned) + len(state.searched()) == 80
+    assert len(state.pruned) + len(state.searched) == 80
     general = delivered(state).general
     assert general is not None
     assert (general["VEC"], general["UNROLL"]) == (1, 1)
@@ -758,7 +758,7 @@ def test_where_some_builds_fail_nothing_else_is_lost() -> None:
     for prune in (True, False):
         run = Run(replace(WHOLE, ahead=AHEAD, prune=prune), lab=FakeLab(survey=fragile))
         state = run.go()
-        assert len(state.searched()) == (48 if prune else 80)
+        assert len(state.searched) == (48 if prune else 80)
         assert state.stopped == Stopped("every configuration has been tried")
         assert delivered(state).general == BEST
 
@@ -771,7 +771,7 @@ def test_where_no_build_works_the_run_ends() -> None:
     state = run.go()
     assert state.stopped == Stopped("every configuration has been tried")
     assert state.statuses() == {"build_failed": 80}
-    assert state.searched() == ()
+    assert state.searched == ()
     assert delivered(state).configs() == ()
 
 
@@ -783,7 +783,7 @@ def test_builds_have_a_budget_of_their_own(evals: int) -> None:
     run = Run(Settings(evals=evals, ahead=AHEAD), Random(), lab=FakeLab(survey=hopeless))
     state = run.go()
     assert len(run.lab.built_ones) == BUILDS * evals
-    assert state.searched() == ()
+    assert state.searched == ()
     assert state.stopped is not None
 
 
@@ -791,8 +791,8 @@ def test_builds_are_no_evaluations_and_no_reason_for_a_sentinel() -> None:
     run = Run(Settings(evals=16, ahead=30))
     state = run.go()
     assert len(trials(run, "build")) > 16
-    assert len(state.searched()) == 16
-    assert len(state.sentinels()) == 1
+    assert len(state.searched) == 16
+    assert len(state.sentinels) == 1
 
 
 def test_a_run_that_has_used_up_its_builds_does_not_say_that_all_have_been_tried() -> None:
@@ -845,7 +845,7 @@ def test_a_space_smaller_than_a_batch(count: int, searcher: Searcher, ahead: int
     for evals in (None, 2, 100):
         run = Run(Settings(evals=evals, ahead=ahead), searcher, template=small_template(count))
         state = run.go()
-        assert len(state.searched()) == min(count, evals or count)
+        assert len(state.searched) == min(count, evals or count)
         used_up = evals is not None and evals <= count
         reason = (
             f"the budget of {evals} evaluations is used up"
@@ -861,14 +861,14 @@ def test_a_pool_smaller_than_a_batch(ahead: int) -> None:
     """Fewer than a batch are measured rather than none, whether there is no room for more or no more."""
     run = Run(replace(WHOLE, ahead=ahead))
     state = run.go()
-    assert len(state.searched()) == 63
+    assert len(state.searched) == 63
     assert state.stopped == Stopped("every configuration has been tried")
 
 
 def test_where_almost_all_are_twins_the_few_are_measured() -> None:
     lab = FakeLab(survey=lambda chosen: built(chosen, f"{chosen['VEC']}"))
     state = Run(replace(WHOLE, ahead=AHEAD), lab=lab).go()
-    assert len(state.searched()) == 4
+    assert len(state.searched) == 4
     assert len(state.pruned) == 76
 
 
@@ -905,7 +905,7 @@ def test_a_search_that_expects_nothing_more_is_ended_and_says_why(ahead: int) ->
     assert state.stopped == Stopped(
         f"more trials are expected to gain 0.05%, measurements here can see {LEAST_NOISE:.2%}"
     )
-    assert LEAST <= len(state.searched()) <= LEAST + 12, "no more than were in flight"
+    assert LEAST <= len(state.searched) <= LEAST + 12, "no more than were in flight"
     assert state.finalists()
 
 
@@ -918,7 +918,7 @@ def test_what_cannot_run_makes_no_search_longer() -> None:
     )
     state = Run(replace(WHOLE, ahead=AHEAD), Expecting(0.0005), lab=lab).go()
     assert state.unable
-    assert LEAST <= len(state.searched()) <= LEAST + 12, "no more than were in flight"
+    assert LEAST <= len(state.searched) <= LEAST + 12, "no more than were in flight"
 
 
 @both
@@ -926,7 +926,7 @@ def test_as_long_as_something_is_found_nobody_is_believed(ahead: int) -> None:
     order = {chosen: place for place, chosen in enumerate(CONFIGS)}
     better = FakeLab(cost=lambda chosen, workload: ORIGINAL[workload] / (2 + order[chosen] / 10))
     state = Run(replace(WHOLE, ahead=ahead, prune=False), Rising(0.0), lab=better).go()
-    assert len(state.searched()) == 80
+    assert len(state.searched) == 80
 
 
 def test_a_small_space_is_tried_whole() -> None:
@@ -935,7 +935,7 @@ def test_a_small_space_is_tried_whole() -> None:
         space=replace(TEMPLATE.space, params=(*TEMPLATE.space.params[:2], Param("UNROLL", (1, 2, 3, 4)))),
     )
     alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
-    assert len(Run(WHOLE, Expecting(0.0), lab=alike, template=few).go().searched()) == LITTLE == 64
+    assert len(Run(WHOLE, Expecting(0.0), lab=alike, template=few).go().searched) == LITTLE == 64
 
 
 @both
@@ -943,17 +943,17 @@ def test_a_small_space_is_tried_whole() -> None:
 def test_one_that_has_no_idea_or_some_hope_goes_on(gains: tuple[float | None, ...], ahead: int) -> None:
     state = Run(replace(WHOLE, ahead=ahead, prune=False), Expecting(*gains)).go()
     assert state.stopped == Stopped("every configuration has been tried")
-    assert len(state.searched()) == 80
+    assert len(state.searched) == 80
 
 
 def test_one_batch_without_hope_convinces_nobody() -> None:
     assert CONVINCED == 3
     alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
     gains = [0.0, 0.0, 0.5] * 10
-    assert len(Run(WHOLE, Expecting(*gains), lab=alike).go().searched()) == 80
+    assert len(Run(WHOLE, Expecting(*gains), lab=alike).go().searched) == 80
     doubting = [0.0, 0.0, None] * 10
     alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
-    assert len(Run(WHOLE, Expecting(*doubting), lab=alike).go().searched()) == 80
+    assert len(Run(WHOLE, Expecting(*doubting), lab=alike).go().searched) == 80
 
 
 def test_the_noisier_the_measurements_the_sooner_it_is_enough() -> None:
@@ -972,9 +972,9 @@ def test_the_noisier_the_measurements_the_sooner_it_is_enough() -> None:
             return replace(found, results=results)
 
     hopeful = Expecting(0.02)
-    assert len(Run(WHOLE, hopeful).go().searched()) == 80
+    assert len(Run(WHOLE, hopeful).go().searched) == 80
     state = Run(WHOLE, hopeful, lab=Noisy()).go()
-    assert len(state.searched()) < 80
+    assert len(state.searched) < 80
     assert state.stopped is not None
     assert state.stopped.reason == "more trials are expected to gain 2.00%, measurements here can see 18.23%"
 

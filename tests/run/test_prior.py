@@ -21,8 +21,7 @@ from tunesmith.run.prior import (
 )
 from tunesmith.space.expr import parse
 from tunesmith.space.params import Config, Param
-from tunesmith.space.region import Condition, Focus
-from tunesmith.space.space import Space
+from tunesmith.space.space import Condition, Focus, Space
 
 SPACE = Space((Param("VEC", (1, 2, 4, 8)), Param("BLOCK", (64, 128, 256, 512)), Param("U", tuple(range(8)))))
 CONFIGS = SPACE.configs()

@@ -79,7 +79,7 @@ def test_the_best_in_general_run_everywhere_and_the_best_of_a_workload_there() -
         E: ({"wide"}, False),
     }
     assert general_entries(PROBLEM, state) == [A, B]
-    assert next_heat(*state.searched()) == {A: BOTH, B: BOTH, C: ("small",), E: ("wide",)}
+    assert next_heat(*state.searched) == {A: BOTH, B: BOTH, C: ("small",), E: ("wide",)}
 
 
 def test_one_with_sizes_built_in_contends_at_its_workloads_alone() -> None:

@@ -21,8 +21,7 @@ from tests.samples import (
 )
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Admitted, Decided, Stopped
-from tunesmith.run.report import config_text, general_text, interval_text
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import build_report, config_text, general_text, interval_text
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State, fold
 

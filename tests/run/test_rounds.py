@@ -40,8 +40,8 @@ from tunesmith.run.loop import REPAIRS
 from tunesmith.run.ports import SearchView
 from tunesmith.run.rounds import leader, round_reports, rounds
 from tunesmith.search.default import Default
+from tunesmith.search.models import FOLLOWING
 from tunesmith.search.simple import Exhaustive, Random
-from tunesmith.search.transfer import FOLLOWING
 from tunesmith.space.params import Config
 
 WIDE = {"VEC": [1, 2, 4], "UNROLL": [1, 2, 3, 4]}
@@ -140,9 +140,9 @@ def test_the_story_of_a_round() -> None:
 def test_what_the_gate_tried_is_not_tried_again() -> None:
     run = a_run({"wide": WIDE})
     state = run.go()
-    tried = [o.trial.config for o in state.searched()]
+    tried = [o.trial.config for o in state.searched]
     assert len(tried) == len(set(tried)) == 12
-    purposes = {o.trial.purpose for o in state.searched()}
+    purposes = {o.trial.purpose for o in state.searched}
     assert purposes == {"gate"} or purposes == {"gate", "search"}
 
 
@@ -205,7 +205,7 @@ def test_a_value_that_is_wrong_alone_is_left_out_and_the_author_asked_again() ->
         ("2", "1", "searched"),
     ]
     assert delivered(state).general == Config((("VEC", 2), ("UNROLL", 4)), "2")
-    assert all(o.trial.config and o.trial.config.candidate == "2" for o in state.searched())
+    assert all(o.trial.config and o.trial.config.candidate == "2" for o in state.searched)
 
 
 def test_values_that_are_wrong_together_are_forbidden_in_the_template_itself() -> None:
@@ -274,7 +274,7 @@ def test_what_is_no_template_is_turned_away_in_the_readers_words(text: str, word
     )
     assert author_of(run).tasks[1].failure == events(run, Rejected)[0].reason
     assert state.stopped == Stopped("every move has been tried")
-    assert not state.searched()
+    assert not state.searched
 
 
 def test_an_author_that_declines_leaves_the_original() -> None:

@@ -180,7 +180,7 @@ def test_scores_are_the_same_however_a_state_came_about() -> None:
     states = [state_of()]
     for number, found in enumerate(events):
         states.append(apply(states[-1], Recorded(3 + number, 0.0, Measured(found))))
-        assert len(scores(PROBLEM, states[-1])) == len(states[-1].searched())
+        assert len(scores(PROBLEM, states[-1])) == len(states[-1].searched)
     aside = apply(states[75], Recorded(78, 0.0, Measured(sentinel(75, 5.0))))
     for n in rng.sample(range(len(states)), 40):
         assert scores(PROBLEM, states[n]) == scores(PROBLEM, state_of(*events[:n]))
@@ -202,5 +202,5 @@ def test_a_score_is_computed_a_few_times_however_many_there_are(monkeypatch: pyt
     for record in fold_benchmark.records(800):
         state = apply(state, record)
         scores(problem, state)
-    assert len(state.searched()) == 800
+    assert len(state.searched) == 800
     assert calls <= 800 * 5

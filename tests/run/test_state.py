@@ -76,9 +76,9 @@ def test_every_event_has_its_place() -> None:
 
 def test_outcomes_by_what_they_were_for() -> None:
     state = fold(records(EVENTS))
-    assert state.searched() == (ONE, TWO, BAD)
+    assert state.searched == (ONE, TWO, BAD)
     assert state.finalists() == (LONG,)
-    assert state.sentinels() == (EVENTS[1].outcome, WATCH)
+    assert state.sentinels == (EVENTS[1].outcome, WATCH)
     assert state.statuses() == {"ok": 2, "wrong": 1}
 
 
@@ -99,7 +99,7 @@ def test_searching_is_what_was_decided_last() -> None:
 
 def test_nothing_yet() -> None:
     assert fold([]) == State()
-    assert State().sentinels() == ()
+    assert State().sentinels == ()
     assert not State().searching
 
 
@@ -141,7 +141,7 @@ def test_folding_takes_time_in_proportion() -> None:
 
 
 def test_a_sample_state_is_what_it_says() -> None:
-    assert state_of(ONE, BAD).searched() == (ONE, BAD)
+    assert state_of(ONE, BAD).searched == (ONE, BAD)
 
 
 def to_build(number: int, block: int) -> Trial:

@@ -25,7 +25,7 @@ from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
 from tunesmith.run.events import Asked, Measured, Profiled, Settings, Steered
 from tunesmith.run.prior import NO_ANSWERS
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import build_report
 from tunesmith.run.state import State, fold
 from tunesmith.search.default import Default
 from tunesmith.search.simple import Focused, Random
@@ -146,7 +146,7 @@ def test_a_wrong_focus_is_undone_with_the_reason_and_not_taken_up_again() -> Non
     assert "without VEC == 4, is" in undone[0].reason or "no better than outside" in undone[0].reason
     after = steered(run)[steered(run).index(undone[0]) :]
     assert all("VEC == 4" not in (s.focus.texts if s.focus else ()) for s in after)
-    found = {o.trial.config for o in state.searched()}
+    found = {o.trial.config for o in state.searched}
     assert len(found) == 60
     best = state.verified[0].outcome.trial.config
     assert best is not None
@@ -198,7 +198,7 @@ def test_a_lab_that_can_profile_nothing_is_told_of_once() -> None:
     assert said == ["the search has no prior: there is nothing to profile in memory"]
     assert (state.profiled, state.prior_changes) == ((), ())
     unsteered = Run(replace(STEER, steer=False), searcher=Focused(Random()), template=ANSWERED)
-    assert [o.trial.config for o in unsteered.go().searched()] == [o.trial.config for o in state.searched()]
+    assert [o.trial.config for o in unsteered.go().searched] == [o.trial.config for o in state.searched]
 
 
 def test_a_template_without_answers_is_profiled_and_not_steered() -> None:

@@ -11,7 +11,7 @@ from tunesmith.problem.template import Template, builds_of
 from tunesmith.run.events import Admitted, Attached, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.ports import Tried
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import build_report
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, fold
 from tunesmith.run.survey import Span, Spilling, features, judge, still_unable, survey_report

@@ -163,4 +163,4 @@ class TestTheRunAfterwards:
     def test_has_its_seconds_to_itself(self) -> None:
         settings = Settings(evals=None, seconds=20.0)
         run = Run(settings, records=self.records(settings, *CONFIGS))
-        assert len(run.go().searched()) > 5, "a survey of 12 seconds is not part of the budget"
+        assert len(run.go().searched) > 5, "a survey of 12 seconds is not part of the budget"

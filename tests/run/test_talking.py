@@ -34,7 +34,7 @@ from tunesmith.run.events import (
     Unanswered,
 )
 from tunesmith.run.ports import Catalogue, Offer
-from tunesmith.run.reporting import best_unfinished
+from tunesmith.run.report import best_unfinished
 from tunesmith.run.state import fold
 from tunesmith.run.talking import ATTEMPTS, Conversation, Talking
 

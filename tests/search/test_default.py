@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.searcher_suite import TIED, drive, space, view_of
 from tunesmith.run.ports import Prior, SearchView, Tried
 from tunesmith.search.default import Default
-from tunesmith.search.transfer import APART_UNTIL, apart, listens
+from tunesmith.search.models import APART_UNTIL, FOLLOWING, apart
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Space
 
@@ -176,10 +176,9 @@ def test_what_cannot_run_shifts_no_numbers() -> None:
 
 
 def test_earlier_runs_are_followed_at_first() -> None:
-    heard = [i for i in range(200) if listens(i)]
-    assert heard[:3] == [1, 2, 3]
-    assert len(heard) == 6, "a misleading run costs no more"
-    assert heard[-1] < APART_UNTIL
+    assert FOLLOWING[:3] == (1, 2, 3)
+    assert len(FOLLOWING) == 6, "a misleading run costs no more"
+    assert FOLLOWING[-1] < APART_UNTIL
 
 
 def test_what_following_found_is_not_known_to_the_others_for_a_while() -> None:

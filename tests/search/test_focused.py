@@ -9,13 +9,12 @@ import pytest
 from tests.conformance.searcher_suite import MIDDLE, SMALL, TIED, bowl, drive
 from tests.space.test_region import focus_on
 from tunesmith.run.ports import Prior, Searcher, SearchView, Tried
-from tunesmith.search.candidates import OpenConfigs
 from tunesmith.search.default import Default
+from tunesmith.search.models import FOLLOWING, OpenConfigs
 from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random
-from tunesmith.search.transfer import FOLLOWING
-from tunesmith.space import region as region_module
+from tunesmith.space import space as region_module
 from tunesmith.space.params import Config
-from tunesmith.space.region import OUTSIDE_EVERY
+from tunesmith.space.space import OUTSIDE_EVERY
 
 SEARCHERS = [Default(), Random(), Evolution(), Exhaustive()]
 each = pytest.mark.parametrize("inner", SEARCHERS, ids=lambda s: s.name)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tunesmith.search.transfer import targets
+from tunesmith.search.models import targets
 
 
 def test_the_bad_half_and_failures_count_the_same() -> None:

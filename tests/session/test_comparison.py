@@ -12,10 +12,9 @@ from tests.comparisons import plan
 from tests.samples import DEVICE, a_problem, state_of
 from tunesmith.deliver.comparing import ARMS, Planned
 from tunesmith.errors import WaitingForModel
-from tunesmith.run.caches import CeilingsCache
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Settings
-from tunesmith.run.store import RunFolder
+from tunesmith.run.store import CeilingsCache, RunFolder
 from tunesmith.session import runs, wiring
 from tunesmith.session.comparison import ComparisonRuns
 

@@ -12,7 +12,7 @@ from tunesmith import backends
 from tunesmith.errors import BadInput
 from tunesmith.lab.lab import LabSettings
 from tunesmith.profiles.facts import Ceilings
-from tunesmith.run.caches import CeilingsCache
+from tunesmith.run.store import CeilingsCache
 from tunesmith.session import machine, wiring
 
 PROBLEM = a_problem()

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.samples import LIMITS, a_device, a_problem, a_template
 from tests.thoroughness import examples
 from tunesmith.problem.device import Limits, Resources
-from tunesmith.problem.feasible import hardware_constraints
 from tunesmith.problem.plan import CannotRun, plan_launch
 from tunesmith.problem.problem import Launch
-from tunesmith.problem.template import Template
+from tunesmith.problem.template import Template, hardware_constraints
 from tunesmith.space.expr import parse
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space

@@ -6,9 +6,9 @@ import pytest
 
 from tests.conformance.searcher_suite import FREE, SMALL, TIED
 from tunesmith.run.ports import SearchView
-from tunesmith.space import region as module
+from tunesmith.space import space as module
 from tunesmith.space.params import Config
-from tunesmith.space.region import Condition, Focus, count, region
+from tunesmith.space.space import Condition, Focus, count, region
 
 PARAMS = SMALL.space.params
 

@@ -22,7 +22,7 @@ from tunesmith.problem.codec import decode
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import NoReply
 from tunesmith.run.events import Decided, Extended, Settings, Stopped
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import build_report
 from tunesmith.run.rounds import round_reports
 from tunesmith.run.talking import Talking
 

@@ -19,8 +19,7 @@ from tunesmith.profiles.facts import Bound, Diagnosis
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import NoReply
 from tunesmith.run.events import Asked, Decided, Declined, Rejected, Settings, Stopped
-from tunesmith.run.report import Report
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import Report, build_report
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
 

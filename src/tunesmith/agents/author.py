@@ -11,7 +11,7 @@ from tunesmith.agents.prompting import NoAnswer, PromptPart, again, example_file
 from tunesmith.agents.replies import read_file, read_kernel
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.problem.vetting import vet, vet_flags
+from tunesmith.problem.template_source import vet, vet_flags
 from tunesmith.run.budget import noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Question

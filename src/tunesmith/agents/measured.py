@@ -135,7 +135,7 @@ def _by_value(problem: Problem, state: State, best: Config) -> list[str]:
 
 def _failed(state: State, candidate: str) -> list[str]:
     """Configurations of a template that gave no time, and the first of them in its own words."""
-    own = state.searched().of(("of", candidate))
+    own = state.searched.of(("of", candidate))
     bad = [(o, r) for o in own if (r := next((r for r in o.results if not r.ok), None))]
     if not bad:
         return []
@@ -185,7 +185,7 @@ def base_part(problem: Problem, state: State, templates: Templates, base: Candid
 
 def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
     """Time and speed-up of a concrete kernel at each workload; where it does not run, why."""
-    own = state.searched().of(Config((), candidate))
+    own = state.searched.of(Config((), candidate))
     if not own:
         return ["It has not been measured."]
     outcome = own[-1]

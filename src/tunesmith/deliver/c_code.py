@@ -14,9 +14,9 @@ from functools import reduce
 from importlib import resources
 from typing import assert_never
 
-from tunesmith.space.expr import nodes as n
+from tunesmith.space.expr import grammar as n
 from tunesmith.space.expr.expression import Expr
-from tunesmith.space.expr.nodes import ArithmeticOp, CompareOp, Function, Node
+from tunesmith.space.expr.grammar import ArithmeticOp, CompareOp, Function, Node
 
 HELPERS = resources.files("tunesmith.deliver").joinpath("arithmetic.cuh").read_text("utf-8")
 _ARITHMETIC: dict[ArithmeticOp, str] = {

@@ -22,7 +22,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import SINGLE
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.racing import Winners, verified_choice
-from tunesmith.run.reporting import judged_by
+from tunesmith.run.report import judged_by
 from tunesmith.run.rounds import RoundReport, round_reports
 from tunesmith.run.state import State
 from tunesmith.text import counted, named_values

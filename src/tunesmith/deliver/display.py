@@ -18,7 +18,7 @@ from rich.text import Text
 from tunesmith.run import events as ev
 from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
-from tunesmith.run.gate import rule_text
+from tunesmith.run.candidates import rule_text
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.prior import change_text
 from tunesmith.run.rounds import RoundReport

@@ -11,7 +11,7 @@ from tunesmith.deliver.c_code import c_code
 from tunesmith.problem.problem import Argument, Launch, Problem, SizeRule
 from tunesmith.problem.template import Variant
 from tunesmith.space.expr import LIMIT, Expr, Undefined, parse
-from tunesmith.space.expr.nodes import Num
+from tunesmith.space.expr.grammar import Num
 
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 

@@ -79,21 +79,20 @@ def read_workspace(table: Table, name: str, names: Collection[str]) -> Argument 
         return None
     element, is_array = found
     if not is_array:
-        table.fault("type", f"a workspace is an array, got the scalar type {element.name}", _star(element))
-        return None
+        rule = f"a workspace is an array, got the scalar type {element.name}"
+        return table.refuse("type", rule, _star(element))
     return _read_array(table, name, element, "workspace", names)
 
 
 def read_name(table: Table) -> str | None:
     if not table.needs("name", hint='name it as the kernel does: name = "out"'):
         return None
-    name = table.text("name")
-    if name is None:
+    if (name := table.text("name")) is None:
         return None
     table.label = f"argument {show(name)}"
     if not IDENTIFIER.fullmatch(name):
-        table.fault("name", f"name must be a C identifier, got {show(name)}", "name it as the kernel does")
-        return None
+        rule = f"name must be a C identifier, got {show(name)}"
+        return table.refuse("name", rule, "name it as the kernel does")
     return name
 
 
@@ -109,9 +108,8 @@ def _read_type(table: Table) -> tuple[ElementType, bool] | None:
         plain = base.removeprefix("const ").strip()
         meant = _C_NAMES.get(plain)
         hint = f"did you mean '{meant}'?" if meant else suggestion(plain, TYPES)
-        known = ", ".join(TYPES)
-        table.fault("type", f"unknown element type {show(base)}, known are {known}, with * for arrays", hint)
-        return None
+        rule = f"unknown element type {show(base)}, known are {', '.join(TYPES)}, with * for arrays"
+        return table.refuse("type", rule, hint)
     return element, text.strip().endswith("*")
 
 
@@ -191,8 +189,8 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
         return None
     low, high = ends[0], ends[1]
     if low > high:
-        table.fault("range", f"range must have its lower end first, got [{low:g}, {high:g}]", "swap them")
-        return None
+        rule = f"range must have its lower end first, got [{low:g}, {high:g}]"
+        return table.refuse("range", rule, "swap them")
     if table.data.get("values") == "integers" and math.ceil(low) > math.floor(high):
         return table.refuse("range", f"there is no integer in the range [{low:g}, {high:g}]", "widen it")
     if not all(element.holds(end) for end in (low, high)):
@@ -315,8 +313,8 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     if function not in defined:
         rule = f"{path} defines no function {show(function)} at its top level"
-        table.fault(key, f"{rule}, it defines {', '.join(defined) or 'none'}", "name one of its functions")
-        return None
+        listed = ", ".join(defined) or "none"
+        return table.refuse(key, f"{rule}, it defines {listed}", "name one of its functions")
     return PythonFunction(path, function, text)
 
 

@@ -6,7 +6,7 @@ A backend names the languages that it runs. One that no backend runs can still b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -75,22 +75,24 @@ def known() -> tuple[SourceLanguage, ...]:
     return tuple({**_STANDARD, **further}.values())
 
 
+def _standard_first() -> Iterator[SourceLanguage]:
+    yield from _STANDARD.values()
+    yield from known()
+
+
 def exists(name: str) -> bool:
-    return name in _STANDARD or any(language.name == name for language in known())
+    return any(language.name == name for language in _standard_first())
 
 
 def named(name: str) -> SourceLanguage:
     """The language of that name; one that nobody knows has no rules of its own."""
-    if name in _STANDARD:
-        return _STANDARD[name]
     unknown = SourceLanguage(name, name, (), is_c_family=False)
-    return next((language for language in known() if language.name == name), unknown)
+    return next((language for language in _standard_first() if language.name == name), unknown)
 
 
 def of_suffix(suffix: str) -> SourceLanguage | None:
     """The language whose files have that ending."""
-    standard = next((one for one in _STANDARD.values() if suffix in one.suffixes), None)
-    return standard or next((one for one in known() if suffix in one.suffixes), None)
+    return next((language for language in _standard_first() if suffix in language.suffixes), None)
 
 
 def all_suffixes(*, c_family: bool = False) -> list[str]:
@@ -110,9 +112,7 @@ def language_of(file_name: str) -> str:
     language = of_suffix(suffix)
     if language is not None and language.is_c_family:
         return language.name
-    known, hint = (
-        sorted(all_suffixes(c_family=True)),
-        "rename the file, or give the file that holds the kernel itself",
-    )
-    fault = f"the name of a kernel source must end in {', '.join(known)}; got {suffix or 'no ending'!r}"
+    endings = ", ".join(sorted(all_suffixes(c_family=True)))
+    fault = f"the name of a kernel source must end in {endings}; got {suffix or 'no ending'!r}"
+    hint = "rename the file, or give the file that holds the kernel itself"
     raise BadInput(fault, hint=hint, where=file_name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -261,24 +261,23 @@ def _geometry(launch: Launch, block: _OneBlock, own: Occupancy | None, names: Ma
     )
 
 
-def argument_bytes(argument: Argument, sizes: Mapping[str, int]) -> int:
-    shape, strides = _layout(argument, sizes)
-    return argument.element.nbytes(_extent(shape, strides))
-
-
 def necessary_traffic(problem: Problem, sizes: Mapping[str, int]) -> int:
     """Bytes that must move: inputs once in, outputs once out, unless the problem states it."""
     if problem.traffic is not None:
         return problem.traffic.evaluate(sizes)
-    total = 0
+    return sum(moved for _, moved in traffic_by_argument(problem, sizes))
+
+
+def traffic_by_argument(problem: Problem, sizes: Mapping[str, int]) -> Iterator[tuple[Argument, int]]:
+    """Bytes that each array must move, both ways together where it is changed in place."""
     for argument in problem.arguments:
         if not argument.is_array or argument.role == "workspace" or argument.alias:
             continue
-        stated = argument.traffic.evaluate(sizes) if argument.traffic is not None else None
-        ways = 2 if argument.role == "inout" else 1
-        elements = math.prod(max(0, e.evaluate(sizes)) for e in argument.shape)
-        total += stated if stated is not None else ways * argument.element.nbytes(elements)
-    return total
+        if argument.traffic is not None:
+            yield argument, argument.traffic.evaluate(sizes)
+        else:
+            elements = math.prod(max(0, e.evaluate(sizes)) for e in argument.shape)
+            yield argument, argument.element.nbytes(elements) * (2 if argument.role == "inout" else 1)
 
 
 def _arguments(

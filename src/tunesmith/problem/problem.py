@@ -1,4 +1,4 @@
-"""Element types of kernel arguments: their size, their NumPy twin, and how far apart their values lie."""
+"""A problem as a value: element types, arguments, launches, contract, workloads, accuracy."""
 
 from __future__ import annotations
 

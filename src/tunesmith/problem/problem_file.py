@@ -102,8 +102,7 @@ def _read_name(root: Table) -> str:
 
 
 def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeader) -> Kernel:
-    root.needs("kernel", hint="add [kernel] with source and entry")
-    table = root.table("kernel", "[kernel]")
+    table = root.needed_table("kernel", "[kernel]", "add [kernel] with source and entry")
     if table is None:
         return Kernel("", "", "", "")
     table.only(_KERNEL)

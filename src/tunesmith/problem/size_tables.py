@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tunesmith.problem.problem import Argument, Contract, Launch, Problem, SizeRule, Workload
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.problem.toml_lines import Keys
-from tunesmith.problem.toml_table import Table, show
+from tunesmith.problem.toml_table import Keys, Table, show
 from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name
 from tunesmith.space.expr.grammar import suggestion
 from tunesmith.space.space import Constraint
@@ -37,10 +36,8 @@ def known_sizes(root: Table) -> frozenset[str] | None:
 
 
 def read_contract(root: Table, names: Collection[str] | None) -> Contract:
-    if not root.needs("contract", hint=f"add [contract] with a line per size, {_EXAMPLE}"):
-        return Contract(())
-    table = root.table("contract", "[contract]")
-    if table is None:
+    hint = f"add [contract] with a line per size, {_EXAMPLE}"
+    if (table := root.needed_table("contract", "[contract]", hint)) is None:
         return Contract(())
     sizes = [key for key in table.data if key != "require"]
     if not sizes:
@@ -57,10 +54,8 @@ def _read_rule(contract: Table, name: str) -> SizeRule | None:
         rule = f"{show(name)} cannot be a size's name: it must be a C identifier, and no word of these files"
         contract.fault(name, rule, "rename it")
     if not isinstance(contract.data[name], dict):
-        got = show(contract.data[name])
-        example = f"{name} = {{ min = 1, max = 4096 }}"
-        contract.fault(name, f"a size's rule must be a table, got {got} for {show(name)}", f"write {example}")
-        return None
+        rule = f"a size's rule must be a table, got {show(contract.data[name])} for {show(name)}"
+        return contract.refuse(name, rule, f"write {name} = {{ min = 1, max = 4096 }}")
     table = contract.table(name, f"size {show(name)}")
     assert table is not None, "checked above"
     table.only((*_RANGE, "one_of"))
@@ -75,8 +70,8 @@ def _read_rule(contract: Table, name: str) -> SizeRule | None:
     if high < low:
         return table.refuse("max", f"max must be at least min = {low}, got {high}", "swap them")
     if -(-low // step) * step > high:
-        table.fault("multiple_of", f"there is no multiple of {step} from {low} to {high}", "widen the range")
-        return None
+        rule = f"there is no multiple of {step} from {low} to {high}"
+        return table.refuse("multiple_of", rule, "widen the range")
     return SizeRule(name, low, high, step)
 
 
@@ -93,10 +88,7 @@ def read_workloads(
 ) -> tuple[Workload, ...]:
     """`sizes` are the contract's, where it stands in another file."""
     hint = "say where it must be fast, e.g. decode = { tokens = 16, d = 4096 } under [workloads]"
-    if not root.needs("workloads", hint=hint):
-        return ()
-    table = root.table("workloads", "[workloads]")
-    if table is None:
+    if (table := root.needed_table("workloads", "[workloads]", hint)) is None:
         return ()
     if not table.data:
         table.fault(None, "there are no workloads", hint)

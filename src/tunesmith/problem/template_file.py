@@ -47,7 +47,7 @@ def parse_template(
     block = find_block(text, path)
     root = load_toml(block.toml, path=path, offset=block.line)
     root.only(_ROOT)
-    names = _KnownNames.of(root, problem)
+    names = _KnownNames(problem.size_names, root.names("params"), root.names("defines"))
     params = _read_params(root, problem)
     arguments = [argument.name for argument in problem.arguments]
     workspace = _read_workspace(root, names.before_build, arguments)
@@ -94,10 +94,6 @@ class _KnownNames:
     params: tuple[str, ...]
     defines: tuple[str, ...]
 
-    @classmethod
-    def of(cls, root: Table, problem: Problem) -> _KnownNames:
-        return cls(problem.size_names, root.names("params"), root.names("defines"))
-
     @property
     def macros(self) -> tuple[str, ...]:
         return (*self.params, *self.defines)
@@ -116,8 +112,7 @@ def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
     if not any(key in root for key in _ABOUT_PARAMS):
         return ()
     example = "e.g. BLOCK = [64, 128, 256]"
-    root.needs("params", hint=f"declare at least one under [params], {example}")
-    table = root.table("params", "[params]")
+    table = root.needed_table("params", "[params]", f"declare at least one under [params], {example}")
     if table is None:
         return ()
     if not table.data:

@@ -86,7 +86,7 @@ class PassCosts:
         elif without == "split":
             count -= self.split
         elif without == "spills":
-            count -= self.mix.local_load + self.mix.local_store
+            count -= self.mix.local
         elif without == "narrow":
             count /= _WIDE / self._width()
         return max(0.0, count) / _ISSUED
@@ -112,7 +112,7 @@ class PassCosts:
                 waves += access.count * max(1, access.width // 4)
         if without == "narrow":
             waves /= _WIDE / self._width()
-        return waves + (0 if without == "spills" else self._local)
+        return waves + (0 if without == "spills" else self.mix.local)
 
     def _l2(self, without: FaultName | None) -> float:
         moved = 0.0
@@ -144,16 +144,12 @@ class PassCosts:
             rounds = rounds / (_WIDE / self._width())
         return rounds * LATENCY / max(1.0, threads / WARP)
 
-    @property
-    def _local(self) -> int:
-        return self.mix.local_load + self.mix.local_store
-
     def _local_beyond(self, room: int, without: FaultName | None) -> float:
         """Bytes a warp moves through a level of memory that its multiprocessor's stacks do not fit into."""
-        if without == "spills" or not self._local:
+        if without == "spills" or not self.mix.local:
             return 0.0
         threads = self.launch.resident_threads if self.launch is not None else None
-        return self._local * 4.0 * WARP if self.stack * (threads or 2048) > room else 0.0
+        return self.mix.local * 4.0 * WARP if self.stack * (threads or 2048) > room else 0.0
 
     def _width(self) -> float:
         """The mean width of global accesses, at most 16 bytes."""
@@ -327,8 +323,7 @@ class RuleInput:
     @property
     def launch_share(self) -> float | None:
         """What as many empty launches take of the time; above 1 where that was measured less well."""
-        ceilings, seconds = self.profile.ceilings, self.profile.seconds
-        floor = ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
+        floor, seconds = self.profile.ceilings.least_launch, self.profile.seconds
         if not floor or not seconds or floor <= 0 or seconds <= 0:
             return None
         return self.profile.launches * floor / seconds

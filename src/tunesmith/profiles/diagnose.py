@@ -80,16 +80,16 @@ def diagnose(profile: Profile) -> Diagnosis:
 def _at_the_floor(found: Diagnosis, floor: Floor, distance: float) -> Diagnosis:
     bound = _OF_CEILINGS.get(floor.ceiling, Bound.COMPUTE)
     if distance < FASTER:
-        said = f"faster than its floor of {_named(floor)}: {distance:.2f} × that"
+        said = f"faster than its floor of {floor}: {distance:.2f} × that"
         wrong = TOO_MUCH_STATED if floor.ceiling in OF_OPERATIONS.values() else FASTER_THAN_POSSIBLE
         return replace(found, bound=bound, summary=said, confidence=0.3, notes=(*found.notes, wrong))
-    near = f"near the ceiling of {_named(floor)}: {distance:.2f} × its floor"
+    near = f"near the ceiling of {floor}: {distance:.2f} × its floor"
     return replace(found, bound=bound, summary=near, confidence=0.9 if floor.measured else 0.6)
 
 
 def _away(profile: Profile, floor: Floor | None, distance: float | None) -> str:
     if floor is not None and distance is not None:
-        return f"{distance:.2f} × the floor of {_named(floor)}"
+        return f"{distance:.2f} × the floor of {floor}"
     if profile.seconds is None:
         return "not timed"
     return "no floor is known"
@@ -133,12 +133,6 @@ def _merged(found: Sequence[Finding]) -> list[Finding]:
 def _explains(cause: Finding, symptom: Finding) -> bool:
     enough = cause.score >= EXPLAINS * symptom.score
     return enough and cause.kind in ABOUT[symptom.kind].causes
-
-
-def _named(floor: Floor | None) -> str:
-    if floor is None:
-        return ""
-    return floor.ceiling if floor.measured else f"{floor.ceiling} by the data sheet"
 
 
 def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:

@@ -50,6 +50,10 @@ class Mix:
     local_load: int = 0  # of spilled registers and arrays on the stack
     local_store: int = 0
 
+    @property
+    def local(self) -> int:
+        return self.local_load + self.local_store
+
 
 @dataclass(frozen=True)
 class Instructions:
@@ -144,6 +148,11 @@ class Ceilings:
     cache_bytes: int | None = None  # last level
     cache_bandwidth: float | None = None
     measured_on: str = ""  # a date; empty where nobody wrote it down
+
+    @property
+    def least_launch(self) -> float | None:
+        """Kernels are timed in graphs, where they can be."""
+        return self.launch if self.graph_launch is None else self.graph_launch
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ def bank_conflicts(given: RuleInput) -> Finding | None:
 def spills(given: RuleInput) -> Finding | None:
     """Registers that do not fit, or arrays that are indexed at run time: both go through local memory."""
     costs, resources = given.costs, given.profile.static.resources
-    local = costs.mix.local_load + costs.mix.local_store if costs is not None else 0
+    local = costs.mix.local if costs is not None else 0
     spilled, share = resources.spills or 0, given.counters.local_sectors
     if spilled <= 0 and local <= 0 and not share:
         return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from tunesmith.problem.plan import necessary_traffic
+from tunesmith.problem.plan import necessary_traffic, traffic_by_argument
 from tunesmith.problem.problem import OPERATIONS, Problem
 from tunesmith.profiles.facts import Ceilings, Operations, Point, Profile, WorkNeeded
 
@@ -39,6 +39,9 @@ class Floor:
     seconds: float
     measured: bool  # False: from the device's data sheet, which no kernel reaches
 
+    def __str__(self) -> str:
+        return self.ceiling if self.measured else f"{self.ceiling} by the data sheet"
+
 
 @dataclass(frozen=True)
 class Roofline:
@@ -63,16 +66,10 @@ def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations |
     """Bytes by direction; where the problem states their sum, shared out as its arrays are."""
     total = necessary_traffic(problem, sizes)
     read = written = 0
-    for argument in problem.arguments:
-        if not argument.is_array or argument.role == "workspace" or argument.alias:
-            continue
-        if argument.traffic is not None:
-            both = argument.role == "inout"
-            nbytes = argument.traffic.evaluate(sizes) // (2 if both else 1)
-        else:
-            nbytes = argument.element.nbytes(math.prod(max(0, e.evaluate(sizes)) for e in argument.shape))
-        read += nbytes if argument.role in ("input", "inout") else 0
-        written += nbytes if argument.role in ("output", "inout") else 0
+    for argument, moved in traffic_by_argument(problem, sizes):
+        one_way = moved // 2 if argument.role == "inout" else moved
+        read += one_way if argument.role != "output" else 0
+        written += one_way if argument.is_written else 0
     if read + written <= 0:
         return WorkNeeded(total, 0, operations or Operations())
     share = round(total * read / (read + written))
@@ -80,7 +77,9 @@ def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations |
 
 
 def roofline(profile: Profile) -> Roofline:
-    floors = [*_memory(profile), *_compute(profile), *_launch(profile.ceilings)]
+    floors = [*_memory(profile), *_compute(profile)]
+    if (launch := profile.ceilings.least_launch) is not None:
+        floors.append(Floor(Ceiling.LAUNCH, launch, True))
     return Roofline(tuple(sorted(floors, key=lambda f: -f.seconds)), profile.seconds)
 
 
@@ -110,7 +109,7 @@ def _memory(profile: Profile) -> list[Floor]:
     seconds = move_seconds(work, ceilings)
     if seconds is not None:
         # A small copy takes as long as its launch: then that is what bounds it, and not the bytes.
-        launch, best = _launch_seconds(ceilings), best_bandwidth(ceilings)
+        launch, best = ceilings.least_launch, best_bandwidth(ceilings)
         by_launch = launch is not None and best is not None and work.bytes / best < launch
         return [Floor(Ceiling.LAUNCH if by_launch else Ceiling.MEMORY, seconds, True)]
     if limits is not None and limits.pin_bandwidth and not profile.warm:
@@ -137,16 +136,6 @@ def _stated(profile: Profile) -> list[tuple[str, float, float | None]]:
     stated, rates = profile.work.operations, profile.ceilings
     found = [(kind, getattr(stated, kind), getattr(rates, kind)) for kind in OF_OPERATIONS]
     return [(kind, count, rate) for kind, count, rate in found if count]
-
-
-def _launch(ceilings: Ceilings) -> list[Floor]:
-    seconds = _launch_seconds(ceilings)
-    return [] if seconds is None else [Floor(Ceiling.LAUNCH, seconds, True)]
-
-
-def _launch_seconds(ceilings: Ceilings) -> float | None:
-    """Kernels are timed in graphs, where they can be."""
-    return ceilings.launch if ceilings.graph_launch is None else ceilings.graph_launch
 
 
 def seconds_for(points: Sequence[Point], nbytes: int) -> float | None:

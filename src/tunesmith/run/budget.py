@@ -185,7 +185,7 @@ def evaluations(state: State, since: int = 0, candidate: str | None = None) -> i
 
 def beside_budget(state: State) -> int:
     """Of what was tried, how much the gate has tried and no budget counts."""
-    return 0 if is_concrete(state) else state.gate_tried
+    return 0 if is_concrete(state) else state.searched.count("gate")
 
 
 def evals_left(state: State) -> int | None:
@@ -197,29 +197,31 @@ def evals_left(state: State) -> int | None:
     return max(0, min(left)) if left else None
 
 
+def _left(state: State) -> tuple[int | None, float | None]:
+    """Evaluations and seconds of the whole budget."""
+    evals, seconds = state.settings.evals, state.settings.seconds
+    return (
+        None if evals is None else evals - evaluations(state),
+        None if seconds is None else max(0.0, seconds - (state.elapsed - state.attached_at)),
+    )
+
+
 def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
     """Evaluations and seconds for the next of several searches that count the same."""
-    settings, evals, seconds = state.settings, None, None
-    if settings.evals is not None:
-        evals = max(1, (settings.evals - evaluations(state)) // parts)
-    if settings.seconds is not None:
-        seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at)) / parts
-    return evals, seconds
+    evals, seconds = _left(state)
+    return None if evals is None else max(1, evals // parts), None if seconds is None else seconds / parts
 
 
 def share_of(state: State) -> tuple[int | None, float | None]:
     """Evaluations and seconds for a search: half of what is left, because the next round may be the better
     one. The last round takes all that is left."""
-    settings, evals, seconds = state.settings, None, None
+    settings, (evals, seconds) = state.settings, _left(state)
     is_last = settings.rounds is not None and rounds_begun(state) >= settings.rounds
-    if settings.evals is not None:
-        left, least = settings.evals - evaluations(state), _least_share(settings)
-        share = left if is_last else max(least, left // 2)
-        evals = share if left - share >= least else max(1, left)
-    if settings.seconds is not None:
-        left_seconds = max(0.0, settings.seconds - (state.elapsed - state.attached_at))
-        seconds = left_seconds if is_last else left_seconds / 2
-    return evals, seconds
+    if evals is not None:
+        least = _least_share(settings)
+        share = evals if is_last else max(least, evals // 2)
+        evals = share if evals - share >= least else max(1, evals)
+    return evals, seconds if seconds is None or is_last else seconds / 2
 
 
 def _least_share(settings: Settings) -> int:

@@ -1,18 +1,32 @@
-"""The templates of a run, by candidate: the one that was given, and drafts as the run keeps them."""
+"""The templates of a run, by candidate: the one that was given, and drafts as they are stored; and the gate.
+
+The gate says which configurations of a draft are tried before it may be searched, and what follows from them.
+First the default; then every parameter's extremes, each alone; then a cover in which any two values meet, as
+far as the cap goes. Where one fails, its values are taken back to the default one at a time: those without
+which it works are to blame, alone or together. All of it follows from what was tried so far.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tunesmith.problem.device import Device
-from tunesmith.problem.feasible import configs_of
+from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, plain_name
-from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.template import Combination, Template, configs_of, plain_name
+from tunesmith.problem.template_file import guarded, parse_template
+from tunesmith.run.events import Admitted
+from tunesmith.run.outcome import Outcome, Result
 from tunesmith.run.ports import Texts
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.configset import ConfigSet
-from tunesmith.space.params import Config
+from tunesmith.space.params import Config, Param
+from tunesmith.text import named_values
 
 TemplateOf = Callable[[Config], Template]
 
@@ -68,6 +82,14 @@ class Templates:
             self._configs[key] = configs_of(self.problem, self.of(candidate), self._device)
         return self._configs[key]
 
+    def admitted(self, candidate: Candidate, rules: tuple[Combination, ...] = ()) -> Admitted:
+        """That it may be searched. With rules, the text that is searched, and delivered, has them too."""
+        template, digest = self.of(candidate), candidate.template
+        if rules:
+            digest = self.keep(guarded(template.source, rules, template.path))
+        count = len(self.configs(Candidate(candidate.id, digest)))
+        return Admitted(digest, count, template.space.combinations, candidate.id, rules, template.baking)
+
     def lookup(self, state: State) -> TemplateOf:
         """The template a configuration belongs to."""
         given = Candidate("", "")
@@ -99,3 +121,182 @@ def inherited(template: Template, rows: Sequence[Row]) -> list[Row]:
     defaults, which is how the kernel is before anything is made of them."""
     default = template.default.as_dict()
     return rows_for(template, [(Config.of(default | config.as_dict()), score) for config, score in rows])
+
+
+COVER = 24  # configurations beside the extremes
+FEW = 3  # values of a parameter are all tried alone
+LISTED = 20_000  # configurations a cover is chosen from
+MOST_BLAMED = 8  # faults; a draft with more of them is beyond mending
+MOST_TRIED = 128  # configurations: by then what failed is forbidden as it stands
+
+# What nobody is to blame for: it does not fit, or is not meant to run there.
+NEUTRAL = (Status.OK, Status.INFEASIBLE, Status.OVER_LIMITS)
+
+Positions = NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """To be tried next."""
+
+    configs: tuple[Config, ...]
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """The draft may not be searched; `without` are values that are wrong by themselves."""
+
+    reason: str
+    trials: tuple[int, ...]
+    without: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The draft may be searched, once it forbids these."""
+
+    rules: tuple[Combination, ...] = ()
+
+
+def examine(
+    params: Sequence[Param], default: Config, configs: ConfigSet, outcomes: Sequence[Outcome], may_mend: bool
+) -> Checks | Faulty | Passed:
+    """`outcomes` are those of the draft so far; `may_mend`: whether its author can be asked for another."""
+    tried = {o.trial.config: o for o in outcomes if o.trial.config is not None}
+    field = _FeasibleRows(params, configs, default)
+    start = field.start
+    if start not in tried:
+        return Checks((start,))
+    if why := fault(tried[start]):
+        near = "its default, {}," if start == default else "{}, the nearest to its default that fits,"
+        where = f"at {near.format(start)} it" if params else "it"
+        return Faulty(f"{where} is {_words(why)}", (tried[start].trial.id,))
+    if untried := [config for config in field.planned() if config not in tried]:
+        return Checks(tuple(untried))
+    blamed: list[tuple[Combination, Outcome]] = []
+    bad = {config: o for config, o in tried.items() if fault(o)}
+    for config in sorted(bad, key=lambda c: (len(_differing(c, start)), bad[c].trial.id)):
+        if any(set(rule) <= set(config.items) for rule, _ in blamed):
+            continue
+        rule = _to_blame(config, start, configs, tried)
+        if isinstance(rule, Checks):
+            return rule
+        blamed.append((rule, bad[config]))
+    if not any(r.ok for o in tried.values() for r in o.results):
+        first = tried[start]
+        return Faulty(f"nothing of it runs: {_words(first.results[0])}", (first.trial.id,))
+    if len(blamed) > MOST_BLAMED:
+        reason = f"it is wrong in {len(blamed)} ways: {_listed(blamed[:FEW])} and more"
+        return Faulty(reason, tuple(o.trial.id for _, o in blamed))
+    alone = [(rule, o) for rule, o in blamed if len(rule) == 1]
+    if alone and may_mend:
+        values = tuple(rule[0] for rule, _ in alone)
+        return Faulty(_listed(alone), tuple(o.trial.id for _, o in alone), values)
+    return Passed(tuple(rule for rule, _ in blamed))
+
+
+def fault(outcome: Outcome) -> Result | None:
+    """What is wrong with a configuration, beyond its not fitting."""
+    return next((r for r in outcome.results if r.status not in NEUTRAL), None)
+
+
+def rule_text(rule: Combination) -> str:
+    return named_values(rule, " with ")
+
+
+def _to_blame(
+    config: Config, start: Config, configs: ConfigSet, tried: Mapping[Config, Outcome]
+) -> Combination | Checks:
+    """The values without each of which it works. What cannot be taken back alone is among them."""
+    differing = _differing(config, start)
+    if len(differing) > 1:
+        without = {name: config.replace(name, start[name]) for name in differing}
+        asked = tuple(c for c in without.values() if c not in tried and c in configs)
+        if asked and len(tried) < MOST_TRIED:
+            return Checks(asked)
+        needed = [n for n in differing if not (without[n] in tried and fault(tried[without[n]]))]
+        differing = needed or differing
+    return tuple((name, config[name]) for name in differing)
+
+
+def _differing(a: Config, b: Config) -> list[str]:
+    return [name for name, value in a.items if b[name] != value]
+
+
+def _words(result: Result) -> str:
+    detail = f" (workload {result.workload}): {result.detail}" if result.detail else ""
+    return f"{result.status}{detail}"
+
+
+def _listed(blamed: Sequence[tuple[Combination, Outcome]]) -> str:
+    found = [(rule_text(rule), fault(outcome)) for rule, outcome in blamed]
+    return "; ".join(f"{name} is {_words(why)}" for name, why in found if why is not None)
+
+
+class _FeasibleRows:
+    """The feasible configurations as rows of positions: all of them, or many drawn once and for all."""
+
+    def __init__(self, params: Sequence[Param], configs: ConfigSet, default: Config) -> None:
+        self._params = tuple(params)
+        self._configs = configs
+        numbers = np.arange(len(configs))
+        if len(configs) > LISTED:
+            numbers = np.unique(np.random.default_rng(0).integers(len(configs), size=LISTED))
+        self._numbers = numbers
+        self._rows: Positions = configs.positions(numbers)
+        self.start = default if default in configs else self._nearest(default, np.arange(len(numbers)))
+
+    def planned(self) -> list[Config]:
+        """Extremes one at a time, then the cover; the start is not among them."""
+        found = dict.fromkeys(self._extremes())
+        found |= dict.fromkeys(self._cover([self.start, *found]))
+        found.pop(self.start, None)
+        return list(found)
+
+    def _extremes(self) -> Iterator[Config]:
+        for place, param in enumerate(self._params):
+            ends = param.values
+            if len(ends) > FEW:
+                ends = (min(ends), max(ends))
+            for value in ends:
+                if value == self.start[param.name]:
+                    continue
+                alone = self.start.replace(param.name, value)
+                if alone in self._configs:
+                    yield alone
+                    continue
+                having = np.flatnonzero(self._rows[:, place] == param.positions[value])
+                if having.size:  # else no configuration has it, or none was drawn
+                    yield self._nearest(alone, having)
+
+    def _cover(self, chosen: Sequence[Config]) -> list[Config]:
+        """Greedily, the rows in which most values meet that have not met yet."""
+        several = [i for i, param in enumerate(self._params) if len(param.values) > 1]
+        pairs = list(combinations(several, 2))
+        missing = {(i, j): self._meeting(i, j) for i, j in pairs}
+        for config in chosen:
+            self._meet(missing, [p.positions[config[p.name]] for p in self._params])
+        found: list[Config] = []
+        while pairs and len(found) < COVER:
+            gains = sum(missing[i, j][self._rows[:, i], self._rows[:, j]].astype(np.int32) for i, j in pairs)
+            best = int(np.argmax(gains))
+            if not np.asarray(gains)[best]:
+                break
+            self._meet(missing, self._rows[best].tolist())
+            found.append(self._configs[int(self._numbers[best])])
+        return found
+
+    def _meeting(self, i: int, j: int) -> NDArray[np.bool_]:
+        """Which values of two parameters can meet at all."""
+        met = np.zeros((len(self._params[i].values), len(self._params[j].values)), dtype=np.bool_)
+        met[self._rows[:, i], self._rows[:, j]] = True
+        return met
+
+    def _meet(self, missing: Mapping[tuple[int, int], NDArray[np.bool_]], row: Sequence[int]) -> None:
+        for (i, j), met in missing.items():
+            met[row[i], row[j]] = False
+
+    def _nearest(self, config: Config, among: NDArray[np.int64]) -> Config:
+        wanted = np.array([p.positions[config[p.name]] for p in self._params])
+        apart = (self._rows[among] != wanted).sum(axis=1)
+        return self._configs[int(self._numbers[among[int(np.argmin(apart))]])]

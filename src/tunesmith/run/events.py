@@ -17,7 +17,7 @@ from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.dialogue import Reply, Request
 from tunesmith.run.outcome import Outcome, Result, Trial
 from tunesmith.space.params import Config
-from tunesmith.space.region import Focus
+from tunesmith.space.space import Focus
 
 # How a kernel is made faster: by templates that are searched, by kernels that roles write, or that one
 # conversation writes.

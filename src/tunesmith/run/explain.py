@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.device import Device
-from tunesmith.problem.feasible import hardware_constraints
 from tunesmith.problem.problem import Problem, Workload
-from tunesmith.problem.template import Template
+from tunesmith.problem.template import Template, hardware_constraints
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.racing import SOUND, Winners, sound_scores
@@ -152,9 +151,9 @@ def _value(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> 
     if constraint := facts.excluded(other):
         return is_known("excluded", why=constraint)
     if model is not None and scores:
-        (estimate,) = model.differences([other])
-        if estimate.deviation < min(CERTAIN * model.spread, PRECISE):
-            return is_known("model", estimate.value, estimate.deviation)
+        log, deviation = model.difference(other)
+        if deviation < min(CERTAIN * model.spread, PRECISE):
+            return is_known("model", log, deviation)
     return is_known("unknown")
 
 
@@ -175,7 +174,7 @@ def _importance(param: ParamEffect) -> float:
 
 
 def history_of(problem: Problem, state: State) -> History:
-    tried = [t for t in sound_scores(problem, state) if state.searched().count(t.config)]
+    tried = [t for t in sound_scores(problem, state) if state.searched.count(t.config)]
     return history(tried, [w.name for w in problem.workloads])
 
 
@@ -228,7 +227,7 @@ def _twins(state: State, scored: dict[Config, float | None]) -> list[Row]:
 
 def _failures(state: State, workload: Workload | None) -> dict[Config, str]:
     found = {s.config: str(s.status) for s in state.unable if s.config is not None}
-    for outcome in (*state.searched(), *state.finalists(), *(v.outcome for v in state.verified)):
+    for outcome in (*state.searched, *state.finalists(), *(v.outcome for v in state.verified)):
         if outcome.trial.config is not None and (status := _status(outcome, workload)):
             found[outcome.trial.config] = status
     return found
@@ -248,8 +247,8 @@ def _excluded(template: Template, device: Device, workloads: Sequence[Workload])
     known = device.limits.names()
 
     def excluded(config: Config) -> str:
-        broken = [space.violations(config, workload.as_dict(), known) for workload in workloads]
-        return broken[0][0].constraint.name if broken and all(broken) else ""
+        broken = [space.broken(config, workload.as_dict(), known) for workload in workloads]
+        return broken[0][0].name if broken and all(broken) else ""
 
     return excluded
 
@@ -260,14 +259,6 @@ MOST = 96  # configurations it is fitted to: those nearest to the one in questio
 LEAST = 32  # below that there is nothing to learn from
 FREE = 16  # so many must be left when each parameter has taken two to fit its lengths
 CONVINCING = 0.5  # of the variance it must tell in advance, each measurement left out in turn
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A difference of two log speed-ups, with its standard deviation."""
-
-    value: float
-    deviation: float
 
 
 @dataclass(frozen=True)
@@ -328,14 +319,12 @@ class Surrogate:
             _scale=scale,
         )
 
-    def differences(self, configs: Sequence[Config]) -> tuple[Estimate, ...]:
-        """How much better each would be measured than the centre was."""
-        at, settings = _positions(self._space, configs), self._settings
-        seen = covariance(Encoding.of(self._space), settings, at, self._at)
-        values = seen @ self._pull - self._best
-        left = settings.variance - np.einsum("ij,jk,ik->i", seen, self._inverse, seen) + settings.noise
-        deviations = np.sqrt(self._scale * np.maximum(left, 0.0))
-        return tuple(Estimate(float(v), float(d)) for v, d in zip(values, deviations, strict=True))
+    def difference(self, config: Config) -> tuple[float, float]:
+        """How much better it would be measured than the centre was, and the standard deviation of that."""
+        at, settings = _positions(self._space, [config]), self._settings
+        (seen,) = covariance(Encoding.of(self._space), settings, at, self._at)
+        left = settings.variance - seen @ self._inverse @ seen + settings.noise
+        return float(seen @ self._pull - self._best), math.sqrt(self._scale * max(float(left), 0.0))
 
 
 def _positions(space: Space, configs: Sequence[Config]) -> Positions:

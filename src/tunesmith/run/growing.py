@@ -11,46 +11,6 @@ T = TypeVar("T")
 Keys = Callable[[T], Iterable[Hashable]]
 
 
-class Selection(Sequence[T]):
-    """Items of a list that others may have made longer since: those at the first of these places. It equals a
-    tuple of the same items."""
-
-    __slots__ = ("_items", "_length", "_places")
-
-    def __init__(self, items: list[T], places: Sequence[int], length: int) -> None:
-        self._items = items
-        self._places = places
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[T]:
-        return (self._items[place] for place in islice(self._places, self._length))
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(self._length)))
-        if not -self._length <= index < self._length:
-            raise IndexError(index)
-        return self._items[self._places[index if index >= 0 else self._length + index]]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Selection | tuple):
-            return NotImplemented
-        return len(self) == len(other) and all(a is b or a == b for a, b in zip(self, other, strict=True))
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
-
 class Shared(Generic[T]):
     """What all versions share: the items, and an index of them that follows when it is asked for."""
 
@@ -73,20 +33,45 @@ class Shared(Generic[T]):
         return self._places
 
 
-class Grown(Selection[T]):
-    """One version. Adding to the newest takes constant time; adding to an older one copies it first."""
+class Grown(Sequence[T]):
+    """One version, which equals a tuple of its items. Adding to the newest takes constant time; adding to an
+    older one copies it first."""
 
-    __slots__ = ("shared",)
+    __slots__ = ("_length", "shared")
 
     def __init__(self, items: Iterable[T] = (), keys: Keys[T] = lambda item: ()) -> None:
         self._share(Shared(items, keys))
 
     def _share(self, shared: Shared[T]) -> None:
         self.shared = shared
-        super().__init__(shared.items, range(len(shared.items)), len(shared.items))
+        self._length = len(shared.items)  # others may make the list longer
+
+    def __len__(self) -> int:
+        return self._length
 
     def __iter__(self) -> Iterator[T]:
-        return islice(self._items, self._length)
+        return islice(self.shared.items, self._length)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        places = range(self._length)[index]
+        if isinstance(places, range):
+            return tuple(self.shared.items[place] for place in places)
+        return self.shared.items[places]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grown | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(a is b or a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
 
     def plus(self, *items: T) -> Grown[T]:
         shared = self.shared
@@ -102,22 +87,22 @@ class Grown(Selection[T]):
         found = [item for item in self if holds(item)]
         return self if len(found) == self._length else Grown(found, self.shared.keys)
 
-    def of(self, key: Hashable) -> Selection[T]:
+    def of(self, key: Hashable) -> tuple[T, ...]:
         """The items that have a key, in order."""
-        places = self.shared.places.get(key, [])
-        return Selection(self._items, places, self._end(places))
+        return tuple(self.shared.items[place] for place in self._places(key))
 
     def count(self, key: Hashable, since: int = 0) -> int:
         """How many have a key, from a place on."""
-        places = self.shared.places.get(key, [])
-        return max(0, self._end(places) - (bisect_left(places, since) if since else 0))
+        places = self._places(key)
+        return len(places) - bisect_left(places, since)
 
     def last(self, key: Hashable) -> int:
         """The place of the last that has a key; -1 where none has."""
-        places = self.shared.places.get(key, [])
-        end = self._end(places)
-        return places[end - 1] if end else -1
+        places = self._places(key)
+        return places[-1] if places else -1
 
-    def _end(self, places: list[int]) -> int:
-        """How many of these places this version has."""
-        return len(places) if not places or places[-1] < self._length else bisect_left(places, self._length)
+    def _places(self, key: Hashable) -> list[int]:
+        """Where the items with a key are, as far as this version has them."""
+        places = self.shared.places.get(key, [])
+        is_newest = not places or places[-1] < self._length
+        return places if is_newest else places[: bisect_left(places, self._length)]

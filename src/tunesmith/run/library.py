@@ -19,7 +19,7 @@ from tunesmith.run.candidates import Row, Templates
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.ports import KEPT_MARK, Tried
 from tunesmith.run.racing import sound_scores, verified_choice
-from tunesmith.run.reporting import delivered_templates
+from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import score_at
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
@@ -75,24 +75,11 @@ class LibraryEntry:
         return f"{self.speedup:.2f}× on {self.device}, {self.date[:10]}"
 
 
-@dataclass(frozen=True)
-class Summary:
+def summary(entry: LibraryEntry) -> dict[str, object]:
     """An entry as a list shows it."""
-
-    name: str
-    problem: str
-    signature: str
-    kernel: str
-    device: str
-    speedup: float
-    workloads: tuple[str, ...]
-    date: str
-    origin: str
-
-
-def summary(entry: LibraryEntry) -> Summary:
-    e, workloads = entry, tuple(served.workload for served in entry.served)
-    return Summary(e.name, e.problem, e.signature, e.kernel, e.device, e.speedup, workloads, e.date, e.origin)
+    known = ("name", "problem", "signature", "kernel", "device", "speedup", "workloads", "date", "origin")
+    workloads = tuple(served.workload for served in entry.served)
+    return {key: workloads if key == "workloads" else getattr(entry, key) for key in known}
 
 
 @dataclass(frozen=True)

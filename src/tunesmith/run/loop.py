@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run import events, gate
-from tunesmith.run import racing as choose
+from tunesmith.run import events
 from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.one_search import OneSearch
 from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
 from tunesmith.run.prior import ToProfile, next_step, to_look_at, without_profiles
-from tunesmith.run.racing import heat
+from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
 from tunesmith.run.scores import prune, scores
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, asked_to_write, of_this_round
@@ -66,9 +65,10 @@ class Loop:
             found = self.talk.cases(state)
             self._append(self.lab.extend(found) if isinstance(found, events.Extended) else found)
         elif self.templates.given is not None and state.admitted is None:
-            self._admit_given(Candidate("", self.templates.given.digest))
+            # Nobody drafted it, so there is no author to send it back to, and no gate.
+            self._append(self.templates.admitted(Candidate("", self.templates.given.digest)))
         elif beside := [c for c in self.templates.beside if c not in {k.id for k in state.candidates}]:
-            self._admit_given(Candidate(beside[0], self.templates.beside[beside[0]]))
+            self._append(self.templates.admitted(Candidate(beside[0], self.templates.beside[beside[0]])))
         elif state.under_way is None:
             self._decide()
         elif state.under_way.decision == "refactor":
@@ -77,12 +77,6 @@ class Loop:
             self._search()
         else:
             self._finish()
-
-    def _admit_given(self, own: Candidate) -> None:
-        """Nobody drafted it, so there is no author to send it back to, and no gate."""
-        template, count = self.templates.of(own), len(self.templates.configs(own))
-        combinations = template.space.combinations
-        self._append(events.Admitted(own.template, count, combinations, own.id, baking=template.baking))
 
     def _decide(self) -> None:
         """Where templates are written, what is known of the best so far tells what is written next."""
@@ -116,14 +110,14 @@ class Loop:
             template = self._vetted(draft) if is_model else self.templates.of(draft)
             configs = self.templates.configs(draft)
             done = self._state.gated(draft.id)
-            step = gate.examine(template.space.params, template.default, configs, done, may_mend)
-            if isinstance(step, gate.Passed):
-                self._append(self._admitted(draft, step))
+            step = examine(template.space.params, template.default, configs, done, may_mend)
+            if isinstance(step, Passed):
+                self._append(self.templates.admitted(draft, step.rules))
                 return
         except BadInput as error:
-            step = gate.Faulty(str(error), ())
-        if isinstance(step, gate.Checks):
-            self._ask([(config, self._workloads) for config in step.configs], "short", "gate")
+            step = Faulty(str(error), ())
+        if isinstance(step, Checks):
+            self._ask(step.configs, "short", "gate")
             return
         again = may_mend and (self.heeds_words or is_model or bool(step.without))
         self._append(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
@@ -142,18 +136,6 @@ class Loop:
         replies = [e for e in asked_to_write(self._state) if e.reply is not None]
         return len(replies) <= self.settings.repairs
 
-    def _admitted(self, draft: Candidate, passed: gate.Passed) -> events.Admitted:
-        """With rules the text that is searched, and delivered, has them too."""
-        template, digest = self.templates.of(draft), draft.template
-        count = len(self.templates.configs(draft))
-        if passed.rules:
-            from tunesmith.problem.template_file import guarded
-
-            digest = self.templates.keep(guarded(template.source, passed.rules, template.path))
-            count = len(self.templates.configs(Candidate(draft.id, digest)))
-        combinations = template.space.combinations
-        return events.Admitted(digest, count, combinations, draft.id, passed.rules, template.baking)
-
     # -- searching ----------------------------------------------------------------------------------
 
     def _search(self) -> None:
@@ -169,7 +151,7 @@ class Loop:
             if is_hungry and self._change_prior():
                 return
             if self._sentinel_due():
-                self._ask([(None, self._workloads)], "short", "sentinel")
+                self._ask([None], "short", "sentinel")
                 return
             if (is_hungry and self._ask_batch(BATCH)) or self._ask_builds():
                 return
@@ -192,9 +174,9 @@ class Loop:
         if state.in_flight:
             self._append(events.Measured(self.lab.collect()))
         elif not search.tried():
-            self._ask([(search.template.default, self._workloads)], "short", "search")
+            self._ask([search.template.default], "short", "search")
         elif search.sentinel_missing():
-            self._ask([(None, self._workloads)], "short", "sentinel")
+            self._ask([None], "short", "sentinel")
         else:
             self._append(
                 events.Searched(search.candidate.id, "it has no parameters: there is nothing to search")
@@ -239,12 +221,7 @@ class Loop:
             if len(state.pool) < least:
                 return False
             pool = tuple(found.config for found in state.pool if found.config is not None)
-        proposal = self.searcher.ask(self._of_one().view(pool), BATCH)
-        if proposal.configs:
-            asked = [(config, self._workloads) for config in proposal.configs]
-            gain = None if pool else proposal.gain
-            self._ask(asked, "short", "search", gain, proposal.followed)
-        return bool(proposal.configs)
+        return self._propose(pool, BATCH, "short")
 
     def _ask_builds(self) -> bool:
         """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
@@ -253,10 +230,13 @@ class Loop:
         missing = min(possible, ahead - search.ahead())
         if missing <= 0 or missing < min(possible, ahead // 2):
             return False
-        proposal = self.searcher.ask(search.view(None), missing)
+        return self._propose(None, missing, "build")
+
+    def _propose(self, pool: tuple[Config, ...] | None, count: int, effort: Effort) -> bool:
+        proposal = self.searcher.ask(self._of_one().view(pool), count)
         if proposal.configs:
-            asked = [(config, self._workloads) for config in proposal.configs]
-            self._ask(asked, "build", "search", proposal.gain, proposal.followed)
+            gain = None if pool else proposal.gain
+            self._ask(proposal.configs, effort, "search", gain=gain, followed=proposal.followed)
         return bool(proposal.configs)
 
     def _sentinel_due(self) -> bool:
@@ -272,9 +252,9 @@ class Loop:
             self._append(events.Measured(self.lab.collect()))
             return
         if entered := heat(self.problem, state):
-            self._ask(entered, "long", "finalist")
+            self._ask([c for c, _ in entered], "long", "finalist", [names for _, names in entered])
             return
-        for config, workloads in choose.unverified(self.problem, state):
+        for config, workloads in unverified(self.problem, state):
             self.listener.note(f"verifying {config.label} in a fresh process")
             trial = Trial(state.next_trial, config, workloads, "long", "finalist", self._digest(config))
             self._admit(config)
@@ -290,10 +270,10 @@ class Loop:
         if self.lab.no_profiles or not any(p.config is None for p in state.profiled):
             return False
         done = {(p.config, p.workload) for p in state.profiled}
-        for pick in choose.verified_choice(self.problem, state).picks:
+        for pick in verified_choice(self.problem, state).picks:
             if pick.config is None or (pick.config, pick.workload) in done:
                 continue
-            timed = choose.timing_of(state, pick.config, pick.workload)
+            timed = timing_of(state, pick.config, pick.workload)
             if timed is not None and timed.timing is not None:
                 self._look_at(ToProfile(pick.config, pick.workload, timed.timing.seconds))
                 return True
@@ -301,33 +281,23 @@ class Loop:
 
     # -- small parts --------------------------------------------------------------------------------
 
-    @property
-    def _workloads(self) -> tuple[str, ...]:
-        return tuple(w.name for w in self.problem.workloads)
-
     def _ask(
         self,
-        what: Sequence[tuple[Config | None, tuple[str, ...]]],
+        configs: Sequence[Config | None],
         effort: Effort,
         purpose: Purpose,
+        workloads: Sequence[tuple[str, ...]] | None = None,
         gain: float | None = None,
         followed: frozenset[Config] = frozenset(),
     ) -> None:
-        """One event for all: each event follows from those before it, wherever a run is killed."""
-        first = self._state.next_trial
-        trials = tuple(
-            Trial(
-                first + i,
-                config,
-                workloads,
-                effort,
-                purpose,
-                self._digest(config) if config else "",
-                config in followed,
-            )
-            for i, (config, workloads) in enumerate(what)
-        )
-        self._append(events.Asked(trials, gain))
+        """At the workloads given for each, or at all. One event for all: each event follows from those before
+        it, wherever a run is killed."""
+        where = workloads or [tuple(w.name for w in self.problem.workloads)] * len(configs)
+        trials: list[Trial] = []
+        for number, (config, names) in enumerate(zip(configs, where, strict=True), self._state.next_trial):
+            digest = self._digest(config) if config else ""
+            trials.append(Trial(number, config, names, effort, purpose, digest, config in followed))
+        self._append(events.Asked(tuple(trials), gain))
         self._issue()
 
     def _issue(self) -> None:

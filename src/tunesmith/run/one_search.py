@@ -123,7 +123,7 @@ class OneSearch:
         if state.focus is not None:
             return None  # what is expected is expected of a part
         gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
-        done = state.searched().count(("of", own))
+        done = state.searched.count(("of", own))
         if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
             return None
         visible = noise(state)

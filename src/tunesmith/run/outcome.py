@@ -126,13 +126,9 @@ def geometric_mean(values: Iterable[float], weights: Iterable[float] | None = No
     return math.exp(sum(w * math.log(v) for v, w in zip(numbers, parts, strict=True)) / total)
 
 
-def median_interval(samples: Sequence[float], seed: int, resamples: int = 2000) -> Interval:
-    """Median with its bootstrap interval, the same for the same samples and seed."""
-    return _median_interval(tuple(samples), seed, resamples)
-
-
 @lru_cache(maxsize=4096)  # a race asks for those of all that still run, whenever one of them has run again
-def _median_interval(samples: tuple[float, ...], seed: int, resamples: int) -> Interval:
+def median_interval(samples: tuple[float, ...], seed: int, resamples: int = 2000) -> Interval:
+    """Median with its bootstrap interval, the same for the same samples and seed."""
     point = median(samples)
     if len(samples) < 2:
         return Interval(point, -math.inf, math.inf)

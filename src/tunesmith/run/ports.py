@@ -16,8 +16,7 @@ from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State, apply
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
-from tunesmith.space.region import Focus, Region, Side, region
-from tunesmith.space.space import Space
+from tunesmith.space.space import Focus, Region, Side, Space, region
 
 
 class Lab(Protocol):

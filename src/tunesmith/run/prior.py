@@ -24,7 +24,7 @@ from tunesmith.run.state import PriorChange, State
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.expr import Expr
 from tunesmith.space.params import Config, Param
-from tunesmith.space.region import Condition, Focus, count, meets
+from tunesmith.space.space import Condition, Focus, count, meets
 from tunesmith.text import counted
 
 WORTH = 0.05  # share of the time × confidence, over all workloads: below it a finding changes nothing
@@ -199,7 +199,7 @@ class _Step:
             return self._by_diagnosis()
         if state.focus is None:
             return None
-        before = len(self.tried) - (len(state.searched()) - changes[-1].tried)
+        before = len(self.tried) - (len(state.searched) - changes[-1].tried)
         found = doubt(state.focus, self.tried, noise(state), before)
         if found is None:
             return None
@@ -275,7 +275,7 @@ def missing(problem: Problem, state: State, subject: Config | None) -> ToProfile
     """A workload at which a kernel was timed and has not been profiled."""
     assert state.baseline is not None, "the original is timed before anything is searched"
     done = {p.workload for p in state.profiled if p.config == subject}
-    own = state.searched().of(subject) if subject else ()
+    own = state.searched.of(subject) if subject else ()
     results = (own[0] if own else state.baseline.outcome).results
     known = {r.workload: r.timing.seconds for r in results if r.timing is not None}
     open_ = [w.name for w in problem.workloads if w.name in known and w.name not in done]

@@ -171,7 +171,7 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist
     yardstick = Yardstick(state)
     field = [
         (o, yardstick.speedups(o))
-        for o in state.searched()
+        for o in state.searched
         if o.trial.config not in failed and (o.trial.config in raced or not is_over)
     ]
     margin = MARGIN + DEVIATIONS * noise(state)

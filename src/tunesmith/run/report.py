@@ -1,14 +1,24 @@
-"""The report of a run as a value, and how its parts are called."""
+"""The report of a run: its parts, how they are called, and how it is folded from the state."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
-from tunesmith.run.budget import Spent
-from tunesmith.run.events import Extended
-from tunesmith.run.explain import Explanation
-from tunesmith.run.rounds import ChainEnd, History, RoundReport
-from tunesmith.run.survey import SurveyReport
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
+from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
+from tunesmith.run.candidates import TemplateOf, Templates, draft_name
+from tunesmith.run.events import Extended, Pruned
+from tunesmith.run.explain import Explanation, explanations, history_of
+from tunesmith.run.outcome import geometric_mean, median
+from tunesmith.run.prior import best_config
+from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_choice
+from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, ratio, round_reports
+from tunesmith.run.state import State
+from tunesmith.run.survey import SurveyReport, survey_report
+from tunesmith.space.params import Config
 from tunesmith.text import named_values
 
 # Of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added.
@@ -188,3 +198,239 @@ def unfinished_text(found: UnfinishedBest) -> str:
     values = named_values(found.config or {})
     at = f" at {values}" if values else ""
     return f"{found.noun} {found.template} by {found.by}: {reached}{at}, by short measurements, not verified"
+
+
+def build_report(
+    problem: Problem,
+    state: State,
+    files: tuple[str, ...] = (),
+    template_of: TemplateOf | None = None,
+    templates: Templates | None = None,
+) -> Report:
+    """Without `template_of` nothing is explained; `templates` have the texts, and it, too."""
+    template_of = templates.lookup(state) if templates is not None else template_of
+    assert state.started is not None
+    kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
+    measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched))
+    # Before the end there is nothing to claim, not even that the original stays.
+    choice = verified_choice(problem, state) if state.stopped else Winners(None, ())
+    workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
+    speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
+    started = state.started
+    return Report(
+        problem=started.problem,
+        backend=started.backend,
+        device=state.device.name,
+        driver=state.device.driver,
+        finished=state.stopped is not None,
+        reason=state.stopped.reason if state.stopped else "not finished",
+        judged_by=judged_by(state),
+        workloads=workloads,
+        geometric_mean=geometric_mean(speedups, weights) if workloads else None,
+        general=choice.general.as_dict() if choice.general else None,
+        evaluations={status.value: n for status in Status if (n := measured[status])},
+        space=_space(state),
+        verified_cases=sum(v.cases for v in state.verified),
+        failures=_failures(state),
+        digests=_digests(problem, state),
+        versions=dict(started.versions),
+        search=started.settings.search,
+        seed=started.settings.seed,
+        seconds=state.elapsed,
+        tuned=files,
+        busy=_busy(state),
+        compiler=state.compiler,
+        survey=survey_report(state) if state.device.absent else None,
+        built=len({s.config for s in state.surveyed if s.config} | {o.trial.config for o in state.searched}),
+        pruned=_pruned(state),
+        priors=tuple(primed.name for primed in state.primed),
+        bounds=_bounds(problem, state, choice),
+        profile_notes=tuple(
+            dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
+        ),
+        steering=tuple(
+            PriorReport(c.tried, str(f) if f else "", f.inside if f else 0, c.event.reason, c.moved)
+            for c in state.prior_changes
+            for f in (c.event.focus,)
+        ),
+        history=history_of(problem, state),
+        explanations=explanations(problem, template_of, state, choice)
+        if template_of and choice.picks and not is_concrete(state)
+        else (),
+        rounds=round_reports(problem, state, templates),
+        templates={name: own for own, name in delivered_templates(problem, state, choice).items()}
+        if state.stopped
+        else {},
+        general_template=_template(state, choice.general),
+        general_is_baked=bool(
+            template_of and choice.general and template_of(choice.general).bakes_sizes(choice.general)
+        ),
+        models=started.settings.models,
+        talk=spent(state) if state.dialogue else None,
+        added=state.extended,
+        origin=started.origin,
+        known_first=sum(len(primed.first) for primed in state.primed),
+        so_far=best_unfinished(problem, state),
+        strategy=started.settings.strategy,
+        chain=chain_end(problem, state),
+        kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
+        notes=started.notes,
+        gated=beside_budget(state),
+    )
+
+
+def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict[str, str]:
+    """The candidates whose templates the user takes home, and their files' names: those of the winners, the
+    general one's first; without a winner the best that was searched."""
+    won = dict.fromkeys(config.candidate for config in choice.configs())
+    if not won:
+        known = [c.id for c in state.candidates if c.status in ("admitted", "searched")]
+        best = best_scores(sound_scores(problem, state))
+        known.sort(key=lambda own: -best.get(own, 0.0))
+        won = dict.fromkeys(known[:1])
+    names = (unfinished_name(problem), *(draft_name(problem, own or "given") for own in list(won)[1:]))
+    return dict(zip(won, names, strict=False))
+
+
+def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
+    """The best that has passed the gate, else the draft that waits there; None where there is neither, or the
+    run has ended."""
+    own = [c for c in state.candidates if c.drafted is not None]
+    sound = [c for c in own if c.status in ("admitted", "searched")]
+    scored = best_scores(sound_scores(problem, state))
+    best = max(sound, key=lambda c: scored.get(c.id, float("-inf")), default=state.draft)
+    if best is None or best.drafted is None or state.stopped is not None:
+        return None
+    config = best_config(problem, state)
+    is_it = config is not None and config.candidate == best.id
+    return UnfinishedBest(
+        best.id,
+        best.template,
+        best.status,
+        best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
+        ratio(scored[best.id]) if best.id in scored else None,
+        config.as_dict() if config is not None and is_it else None,
+        noun=noun(state.settings),
+    )
+
+
+def unfinished_name(problem: Problem) -> str:
+    """The file that an unfinished run keeps it in: the one that the finished run delivers."""
+    return f"template{PurePosixPath(draft_name(problem, '')).suffix}"
+
+
+def _template(state: State, config: Config | None) -> str:
+    """Whose it is, where that needs to be said."""
+    several = sum(c.drafted is not None for c in state.candidates) > 1
+    several = several or any(c.id and c.drafted is None for c in state.candidates)  # several were given
+    return config.candidate if several and config is not None else ""
+
+
+def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
+    looked = {(p.config, p.workload): p for p in state.profiled}
+    picked = {pick.workload: pick.config for pick in choice.picks}
+    found: list[BoundReport] = []
+    for workload in problem.workloads:
+        before = looked.get((None, workload.name))
+        if before is None:
+            continue
+        if before.diagnosis is None:
+            found.append(BoundReport(workload.name, "", None, "", "", note="; ".join(before.notes)))
+            continue
+        known = before.diagnosis
+        row = BoundReport(workload.name, known.bound.value, known.distance, known.ceiling, known.summary)
+        config = picked.get(workload.name)
+        after = looked.get((config, workload.name)) if config is not None else None
+        if after is not None and after.diagnosis is not None:
+            # It may have been looked at with the time of a short measurement; what is proven counts.
+            proven, floor = timing_of(state, config, workload.name), after.diagnosis.floor
+            seconds = proven.timing.seconds if proven is not None and proven.timing is not None else None
+            distance = seconds / floor if seconds is not None and floor else after.diagnosis.distance
+            row = replace(row, tuned_bound=after.diagnosis.bound.value, tuned_distance=distance)
+        found.append(row)
+    return tuple(found)
+
+
+def _busy(state: State) -> float | None:
+    busy, taken = (sum(getattr(o, name) for o in state.searched) for name in ("busy", "seconds"))
+    # Where times are looked up, kernels may take longer than anybody waited: then it says nothing.
+    return busy / taken if 0 < busy <= taken else None
+
+
+def _workload(problem: Problem, state: State, choice: Winners, index: int) -> WorkloadReport:
+    workload, pick = problem.workloads[index], choice.picks[index]
+    assert state.baseline is not None
+    baseline = state.baseline.outcome.result(workload.name)
+    assert baseline is not None and baseline.timing is not None
+    before = after = baseline.timing.seconds
+    proven = timing_of(state, pick.config, workload.name) if pick.config else None
+    if proven is not None and proven.timing is not None:
+        before, after = median(proven.timing.paired), proven.timing.seconds
+    return WorkloadReport(
+        name=workload.name,
+        sizes=workload.as_dict(),
+        weight=workload.weight,
+        baseline_us=before * 1e6,
+        tuned_us=after * 1e6,
+        speedup=pick.speedup.value,
+        interval=(pick.speedup.low, pick.speedup.high),
+        config=pick.config.as_dict() if pick.config else None,
+        template=_template(state, pick.config),
+    )
+
+
+def judged_by(state: State) -> str:
+    if state.baseline is None:
+        return "not judged yet"
+    if state.baseline.judged_by == "reference":
+        return "right by the float64 reference"
+    return "matches the original (there is no reference)"
+
+
+def _space(state: State) -> dict[str, int]:
+    admitted = [c.admitted for c in state.candidates if c.admitted is not None and c.status != "rejected"]
+    counts = {name: sum(getattr(a, name) for a in admitted) for name in ("combinations", "feasible")}
+    return counts if admitted else {}
+
+
+def _pruned(state: State) -> tuple[PrunedReport, ...]:
+    first: dict[str, PrunedReport] = {}
+    known = {p.config for p in state.pruned}
+    unable = [s for s in state.unable if s.config not in known]  # surveyed where the device was absent
+    found = [Pruned(s.config, "cannot_run", s.refused[0].detail) for s in unable if s.config is not None]
+    for pruned in (*found, *state.pruned):
+        new = PrunedReport(pruned.rule, 0, pruned.config.as_dict(), pruned.reason)
+        report = first.get(pruned.rule, new)
+        first[pruned.rule] = replace(report, count=report.count + 1)
+    return tuple(first.values())
+
+
+def _failures(state: State) -> tuple[Failure, ...]:
+    found = []
+    for surveyed in state.surveyed if state.device.absent else state.unable:
+        if surveyed.config is not None and surveyed.unable and surveyed.status is not Status.INFEASIBLE:
+            why = surveyed.refused[0]
+            own = _template(state, surveyed.config)
+            found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail, own))
+    for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
+        bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
+        if bad and (config := outcome.trial.config) is not None:
+            own = _template(state, config)
+            found.append(Failure(config.as_dict(), bad[0].status.value, bad[0].detail, own))
+    return tuple(found)
+
+
+def _digests(problem: Problem, state: State) -> dict[str, str]:
+    digests = {"problem": problem.digest}
+    if state.baseline:
+        digests["original source"] = state.baseline.outcome.source_digest
+        digests["original binary"] = state.baseline.outcome.code_digest
+    for candidate in state.candidates:
+        name = f"template {candidate.id}" if candidate.id else "template"
+        digests[name] = candidate.template
+    for v in state.verified:
+        config = v.outcome.trial.config
+        name = config.label if config and _template(state, config) else str(config)
+        digests[f"source of {name}"] = v.outcome.source_digest
+        digests[f"binary of {name}"] = v.outcome.code_digest
+    return digests

@@ -9,9 +9,8 @@ from difflib import unified_diff
 
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, noun
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import Templates, rule_text
 from tunesmith.run.events import Decided
-from tunesmith.run.gate import rule_text
 from tunesmith.run.ports import KEPT_MARK, Tried
 from tunesmith.run.racing import sound_scores
 from tunesmith.run.scores import noise
@@ -92,15 +91,17 @@ class RoundOutcome:
     noticed: float = 0.0  # a smaller gain may be chance
 
     @property
+    def last(self) -> Candidate | None:
+        return self.drafts[-1] if self.drafts else None
+
+    @property
     def candidate(self) -> Candidate | None:
         """What is left of it to be searched."""
-        last = self.drafts[-1] if self.drafts else None
-        return last if last is not None and last.status in ("admitted", "searched") else None
+        return self.last if self.last is not None and self.last.status in ("admitted", "searched") else None
 
     @property
     def is_over(self) -> bool:
-        last = self.drafts[-1] if self.drafts else None
-        if last is None:
+        if (last := self.last) is None:
             return bool(self.declined)
         mending = last.rejected is not None and last.rejected.again and not self.declined
         return last.status in ("rejected", "searched") and not mending
@@ -129,7 +130,7 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
                 declined=declined[place].reason if place in declined else "",
                 before=so_far,
                 best=best,
-                tried=sum(state.searched().count(("of", c.id)) for c in drafts),
+                tried=sum(state.searched.count(("of", c.id)) for c in drafts),
                 noticed=noticed,
             )
         )
@@ -236,8 +237,7 @@ def _with_text(
     scored: Mapping[Config, float | None],
 ) -> RoundReport:
     """What changed, and how fast it is before anything is searched."""
-    last = one.drafts[-1] if one.drafts else None
-    if last is None:
+    if (last := one.last) is None:
         return report
     base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
     before = templates.text(base) if base else problem.kernel.text
@@ -252,7 +252,7 @@ def _with_text(
 
 
 def _round(one: RoundOutcome, word: str) -> RoundReport:
-    last = one.drafts[-1] if one.drafts else None
+    last = one.last
     drafted = last.drafted if last is not None else None
     return RoundReport(
         number=one.number,
@@ -289,7 +289,7 @@ def _draft(draft: Candidate) -> DraftReport:
 
 
 def _verdict(one: RoundOutcome, word: str) -> str:
-    last = one.drafts[-1] if one.drafts else None
+    last = one.last
     if one.declined:
         return f"no {word}: {one.declined}"
     if last is None:

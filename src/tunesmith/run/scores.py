@@ -33,11 +33,12 @@ class Yardstick:
     """The original's time around each trial: the median of the nearest sentinels forgives an outlier."""
 
     def __init__(self, state: State) -> None:
-        self._sentinels = state.sentinels()
+        sentinels = state.sentinels
+        self._known = {name: sentinels.of(name) for name in sentinels.shared.places}  # by workload
         self._medians: dict[tuple[str, int], float] = {}
 
     def seconds(self, workload: str, trial: int) -> float:
-        known = self._sentinels.of(workload)
+        known = self._known.get(workload, ())
         if not known:
             raise KeyError(workload)
         after = bisect(known, trial, key=lambda outcome: outcome.trial.id)
@@ -56,7 +57,7 @@ class Yardstick:
 
     def settled(self) -> float:
         """No further sentinel changes what the trials before this number are compared with."""
-        known = [self._sentinels.of(name) for name in self._sentinels.shared.places]
+        known = self._known.values()
         if any(len(found) < NEAREST for found in known):
             return -math.inf
         return min((found[-1 - NEAREST // 2].trial.id for found in known), default=-math.inf)
@@ -110,8 +111,8 @@ class _Book(Generic[T]):
         self._settled = -math.inf
 
     def fill(self, state: State, own: Sequence[Outcome], make: Make[T]) -> None:
-        if self._sentinels != len(state.sentinels()):
-            self._sentinels, self._yardstick = len(state.sentinels()), Yardstick(state)
+        if self._sentinels != len(state.sentinels):
+            self._sentinels, self._yardstick = len(state.sentinels), Yardstick(state)
             before, self._settled = self._settled, self._yardstick.settled()
             same = bisect_left(self._highest, min(before, self._settled))
             del self.rows[same:], self._highest[same:]
@@ -127,7 +128,7 @@ _BOOKS: WeakKeyDictionary[Shared[Outcome], dict[Hashable, Any]] = WeakKeyDiction
 
 
 def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | None = None) -> list[T]:
-    books, tried = _BOOKS.setdefault(state.sentinels().shared, {}), state.searched()
+    books, tried = _BOOKS.setdefault(state.sentinels.shared, {}), state.searched
     book: _Book[T] | None = books.get(kind)
     if book is None or book.tried is not tried.shared:
         book = books[kind] = _Book(tried.shared)
@@ -139,7 +140,7 @@ def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | No
 def noise(state: State) -> float:
     """Relative: how far apart two short measurements of the same kernel are, by those of the original."""
     times: dict[str, list[float]] = {}
-    for outcome in state.sentinels():
+    for outcome in state.sentinels:
         for result in outcome.results:
             if result.timing is not None and outcome.trial.effort == "short":
                 times.setdefault(result.workload, []).append(math.log(result.timing.seconds))
@@ -173,7 +174,7 @@ def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned
     own = {found.config.candidate for found in state.pool if found.config is not None}
 
     def vouches(config: Config) -> bool:
-        return config.candidate in own or bool(state.searched().count(config))
+        return config.candidate in own or bool(state.searched.count(config))
 
     witnesses: list[_Witness] | None = None
     for found in state.pool:

@@ -11,10 +11,10 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run.dialogue import Exchange, Role
-from tunesmith.run.growing import Grown, Keys, Selection
+from tunesmith.run.growing import Grown, Keys
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.space.params import Config
-from tunesmith.space.region import Focus
+from tunesmith.space.space import Focus
 
 T = TypeVar("T")
 
@@ -127,8 +127,10 @@ class State:
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
     known: Grown[Config] = field(default_factory=_by(_of_config))  # built, asked for, or on the way
-    tried: Grown[Outcome] = field(default_factory=_by(_of_tried))  # see `searched`
-    original: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # see `sentinels`
+    # Short measurements of configurations: what the search asked for, and what the gate tried before it. A
+    # template that was turned away has none.
+    searched: Grown[Outcome] = field(default_factory=_by(_of_tried))
+    sentinels: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # the original's, baseline first
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
     unable: Grown[ev.Surveyed] = field(default_factory=_by(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
@@ -136,20 +138,22 @@ class State:
     @property
     def device(self) -> Device:
         """The one in force."""
-        assert self.started is not None, "the run has not begun"
-        return self.attached.device if self.attached else self.started.device
+        return self.attached.device if self.attached else self._begun.device
 
     @property
     def compiler(self) -> str:
         """Name and version of the one in force; empty where the backend has but one."""
-        assert self.started is not None, "the run has not begun"
-        return self.attached.compiler if self.attached else self.started.compiler
+        return self.attached.compiler if self.attached else self._begun.compiler
 
     @property
     def settings(self) -> ev.Settings:
-        assert self.started is not None, "the run has not begun"
-        chosen = self.started.settings
+        chosen = self._begun.settings
         return replace(chosen, ahead=self.attached.ahead) if self.attached else chosen
+
+    @property
+    def _begun(self) -> ev.Started:
+        assert self.started is not None, "the run has not begun"
+        return self.started
 
     @property
     def focus(self) -> Focus | None:
@@ -191,29 +195,15 @@ class State:
     def drafts(self) -> int:
         return sum(c.drafted is not None for c in self.candidates)
 
-    def searched(self) -> Grown[Outcome]:
-        """Short measurements of configurations: what the search asked for, and what the gate tried before it.
-        A template that was turned away has none."""
-        return self.tried
-
-    @property
-    def gate_tried(self) -> int:
-        """How many of `searched` the gate has tried."""
-        return self.tried.count("gate")
-
-    def gated(self, candidate: str) -> Selection[Outcome]:
+    def gated(self, candidate: str) -> tuple[Outcome, ...]:
         return self.outcomes.of(("gate", candidate))
 
-    def finalists(self) -> Selection[Outcome]:
+    def finalists(self) -> tuple[Outcome, ...]:
         return self.outcomes.of("finalist")
-
-    def sentinels(self) -> Grown[Outcome]:
-        """Every timing of the original as it is, the baseline first."""
-        return self.original
 
     def statuses(self) -> Counter[str]:
         """Of what was tried, or needed no trial."""
-        counts = {str(status): self.unable.count(status) + self.tried.count(status) for status in Status}
+        counts = {str(status): self.unable.count(status) + self.searched.count(status) for status in Status}
         return Counter({status: count for status, count in counts.items() if count})
 
 
@@ -251,8 +241,8 @@ def apply(state: State, record: ev.Recorded) -> State:
                 unable=surveyed,
             )
         case ev.Baseline() as event:
-            original = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
-            return _with(state, baseline=event, original=original)
+            sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
+            return _with(state, baseline=event, sentinels=sentinels)
         case ev.Admitted() as event:
             return _admitted(state, event)
         case ev.Decided() as event:
@@ -272,9 +262,9 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _with(state, declined=declined, under_way=None)
         case ev.Rejected() as event:
             changed = replace(state.candidate(event.candidate), status="rejected", rejected=event)
-            tried = state.tried.where(lambda o: not _is_of(o.trial.config, changed.id))
+            searched = state.searched.where(lambda o: not _is_of(o.trial.config, changed.id))
             under_way = state.under_way if event.again else None
-            return _with(_changed(state, changed), tried=tried, under_way=under_way)
+            return _with(_changed(state, changed), searched=searched, under_way=under_way)
         case ev.Searched() as event:
             changed = replace(state.candidate(event.candidate), status="searched", searched=event)
             # Nobody waits for what is still being built, or was built and not measured.
@@ -288,7 +278,7 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _answered(state, number, failed=reason if final else "", attempts=attempt)
         case ev.Steered() as event:
             # What a searcher expected was of the part it was shown.
-            change = PriorChange(event, len(state.tried), len(state.asked), event.focus != state.focus)
+            change = PriorChange(event, len(state.searched), len(state.asked), event.focus != state.focus)
             return _with(state, prior_changes=(*state.prior_changes, change), gains=Grown())
         case ev.Asked(trials, gain):
             return _asked(state, trials, gain)
@@ -307,11 +297,11 @@ def _measured(state: State, outcome: Outcome) -> State:
     in_flight = tuple(t for t in state.in_flight if t.id != outcome.trial.id)
     state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight)
     if outcome.trial.purpose == "sentinel":
-        return _with(state, original=state.original.plus(outcome))
+        return _with(state, sentinels=state.sentinels.plus(outcome))
     rejected = any(c.status == "rejected" and _is_of(outcome.trial.config, c.id) for c in state.candidates)
     if outcome.trial.purpose == "finalist" or rejected:
         return state
-    return _with(state, tried=state.tried.plus(outcome))
+    return _with(state, searched=state.searched.plus(outcome))
 
 
 def _is_of(config: Config | None, candidate: str) -> bool:

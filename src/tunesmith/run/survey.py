@@ -14,7 +14,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, ToBuild, builds_of
 from tunesmith.run.budget import is_concrete
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Admitted, Event, Settings, Surveyed
+from tunesmith.run.events import Event, Settings, Surveyed
 from tunesmith.run.outcome import Result, median
 from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
 from tunesmith.run.state import Candidate, State, fold
@@ -208,8 +208,7 @@ class Survey:
         assert given is not None
         own = Candidate("", given.digest)
         if self._state.admitted is None:
-            count = len(self.templates.configs(own))
-            self._append(Admitted(given.digest, count, given.space.combinations, baking=given.baking))
+            self._append(self.templates.admitted(own))
         return own
 
     def _drafted(self) -> Candidate | None:

@@ -16,9 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunesmith.run.ports import Proposal, SearchView, Tried
-from tunesmith.search.candidates import DRAWN, Numbers, OpenConfigs
-from tunesmith.search.models import ImprovementModel, Outcomes, guided, most_telling, own
-from tunesmith.search.transfer import LEVEL, Guide, apart, listens
+from tunesmith.search.models import (
+    DRAWN,
+    FOLLOWING,
+    LEVEL,
+    Guide,
+    ImprovementModel,
+    Numbers,
+    OpenConfigs,
+    Outcomes,
+    apart,
+    most_telling,
+)
 from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
 from tunesmith.space.params import Config
 
@@ -78,7 +87,7 @@ class _Asking:
         self.seen = {*self.pending, *numbers, *(number for number in closed if number is not None)}
 
     def _follows(self, turn: int) -> bool:
-        return bool(self.guide) and listens(turn)
+        return bool(self.guide) and turn in FOLLOWING
 
     def proposal(self, n: int) -> Proposal:
         picks: list[int] = []
@@ -191,10 +200,9 @@ class _Asking:
         outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.level)
         weights = _weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
-        if follows and self.guide:
-            return guided(outcomes, positions, weights, self.guide)
-        trend = self._static_trend([self.tried[i].config for i in used], numbers)
-        return own(outcomes, positions, weights, trend)
+        guide = self.guide if follows and self.guide else None
+        trend = None if guide else self._static_trend([self.tried[i].config for i in used], numbers)
+        return outcomes.model(positions, weights, trend, guide)
 
     def _static_trend(self, known: list[Config], numbers: Numbers) -> Trend | None:
         """What the compiler says of builds, as a trend: it may matter beyond what the parameters tell."""

@@ -1,4 +1,4 @@
-"""What outcomes let us expect of candidates, by themselves or with earlier runs as a trend."""
+"""What a model is asked about, and what outcomes, and earlier runs as a trend, let us expect of it."""
 
 from __future__ import annotations
 
@@ -6,37 +6,221 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tunesmith.search.candidates import Numbers
-from tunesmith.search.transfer import DOUBT, TRUST, Guide, Targets, targets
+from tunesmith.run.ports import Prior, SearchView
 from tunesmith.space import gaussian_process as gp
-from tunesmith.space.gaussian_process import Matrix, Vector
-from tunesmith.space.space import Space
+from tunesmith.space.configset import ConfigSet
+from tunesmith.space.gaussian_process import Matrix, Positions, Vector
+from tunesmith.space.params import Config, Param
+from tunesmith.space.space import Region, Space
 
-FITTED = 60  # outcomes that hyperparameters are fitted to
-REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
+LISTED = 20_000  # spaces up to this size are listed; of larger ones only what is drawn is ever made
+DRAWN = 1200
+NEXT = 64  # values of a parameter to either side that count as near
+
+Numbers = NDArray[np.int64]
+
+
+class OpenConfigs:
+    """The open configurations of a view by number: those of a pool, or of the whole space."""
+
+    def __init__(self, view: SearchView) -> None:
+        self._view = view
+        self._space = view.space
+        self.pool: Numbers | None = None  # None: too many to list
+        self._places: Positions = np.zeros((0, len(view.space.params)), dtype=np.uint8)
+        self._has_many = any(len(param.values) > NEXT for param in view.space.params)
+        opened = view.open
+        self._part = opened if isinstance(opened, Region) and not opened.is_whole else None
+        if view.pool is not None:
+            found = [_number(view.configs, config) for config in opened]
+            self.pool = np.array([number for number in found if number is not None], dtype=np.int64)
+            self._places = view.configs.positions(self.pool)
+        elif isinstance(opened, Region):
+            self.pool, self._places = opened.numbers, _placed(opened)
+        elif len(view.configs) <= LISTED:
+            self.pool, self._places = np.arange(len(view.configs)), _listed(view.configs)
+
+    def number(self, config: Config) -> int | None:
+        return _number(self._view.configs, config)
+
+    def positions(self, numbers: Numbers) -> Positions:
+        return self._view.configs.positions(numbers)
+
+    def open(self, numbers: Numbers) -> Numbers:
+        """Those of them that may be asked for."""
+        return numbers if self.pool is None else numbers[np.isin(numbers, self.pool)]
+
+    def draw(self, rng: np.random.Generator, count: int, seen: set[int]) -> Numbers:
+        """Up to so many unseen ones, each once. Where they are listed, some whenever any are left."""
+        if self.pool is None:
+            drawn = np.unique(rng.integers(len(self._view.configs), size=count))
+            return _without(drawn, seen)
+        left = _without(self.pool, seen)
+        return left if len(left) <= count else np.sort(rng.choice(left, count, replace=False))
+
+    def around(self, config: Config, seen: set[int]) -> Numbers:
+        """The unseen ones that differ from this one in one parameter: by any value, or where a parameter has
+        a great many by those listed next to its own."""
+        number = self.number(config)
+        if number is None:
+            return np.zeros(0, dtype=np.int64)
+        if self.pool is not None and self._part is None:
+            own = self.positions(np.array([number]))[0]
+            differing = (self._places != own).sum(axis=1) == 1
+            if self._has_many:
+                steps = np.abs(self._places.astype(np.int64) - own).max(axis=1)
+                differing &= steps <= NEXT
+            return _without(self.pool[differing], seen)
+        near = [
+            config.replace(param.name, value)
+            for param in self._space.params
+            for value in _next_to(param, config[param.name])
+        ]
+        numbers = [self.number(c) for c in near if self._part is None or self._part.is_beside(c)]
+        return _without(np.array(sorted(i for i in numbers if i is not None), dtype=np.int64), seen)
+
+
+def _next_to(param: Param, value: int) -> list[int]:
+    at = param.positions[value]
+    first = max(0, at - NEXT)
+    return [other for other in param.values[first : at + NEXT + 1] if other != value]
+
+
+@lru_cache(maxsize=2)
+def _listed(configs: ConfigSet) -> Positions:
+    return configs.positions()
+
+
+@lru_cache(maxsize=4)
+def _placed(region: Region) -> Positions:
+    return region.configs.positions(region.numbers)
+
+
+@lru_cache(maxsize=8192)  # pure; every question of a run asks for the same ones, and a few new
+def _number(configs: ConfigSet, config: Config) -> int | None:
+    return configs.index(config)
+
+
+def _without(numbers: Numbers, seen: set[int]) -> Numbers:
+    return numbers[~np.isin(numbers, list(seen))] if seen else numbers
+
+
+LEVEL = 0.5  # below this quantile differences are of no interest: how slow the slow ones are misleads a model
+LEAST = 0.02  # of a deviation, in log units: smaller ones are noise
 
 
 @dataclass(frozen=True)
-class Outcomes:
-    """Scores (a column for each function, NaN where it failed) of configurations given by positions."""
+class Targets:
+    """A column for each function; 0 is its mean and 1 its deviation."""
 
-    space: Space
-    known: gp.Positions
-    scores: Matrix
-    level: float
+    values: Matrix
+    scales: Vector  # the deviations in log units
 
     @property
-    def targets(self) -> Targets:
-        return targets(self.scores, self.level)
+    def best(self) -> Vector:
+        best: Vector = self.values.max(axis=0)
+        return best
 
-    @property
-    def settings(self) -> gp.Hyperparameters:
-        """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
-        count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
-        part = most_telling(self.scores[:count, 0], FITTED)
-        values, known = targets(self.scores[part], self.level).values, self.known[part]
-        return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
+
+def targets(scores: Matrix, level: float = LEVEL) -> Targets:
+    """Of scores by configuration and function, NaN where it failed: as good as the middle one, and no better,
+    so that a model stays away from failures without being bent by them."""
+    columns: list[Vector] = []
+    scales: list[float] = []
+    for column in scores.T:
+        right = column[~np.isnan(column)]
+        floor = float(np.quantile(right, level)) if len(right) else 0.0
+        levelled = np.where(np.isnan(column), floor, np.maximum(column, floor))
+        scales.append(max(float(levelled.std()), LEAST))
+        columns.append((levelled - levelled.mean()) / scales[-1])
+    return Targets(np.stack(columns, axis=1), np.array(scales))
+
+
+ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
+PRIOR_FITTED = 120
+# The picks of a search, by number, that follow the earlier runs. The first, 0, may be the default.
+FOLLOWING = (1, 2, 3, 8, 12, 16)
+APART_UNTIL = 48  # up to here the others do not know of what those have found
+TRUST = 0.8  # the weight expected of the trend,
+DOUBT = 0.4  # and its deviation
+AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agree
+
+
+def apart(followed: NDArray[np.bool_], turn: int) -> NDArray[np.bool_]:
+    """Which outcomes a pick that does not follow knows of, given which of them followed."""
+    return ~followed | (turn >= APART_UNTIL)
+
+
+class Guide:
+    """The earlier runs' common prediction, as log speed-ups; only differences mean anything."""
+
+    def __init__(self, space: Space, priors: tuple[Prior, ...]) -> None:
+        models = [_model(space, prior) for prior in priors]
+        self._encoding = gp.Encoding.of(space)
+        self._models = [model for model in models if model is not None]
+
+    def __bool__(self) -> bool:
+        return bool(self._models)
+
+    def predictions(self, positions: gp.Positions, known: gp.Positions, scores: Vector) -> Vector:
+        """For each configuration; runs count by their agreement with the scores known here, once there are
+        some."""
+        each = [model.means(self._encoding, positions) for model in self._models]
+        weights = np.ones(len(each))
+        right = ~np.isnan(scores)
+        if right.sum() >= AGREEMENT_FROM and len(each) > 1:
+            at_known = [model.means(self._encoding, known)[right] for model in self._models]
+            weights = np.array([max(0.01, _rank_correlation(m, scores[right])) for m in at_known])
+        total: Vector = weights / weights.sum() @ np.stack(each)
+        return total
+
+
+class _PriorModel:
+    def __init__(self, settings: gp.Hyperparameters, rows: gp.Positions, weights: Vector) -> None:
+        self._settings, self._rows, self._weights = settings, rows, weights
+
+    def means(self, encoding: gp.Encoding, positions: gp.Positions) -> Vector:
+        return gp.covariance(encoding, self._settings, positions, self._rows) @ self._weights
+
+
+@lru_cache(maxsize=8)  # pure, and the same for every question of a run
+def _model(space: Space, prior: Prior) -> _PriorModel | None:
+    """None where the run says nothing that could be used."""
+    places = [param.positions for param in space.params]
+    names = [param.name for param in space.params]
+    rows: list[list[int]] = []
+    scores: list[float] = []
+    for config, score in prior.rows:
+        values = config.as_dict()
+        if all(name in values and values[name] in at for name, at in zip(names, places, strict=True)):
+            rows.append([at[values[name]] for name, at in zip(names, places, strict=True)])
+            scores.append(np.nan if score is None else score)
+    if np.isfinite(scores).sum() < 2:
+        return None
+    order = np.argsort(-np.nan_to_num(np.array(scores), nan=-np.inf), kind="stable")
+    rng = np.random.default_rng(0)
+    if len(order) > ROWS:
+        others = rng.choice(order[ROWS // 2 :], ROWS - ROWS // 2, replace=False)
+        order = np.concatenate([order[: ROWS // 2], others])
+    positions = np.array(rows, dtype=np.uint32)[order]
+    encoding = gp.Encoding.of(space)
+    made = targets(np.array(scores)[order][:, None])
+    part = rng.permutation(len(order))[:PRIOR_FITTED]
+    settings = gp.fit(encoding, positions[part], made.values[part])
+    kernel = gp.covariance(encoding, settings, positions, positions)
+    kernel.flat[:: len(kernel) + 1] += settings.noise + gp.JITTER
+    return _PriorModel(settings, positions, np.linalg.solve(kernel, made.values[:, 0]) * made.scales[0])
+
+
+def _rank_correlation(a: Vector, b: Vector) -> float:
+    ranks = [np.argsort(np.argsort(x)) for x in (a, b)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+FITTED = 60  # outcomes that hyperparameters are fitted to
+REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
 
 
 @dataclass(frozen=True)
@@ -57,27 +241,40 @@ class ImprovementModel:
         return total
 
 
-def own(
-    outcomes: Outcomes, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None
-) -> ImprovementModel:
-    encoding, made = gp.Encoding.of(outcomes.space), outcomes.targets
-    posterior = gp.Posterior(encoding, outcomes.settings, outcomes.known, made.values, candidates, trend)
-    return ImprovementModel(posterior, made, weights)
+@dataclass(frozen=True)
+class Outcomes:
+    """Scores (a column for each function, NaN where it failed) of configurations given by positions."""
 
+    space: Space
+    known: gp.Positions
+    scores: Matrix
+    level: float
 
-def guided(outcomes: Outcomes, candidates: gp.Positions, weights: Vector, guide: Guide) -> ImprovementModel:
-    """With the earlier runs' prediction as a trend: of the expected weight, give or take what our own
-    outcomes say."""
-    known, made = outcomes.known, outcomes.targets
-    every = guide.predictions(np.concatenate([known, candidates]), known, outcomes.scores[:, 0])
-    every = (every - every[: len(known)].mean()) / made.scales[0]
-    there, here = every[: len(known)], every[len(known) :]
-    trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
-    left = made.values - TRUST * there[:, None]
-    encoding = gp.Encoding.of(outcomes.space)
-    posterior = gp.Posterior(encoding, outcomes.settings, known, left, candidates, trend)
-    posterior.means += TRUST * here[:, None]
-    return ImprovementModel(posterior, made, weights)
+    @property
+    def settings(self) -> gp.Hyperparameters:
+        """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
+        count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
+        part = most_telling(self.scores[:count, 0], FITTED)
+        values, known = targets(self.scores[part], self.level).values, self.known[part]
+        return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
+
+    def model(
+        self, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None, guide: Guide | None
+    ) -> ImprovementModel:
+        """With a guide the earlier runs' prediction is the trend: of the expected weight, give or take what
+        our own outcomes say."""
+        known, made = self.known, targets(self.scores, self.level)
+        unexplained, foretold = made.values, np.zeros((len(candidates), 1))
+        if guide is not None:
+            every = guide.predictions(np.concatenate([known, candidates]), known, self.scores[:, 0])
+            every = (every - every[: len(known)].mean()) / made.scales[0]
+            there, here = every[: len(known)], every[len(known) :]
+            trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
+            unexplained, foretold = made.values - TRUST * there[:, None], TRUST * here[:, None]
+        encoding = gp.Encoding.of(self.space)
+        posterior = gp.Posterior(encoding, self.settings, known, unexplained, candidates, trend)
+        posterior.means += foretold
+        return ImprovementModel(posterior, made, weights)
 
 
 def most_telling(scores: Vector, count: int) -> Numbers:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tunesmith.run.ports import Proposal, Searcher, SearchView
 from tunesmith.space.params import Config
-from tunesmith.space.region import OUTSIDE_EVERY, Side
+from tunesmith.space.space import OUTSIDE_EVERY, Side
 
 TRIES = 64  # misses in a row before looking through everything that is left
 OPENING = 12  # random configurations before the first child
@@ -121,17 +121,17 @@ class Focused:
         turns = range(len(view.seen) + len(picks), len(view.seen) + n)
         outside = sum(turn % OUTSIDE_EVERY == OUTSIDE_EVERY - 1 for turn in turns)
         gains: list[float | None] = []
-        so_far = view.with_asked(Proposal(tuple(picks)))
+        asked = view.with_asked(Proposal(tuple(picks)))
         shares: list[tuple[Side, int]] = [("inside", len(turns) - outside), ("outside", outside)]
         # Whatever one side cannot give, the other does.
         for side, count in (*shares, ("outside", n), ("inside", n)):
             wanted = min(count, n - len(picks))
             if wanted <= 0:
                 continue
-            found = self._searcher.ask(replace(so_far.on(side), budget_left=wanted), wanted)
-            so_far = so_far.with_asked(found)
+            found = self._searcher.ask(replace(asked.on(side), budget_left=wanted), wanted)
+            asked = asked.with_asked(found)
             picks += found.configs
             gains.append(found.gain)
         known = [gain for gain in gains if gain is not None]
-        followed = so_far.followed.intersection(picks)
+        followed = asked.followed.intersection(picks)
         return Proposal(tuple(picks), max(known) if known else None, followed)

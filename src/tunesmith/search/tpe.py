@@ -9,7 +9,7 @@ import numpy as np
 
 from tunesmith.errors import BadInput
 from tunesmith.run.ports import Proposal, SearchView
-from tunesmith.search.candidates import DRAWN, LISTED, OpenConfigs
+from tunesmith.search.models import DRAWN, LISTED, OpenConfigs
 from tunesmith.search.simple import draw
 from tunesmith.space.params import Config
 

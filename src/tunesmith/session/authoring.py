@@ -14,8 +14,8 @@ from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device, Limits
-from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import configs_of
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.ports import Declined, Listener, Refactoring

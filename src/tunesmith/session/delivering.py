@@ -14,8 +14,15 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.candidates import Templates, draft_name
 from tunesmith.run.config import RunConfig
 from tunesmith.run.racing import verified_choice
-from tunesmith.run.report import Report, UnfinishedBest, WorkloadReport
-from tunesmith.run.reporting import best_unfinished, build_report, delivered_templates, unfinished_name
+from tunesmith.run.report import (
+    Report,
+    UnfinishedBest,
+    WorkloadReport,
+    best_unfinished,
+    build_report,
+    delivered_templates,
+    unfinished_name,
+)
 from tunesmith.run.state import State
 from tunesmith.run.store import OBJECTS, RunFolder
 from tunesmith.session import library

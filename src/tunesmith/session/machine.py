@@ -16,9 +16,8 @@ from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.problem.device import Device
-from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, Variant, builds_of, original
+from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Attached
 from tunesmith.run.state import State

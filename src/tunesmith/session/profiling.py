@@ -20,14 +20,13 @@ from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template
 from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage, diagnose
 from tunesmith.profiles.facts import Ceilings
-from tunesmith.run.caches import CeilingsCache
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.ports import Listener
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State
-from tunesmith.run.store import RunFolder, explained
+from tunesmith.run.store import CeilingsCache, RunFolder, explained
 from tunesmith.session import machine, wiring
 from tunesmith.session.problems import LoadedProblem, load_template, state_and_templates
 from tunesmith.space.params import Config

@@ -24,7 +24,7 @@ from tunesmith.run.events import Primed
 from tunesmith.run.library import LibraryEntry, best_of, kernel_digest, rows_of, signature_of, thinned
 from tunesmith.run.ports import Listener
 from tunesmith.run.racing import sound_scores, verified_choice
-from tunesmith.run.reporting import delivered_templates
+from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State, fold
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder

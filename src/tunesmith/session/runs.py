@@ -14,11 +14,9 @@ from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
-from tunesmith.problem.feasible import configs_of
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template
+from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
-from tunesmith.run.caches import CeilingsCache, SqliteCache
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
@@ -26,9 +24,9 @@ from tunesmith.run.events import Primed, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
-from tunesmith.run.reporting import build_report
+from tunesmith.run.report import build_report
 from tunesmith.run.state import State, apply, fold
-from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
+from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher

@@ -1,5 +1,11 @@
 """The legal configurations of a space as a numbered set, without a list of them.
 
+Parameters that constraints tie together are listed in a table. It grows by one parameter at a time, and each
+constraint is applied as soon as its last parameter comes in, so that the Cartesian product is never built.
+Constraints are not evaluated once per row but once per combination of the few parameters they read, and the
+rows are joined with what that allows. Each row carries the set of workloads it is legal for, as a number in a
+shared list of such sets: there are few different sets, however many rows.
+
 Parameters that share no constraint are listed apart and their product is left implicit: configuration i is
 found by dividing i by what lies below, like the digits of a number. With several workloads a row of one table
 may suit only some of them, and two rows go together only if a common workload is left. The set is therefore
@@ -11,14 +17,233 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tunesmith.errors import BadInput
-from tunesmith.space.enumeration import ComboTable, Ids
-from tunesmith.space.expr import LIMIT
+from tunesmith.space.expr import LIMIT, Expr, vector
 from tunesmith.space.params import Config, Param
+
+MAX_ROWS = 20_000_000
+_BLOCK = 1 << 21  # entries handled at a time: bounds the memory of a step, not of the result
+_MAX_AXES = 32  # a NumPy array has at most 64, and many parameters may have a single value each
+
+Positions = NDArray[np.unsignedinteger]
+Ids = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class ParamRule:
+    """An expression over parameters alone that must hold for the given workloads (bit i: workload i)."""
+
+    expr: Expr
+    scope: frozenset[int]  # the parameters it reads, by their place in the space
+    workloads: int
+
+
+@dataclass(frozen=True)
+class ComboTable:
+    """Legal combinations of some parameters, sorted; rows that suit the same workloads form a group."""
+
+    params: tuple[int, ...]
+    columns: tuple[Positions, ...]  # one per parameter: each row's position in the parameter's domain
+    sets: tuple[int, ...]  # the workloads of each group
+    groups: Positions  # the group of each row
+    grouped: Ids  # the rows, group by group
+    starts: NDArray[np.int64]  # grouped[starts[i]:starts[i + 1]] are the rows of group i
+
+
+def tables(params: Sequence[Param], rules: Sequence[ParamRule], workloads: int) -> tuple[ComboTable, ...]:
+    """One table for each group of parameters that share no rule with the others, in declared order."""
+    groups = _components(len(params), [rule.scope for rule in rules])
+    return tuple(
+        _Growth(params, [rule for rule in rules if not rule.scope.isdisjoint(group)], workloads).table(group)
+        for group in groups
+    )
+
+
+def _components(count: int, scopes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    groups = {index: frozenset((index,)) for index in range(count)}
+    for scope in scopes:
+        merged = frozenset[int]().union(*(groups[index] for index in scope))
+        for index in merged:
+            groups[index] = merged
+    return sorted(set(groups.values()), key=min)
+
+
+def _binding_order(
+    group: frozenset[int], scopes: Sequence[frozenset[int]], domains: Sequence[int]
+) -> list[int]:
+    """Complete the rule that costs the fewest combinations next, its smaller domains first."""
+    order: list[int] = []
+    pending = list(scopes)
+    while pending:
+        cost = {scope: prod(domains[index] for index in scope.difference(order)) for scope in pending}
+        cheapest = min(pending, key=lambda scope: (cost[scope], sorted(scope)))
+        order += sorted(cheapest.difference(order), key=lambda index: (domains[index], index))
+        pending = [scope for scope in pending if not scope.issubset(order)]
+    return order + sorted(group.difference(order))
+
+
+class _WorkloadSets:
+    """Numbers for the workload sets that occur; 0 is the empty set, 1 is all."""
+
+    def __init__(self, everything: int) -> None:
+        self.everything = everything
+        self.sets = [0, everything]
+        self.ids = {0: 0, everything: 1}
+
+    def id(self, workloads: int) -> int:
+        if workloads not in self.ids:
+            self.ids[workloads] = len(self.sets)
+            self.sets.append(workloads)
+        return self.ids[workloads]
+
+    def meet(self, a: Ids, b: Ids) -> Ids:
+        """Row by row, the intersection of two sets."""
+        width = len(self.sets)
+        if width == 2:
+            return a & b
+        pairs = a.astype(np.int64) * width + b
+        if width * width <= 2 * pairs.size:
+            present = np.flatnonzero(np.bincount(pairs, minlength=width * width))
+            lookup = np.zeros(width * width, dtype=np.int32)
+            lookup[present] = self._intersections(present, width)
+            return np.take(lookup, pairs)
+        present, places = np.unique(pairs, return_inverse=True)
+        intersections: Ids = self._intersections(present, width)[places]
+        return intersections
+
+    def _intersections(self, pairs: NDArray[np.int64], width: int) -> Ids:
+        both = [self.id(self.sets[pair // width] & self.sets[pair % width]) for pair in pairs.tolist()]
+        return np.array(both, dtype=np.int32)
+
+
+class _Growth:
+    """A table under construction."""
+
+    def __init__(self, params: Sequence[Param], rules: Sequence[ParamRule], workloads: int) -> None:
+        self.params = params
+        self.rules = rules
+        self.sets = _WorkloadSets(workloads)
+        self.order: list[int] = []
+        self.columns: list[Positions] = []
+        self.ids: Ids = np.ones(1, dtype=np.int32)
+
+    def table(self, group: frozenset[int]) -> ComboTable:
+        domains = [len(param.values) for param in self.params]
+        for index in _binding_order(group, [rule.scope for rule in self.rules], domains):
+            self.bind(index, group)
+        counts = np.bincount(self.ids, minlength=len(self.sets.sets))
+        occurring = np.flatnonzero(counts)
+        sets = tuple(self.sets.sets[id] for id in occurring.tolist())
+        # In few bits the stable sort is a radix sort.
+        groups = np.searchsorted(occurring, self.ids).astype(np.min_scalar_type(len(sets)))
+        grouped = np.argsort(groups, kind="stable").astype(np.int32)
+        starts = np.concatenate(([0], np.cumsum(counts[occurring])))
+        return ComboTable(tuple(self.order), tuple(self.columns), sets, groups, grouped, starts)
+
+    def bind(self, index: int, group: frozenset[int]) -> None:
+        """Give every row each value of one more parameter, as far as the rules now complete allow it."""
+        ready = [rule for rule in self.rules if index in rule.scope and rule.scope <= {index, *self.order}]
+        others = sorted(frozenset[int]().union(*(rule.scope for rule in ready)) - {index})
+        domain = len(self.params[index].values)
+        combinations = prod(len(self.params[other].values) for other in others)
+        rows = len(self.ids)
+        # Few combinations of what the rules read: judge these, and look each row up. Else judge each row.
+        few = combinations <= rows and combinations * domain <= _BLOCK and len(others) < _MAX_AXES
+        shared = self.judge_combinations(ready, others, index) if few else None
+        step = max(1, _BLOCK // domain)
+        grown: list[tuple[list[Positions], Ids]] = []
+        total = 0
+        for start in range(0, max(rows, 1), step):  # once even without rows: the columns must be there
+            block = slice(start, min(start + step, rows))
+            if shared is None:
+                allowed = self.judge_rows(ready, others, index, block)
+                keys = np.arange(block.stop - block.start)
+            else:
+                allowed = shared
+                keys = self.keys(others, block)
+            grown.append(self.join(block, keys, allowed))
+            total += len(grown[-1][1])
+            if total > MAX_ROWS:
+                raise _too_many([self.params[member] for member in sorted(group)])
+        parts = zip(*(columns for columns, _ in grown), strict=True)
+        self.columns = [np.concatenate(part) for part in parts]
+        self.ids = np.concatenate([ids for _, ids in grown])
+        self.order.append(index)
+
+    def judge_combinations(self, rules: Sequence[ParamRule], others: Sequence[int], index: int) -> Ids:
+        """Workload sets for all combinations of `others` (rows) with the values of `index` (columns)."""
+        axes = [*others, index]
+        mesh = np.ix_(*(np.array(self.params[axis].values, dtype=np.int64) for axis in axes))
+        columns = {self.params[axis].name: values for axis, values in zip(axes, mesh, strict=True)}
+        shape = tuple(len(self.params[axis].values) for axis in axes)
+        return self.judge(rules, columns, shape).reshape(-1, shape[-1])
+
+    def judge_rows(self, rules: Sequence[ParamRule], others: Sequence[int], index: int, block: slice) -> Ids:
+        """The same for the rows of a block, one by one."""
+        columns: dict[str, NDArray[np.int64]] = {}
+        for other in others:
+            values = np.array(self.params[other].values, dtype=np.int64)
+            here = self.columns[self.order.index(other)][block]
+            columns[self.params[other].name] = values[here][:, np.newaxis]
+        domain = np.array(self.params[index].values, dtype=np.int64)
+        columns[self.params[index].name] = domain[np.newaxis, :]
+        return self.judge(rules, columns, (block.stop - block.start, len(domain)))
+
+    def judge(
+        self, rules: Sequence[ParamRule], columns: dict[str, NDArray[np.int64]], shape: tuple[int, ...]
+    ) -> Ids:
+        ids = np.ones(prod(shape), dtype=np.int32)
+        for rule in rules:
+            held = np.broadcast_to(vector.holds(rule.expr, columns), shape).ravel()
+            without = self.sets.id(self.sets.everything & ~rule.workloads)
+            ids = self.sets.meet(ids, np.where(held, np.int32(1), np.int32(without)))
+        return ids.reshape(shape)
+
+    def keys(self, others: Sequence[int], block: slice) -> NDArray[np.int64]:
+        """For each row, which combination of `others` it holds."""
+        keys = np.zeros(block.stop - block.start, dtype=np.int64)
+        for other in others:
+            keys *= len(self.params[other].values)
+            keys += self.columns[self.order.index(other)][block]
+        return keys
+
+    def join(self, block: slice, keys: NDArray[np.int64], allowed: Ids) -> tuple[list[Positions], Ids]:
+        """Repeat each row for every value that `allowed[key]` leaves it."""
+        domain = allowed.shape[1]
+        entries = np.flatnonzero(allowed)  # in row-major order: those of one key lie together
+        counts = np.count_nonzero(allowed, axis=1)
+        firsts = np.cumsum(counts) - counts
+        copies = counts[keys]
+        ends = np.cumsum(copies)
+        parents = np.repeat(np.arange(len(keys)), copies)
+        # Where the copies of a row start in the new table, and where its key's entries start.
+        shift = firsts[keys] - (ends - copies)
+        chosen = entries[np.arange(len(parents)) + shift[parents]]
+        small = np.min_scalar_type(domain - 1)
+        columns: list[Positions] = [column[block][parents] for column in self.columns]
+        columns.append((chosen % domain).astype(small))
+        if len(self.sets.sets) == 2:
+            return columns, np.ones(len(parents), dtype=np.int32)
+        ids = self.sets.meet(self.ids[block][parents], allowed.ravel()[chosen])
+        alive = ids != 0
+        if alive.all():
+            return columns, ids
+        return [column[alive] for column in columns], ids[alive]
+
+
+def _too_many(params: Sequence[Param]) -> BadInput:
+    listed = ", ".join(param.name for param in params)
+    return BadInput(
+        f"the parameters {listed} depend on one another through constraints and have more than "
+        f"{MAX_ROWS:,} legal combinations, the most that are listed",
+        hint="give them fewer values, or drop a constraint that ties two groups of them together",
+    )
+
 
 _CHUNK = 4096
 
@@ -92,12 +317,6 @@ class ConfigSet:
         _, states = self._walk([self._checked(index)])
         left = self._outcomes[int(states[0])]
         return tuple(bool(left >> bit & 1) for bit in range(self._workloads))
-
-    def feasible_matrix(self, indices: ArrayLike | None = None) -> NDArray[np.bool_]:
-        """One row per index (all without), one column per workload."""
-        _, states = self._walk(indices)
-        bits = [[bool(left >> bit & 1) for bit in range(self._workloads)] for left in self._outcomes]
-        return np.array(bits, dtype=np.bool_).reshape(-1, self._workloads)[states]
 
     def positions(self, indices: ArrayLike | None = None) -> NDArray[np.unsignedinteger]:
         """One row per index (all without), one column per parameter: positions in the domains."""

@@ -77,15 +77,7 @@ class Param:
         return {value: position for position, value in enumerate(self.values)}
 
     def neighbours(self, value: int) -> tuple[int, ...]:
-        position = self.position(value)
+        position = self.positions[value]
         if self.categorical:
             return self.values[:position] + self.values[position + 1 :]
         return self.values[max(position - 1, 0) : position] + self.values[position + 1 : position + 2]
-
-    def position(self, value: int) -> int:
-        if value not in self.positions:
-            fault = (
-                f"{self.name}={value} is not in its domain: allowed are {', '.join(map(str, self.values))}"
-            )
-            raise BadInput(fault, hint="choose one of them, or add the value to the template's [params]")
-        return self.positions[value]

@@ -1,22 +1,22 @@
-"""The search space of a template: parameters, constraints, and the configurations they leave."""
+"""The search space of a template: parameters, constraints, and the part that a search looks at first."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import Literal
 
-from tunesmith.errors import BadInput
-from tunesmith.space.configset import ConfigSet
-from tunesmith.space.enumeration import ParamRule, tables
-from tunesmith.space.expr import Expr, Undefined
-from tunesmith.space.expr.grammar import shorten, suggestion
-from tunesmith.space.expr.nodes import Node, names
-from tunesmith.space.params import Config, Param
-from tunesmith.text import named_values
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Config", "ConfigSet", "Constraint", "Param", "Space", "Violation"]
+from tunesmith.errors import BadInput
+from tunesmith.space.configset import ConfigSet, ParamRule, tables
+from tunesmith.space.expr import Expr, parse
+from tunesmith.space.expr.grammar import Node, shorten, suggestion
+from tunesmith.space.expr.vector import holds
+from tunesmith.space.params import Config, Param
 
 Values = Mapping[str, int]
 _NOTHING: Values = {}
@@ -37,15 +37,6 @@ class Constraint:
 
 
 @dataclass(frozen=True)
-class Violation:
-    constraint: Constraint
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.constraint.kind} {self.constraint.name}: {self.detail}"
-
-
-@dataclass(frozen=True)
 class Space:
     params: tuple[Param, ...]
     constraints: tuple[Constraint, ...] = ()
@@ -62,41 +53,19 @@ class Space:
         """How many configurations there would be without constraints."""
         return prod(len(param.values) for param in self.params)
 
-    def config(self, values: Values) -> Config:
-        """The configuration with these values: one for each parameter, all from their domains."""
-        declared = [param.name for param in self.params]
-        for name in values:
-            if name not in declared:
-                listed = ", ".join(declared) or "none"
-                hint = suggestion(name, declared) or "leave it out, or declare it"
-                raise BadInput(f"there is no parameter {name}: parameters are {listed}", hint=hint)
-        for param in self.params:
-            if param.name not in values:
-                hint = f"choose one of {', '.join(map(str, param.values))}"
-                raise BadInput(f"parameter {param.name} has no value", hint=hint)
-            param.position(values[param.name])
-        return Config(tuple((name, values[name]) for name in declared), self.candidate)
-
-    def violations(
-        self, config: Config, sizes: Values, device: Values = _NOTHING, resources: Values | None = None
-    ) -> tuple[Violation, ...]:
-        """What the configuration breaks, of both kinds; what needs unknown resources is not judged."""
+    def broken(self, config: Config, sizes: Values, device: Values = _NOTHING) -> tuple[Constraint, ...]:
+        """What the configuration breaks, of both kinds; what only a build tells is not judged."""
         self._check_sizes(sizes)
-        known = {**sizes, **device, **(resources or {}), **config.as_dict()}
-        found: list[Violation] = []
+        known = {**sizes, **device, **config.as_dict()}
+        found: list[Constraint] = []
         for constraint in self.constraints:
-            missing = constraint.expr.names.difference(known)
+            missing = [name for name in constraint.expr.names if name not in known]
             _check_known(constraint, [name for name in missing if not name.startswith("resources.")], known)
-            if missing:
-                continue
-            detail = _broken(constraint.expr, known)
-            if detail is not None:
-                found.append(Violation(constraint, detail))
+            if not missing and not constraint.expr.holds(known):
+                found.append(constraint)
         return tuple(found)
 
-    def configs(
-        self, workloads: Sequence[Values] = (_NOTHING,), device: Values = _NOTHING, prefer: bool = True
-    ) -> ConfigSet:
+    def configs(self, workloads: Sequence[Values] = (_NOTHING,), device: Values = _NOTHING) -> ConfigSet:
         """The configurations that at least one workload allows by every constraint known before a build."""
         if not workloads:
             raise BadInput("a space is listed for at least one workload, got none", hint="name a workload")
@@ -104,7 +73,7 @@ class Space:
         possible = (1 << len(workloads)) - 1
         rules: list[ParamRule] = []
         for constraint in self.constraints:
-            if constraint.needs_build or (constraint.kind == "prefer" and not prefer):
+            if constraint.needs_build:
                 continue
             for expr, bits in self._cases(constraint, workloads, device):
                 scope = frozenset(places[name] for name in expr.names if name in places)
@@ -152,12 +121,110 @@ def _check_known(constraint: Constraint, missing: Collection[str], known: Collec
         )
 
 
-def _broken(expr: Expr, values: Values) -> str | None:
-    """Why the expression does not hold, with the numbers; None where it does."""
-    in_order = dict.fromkeys(names(expr.tree))
-    given = named_values(((name, values[name]) for name in in_order), ", ")
-    suffix = f" with {given}" if given else ""
-    try:
-        return None if expr.evaluate(values) else f"'{expr.text}'{suffix}"
-    except Undefined as error:
-        return f"'{expr.text}' has no value ({error}){suffix}"
+Side = Literal["inside", "outside"]
+Numbers = NDArray[np.int64]
+MOST = 50_000  # configurations that are looked at; of larger spaces a part, drawn once and for all
+OUTSIDE_EVERY = 8  # picks, of which one is outside: a focus that is never left cannot prove wrong
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What configurations must have, in the template's words, and why."""
+
+    remedy: str
+    text: str
+    finding: str
+    evidence: str  # the numbers, in words
+    score: float  # share of the time at stake × how sure that is, over all workloads
+
+
+@dataclass(frozen=True)
+class Focus:
+    """All conditions at once. An event holds it, so it is made of words and numbers alone."""
+
+    conditions: tuple[Condition, ...]
+    inside: int  # configurations that meet them
+    of: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(condition.text for condition in self.conditions)
+
+    def holds(self, config: Config) -> bool:
+        return meets(config, self.texts)
+
+    def without(self, remedies: frozenset[str]) -> tuple[Condition, ...]:
+        return tuple(condition for condition in self.conditions if condition.remedy not in remedies)
+
+    def __str__(self) -> str:
+        return " and ".join(
+            f"({text})" if " or " in text and len(self.texts) > 1 else text for text in self.texts
+        )
+
+
+@dataclass(frozen=True)
+class Region:
+    """The configurations of a set on one side of a focus, in the set's order."""
+
+    configs: ConfigSet
+    numbers: Numbers = field(compare=False)
+    texts: tuple[str, ...] = ()
+    side: Side = "inside"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `numbers` are all that lie on this side; of a large space they are a part."""
+        return len(self.configs) <= MOST
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> Config:
+        return self.configs[int(self.numbers[index])]
+
+    def __iter__(self) -> Iterator[Config]:
+        return (self.configs[int(number)] for number in self.numbers)
+
+    def __contains__(self, config: object) -> bool:
+        return isinstance(config, Config) and config in self.configs and self.is_beside(config)
+
+    def is_beside(self, config: Config) -> bool:
+        """Whether a configuration lies on this side, feasible or not."""
+        return meets(config, self.texts) == (self.side == "inside")
+
+
+def meets(config: Config, texts: tuple[str, ...]) -> bool:
+    values = config.as_dict()
+    return all(_parsed(text).holds(values) for text in texts)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Expr:
+    return parse(text)
+
+
+@lru_cache(maxsize=8)  # pure; every question of a run asks for the same two
+def region(configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...], side: Side) -> Region:
+    numbers, inside = _split(configs, params, texts)
+    return Region(configs, numbers[inside if side == "inside" else ~inside], texts, side)
+
+
+def count(configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...]) -> int:
+    """How many meet all conditions; of a large space as many as its part lets expect."""
+    numbers, inside = _split(configs, params, texts)
+    return round(int(inside.sum()) * len(configs) / max(1, len(numbers)))
+
+
+@lru_cache(maxsize=32)
+def _split(
+    configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...]
+) -> tuple[Numbers, NDArray[np.bool_]]:
+    total = len(configs)
+    drawn = np.random.default_rng(0).integers(total, size=MOST) if total > MOST else np.arange(total)
+    numbers = np.unique(drawn)
+    values = configs.values_matrix(numbers)
+    columns = {param.name: values[:, place] for place, param in enumerate(params)}
+    inside = np.ones(len(numbers), dtype=np.bool_)
+    for text in texts:
+        inside &= holds(_parsed(text), columns)
+    return numbers, inside

@@ -10,8 +10,7 @@ from tests.space.expr.expressions import NAMES, outcome, trees, values
 from tests.thoroughness import examples
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import LIMIT, Expr, ExprError, Undefined, is_name, parse, unparse
-from tunesmith.space.expr.grammar import MAX_LENGTH, MAX_WORDS
-from tunesmith.space.expr.nodes import Neg, Node, Num, Variable
+from tunesmith.space.expr.grammar import MAX_LENGTH, MAX_WORDS, Neg, Node, Num, Variable
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from tunesmith.expert.reading.headers import unambiguous
 from tunesmith.expert.reading.launches import LaunchSite
 from tunesmith.expert.reading.source import KernelParameter, KernelSignature, SourceModel, elements_of
 from tunesmith.problem.problem import TYPES
+from tunesmith.space.expr import grammar as size
 from tunesmith.space.expr import is_name, unparse
-from tunesmith.space.expr import nodes as size
 
 FILL = "FILL"
 DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]

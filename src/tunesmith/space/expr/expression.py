@@ -14,9 +14,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, assert_never
 
-from tunesmith.space.expr import nodes as n
-from tunesmith.space.expr.grammar import ExprError, is_name, read, shorten
-from tunesmith.space.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node, unparse
+from tunesmith.space.expr import grammar as n
+from tunesmith.space.expr.grammar import (
+    LIMIT,
+    ArithmeticOp,
+    CompareOp,
+    ExprError,
+    Function,
+    Node,
+    is_name,
+    read,
+    shorten,
+    unparse,
+)
 
 __all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse", "unparse"]
 

@@ -1,4 +1,4 @@
-"""From text to an expression tree, refusing everything that is not in the language.
+"""The expression tree, its text, and how that is read, refusing everything that is not in the language.
 
 Python's own parser splits the text; what it returns is translated node by node into our tree, and whatever
 has no translation is an error. Nothing of the text is ever evaluated.
@@ -9,12 +9,158 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Collection
-from typing import cast, get_args
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal, assert_never, cast, get_args
 
 from tunesmith.errors import BadInput
-from tunesmith.space.expr import nodes as n
-from tunesmith.space.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node
+
+# The largest magnitude of a value. Two of them add up to 64 bits at most, so that NumPy can check afterwards.
+LIMIT = 2**62
+
+ArithmeticOp = Literal["+", "-", "*", "//", "%"]
+CompareOp = Literal["==", "!=", "<", "<=", ">", ">="]
+BoolOp = Literal["and", "or"]
+Function = Literal["min", "max", "ceildiv", "round_up", "next_pow2", "is_pow2"]
+
+
+@dataclass(frozen=True, slots=True)
+class Num:
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    id: str  # "d", or dotted: "device.sms"
+
+
+@dataclass(frozen=True, slots=True)
+class Neg:
+    """Minus something. Minus a plain number is `Num(-3)`, so that a text has one tree and a tree one text."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    op: ArithmeticOp
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right op right ...`, chained as in Python."""
+
+    left: Node
+    links: tuple[tuple[CompareOp, Node], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    item: Node
+    options: tuple[int, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    op: BoolOp
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    test: Node
+    then: Node
+    other: Node
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    function: Function
+    args: tuple[Node, ...]
+
+
+Node = Num | Variable | Neg | Not | Arithmetic | Compare | OneOf | Logic | Conditional | FunctionCall
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Num() | Variable():
+            return ()
+        case Neg(operand) | Not(operand):
+            return (operand,)
+        case Arithmetic(_, left, right):
+            return (left, right)
+        case Compare(left, links):
+            return (left, *(right for _, right in links))
+        case OneOf(item):
+            return (item,)
+        case Logic(_, operands):
+            return operands
+        case Conditional(test, then, other):
+            return (test, then, other)
+        case FunctionCall(_, args):
+            return args
+    assert_never(node)
+
+
+def names(node: Node) -> Iterator[str]:
+    """Every name in the tree, in reading order, repeats included."""
+    if isinstance(node, Variable):
+        yield node.id
+    for child in children(node):
+        yield from names(child)
+
+
+# Binding strength, weakest first, as in Python's grammar.
+_IF, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
+
+
+def unparse(node: Node) -> str:
+    """The text of a tree, with the fewest parentheses; reading it again gives the same tree."""
+    return _render(node, _IF)
+
+
+def _render(node: Node, at_least: int) -> str:
+    text, strength = _text(node)
+    return text if strength >= at_least else f"({text})"
+
+
+def _text(node: Node) -> tuple[str, int]:
+    match node:
+        case Num(value):
+            return str(value), _ATOM if value >= 0 else _UNARY
+        case Variable(id):
+            return id, _ATOM
+        case Neg(operand):
+            return f"-{_render(operand, _UNARY)}", _UNARY
+        case Not(operand):
+            return f"not {_render(operand, _NOT)}", _NOT
+        case Arithmetic(op, left, right):
+            strength = _SUM if op in ("+", "-") else _PRODUCT
+            return f"{_render(left, strength)} {op} {_render(right, strength + 1)}", strength
+        case Compare(left, links):
+            tail = "".join(f" {op} {_render(right, _SUM)}" for op, right in links)
+            return f"{_render(left, _SUM)}{tail}", _COMPARE
+        case OneOf(item, options, negated):
+            listed = ", ".join(map(str, options)) + ("," if len(options) == 1 else "")
+            return f"{_render(item, _SUM)} {'not in' if negated else 'in'} ({listed})", _COMPARE
+        case Logic(op, operands):
+            strength = _OR if op == "or" else _AND
+            return f" {op} ".join(_render(operand, strength + 1) for operand in operands), strength
+        case Conditional(test, then, other):
+            return f"{_render(then, _OR)} if {_render(test, _OR)} else {_render(other, _IF)}", _IF
+        case FunctionCall(function, args):
+            return f"{function}({', '.join(_render(arg, _IF) for arg in args)})", _ATOM
+    assert_never(node)
+
 
 # Binding a name to a number may lengthen a text but adds no word, and such a text must be readable again:
 # words are what is scarce, and there is room for all of them to become numbers.
@@ -32,7 +178,7 @@ _SMALLER = "no size or limit is that large"
 _ARITHMETIC: dict[type[ast.operator], ArithmeticOp] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%",
 }  # fmt: skip
-_COMPARE: dict[type[ast.cmpop], CompareOp] = {
+_RELATIONS: dict[type[ast.cmpop], CompareOp] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
 _ARITY = {"ceildiv": 2, "round_up": 2, "next_pow2": 1, "is_pow2": 1}
@@ -134,26 +280,26 @@ class _ExprReader:
         depth += 1
         match tree:
             case ast.Constant(value):
-                return n.Num(self.integer(value))
+                return Num(self.integer(value))
             case ast.Name(id):
                 return self.name(id)
             case ast.Attribute(ast.Name(space), field):
                 return self.dotted(space, field)
             case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-                return n.Num(-self.integer(value))
+                return Num(-self.integer(value))
             case ast.UnaryOp(ast.USub(), operand):
-                return n.Neg(self.node(operand, depth))
+                return Neg(self.node(operand, depth))
             case ast.UnaryOp(ast.Not(), operand):
-                return n.Not(self.node(operand, depth))
+                return Not(self.node(operand, depth))
             case ast.BinOp(left, op, right) if type(op) in _ARITHMETIC:
-                return n.Arithmetic(_ARITHMETIC[type(op)], self.node(left, depth), self.node(right, depth))
+                return Arithmetic(_ARITHMETIC[type(op)], self.node(left, depth), self.node(right, depth))
             case ast.BoolOp(joint, operands):
                 parts = tuple(self.node(operand, depth) for operand in operands)
-                return n.Logic("and" if isinstance(joint, ast.And) else "or", parts)
+                return Logic("and" if isinstance(joint, ast.And) else "or", parts)
             case ast.Compare():
                 return self.comparison(tree, depth)
             case ast.IfExp(test, then, other):
-                return n.Conditional(self.node(test, depth), self.node(then, depth), self.node(other, depth))
+                return Conditional(self.node(test, depth), self.node(then, depth), self.node(other, depth))
             case ast.Call(ast.Name(function), args, []):
                 return self.call(function, args, depth)
             case _:
@@ -169,39 +315,39 @@ class _ExprReader:
             raise self.refused("an integer in it is larger than 2**62", hint=_SMALLER)
         return value
 
-    def name(self, name: str) -> n.Variable:
+    def name(self, name: str) -> Variable:
         if name in FUNCTIONS:
             raise self.refused(f"'{name}' is a function", hint=f"call it: {name}(...)")
         if name in NAMESPACES:
             raise self.refused(f"'{name}' alone has no value", hint=f"name one of its fields: {name}.<field>")
         return self.known(name)
 
-    def dotted(self, space: str, field: str) -> n.Variable:
+    def dotted(self, space: str, field: str) -> Variable:
         if space not in NAMESPACES or not _FIELD.fullmatch(field):
             allowed = " and ".join(f"{namespace}.<field>" for namespace in NAMESPACES)
             raise self.refused(f"'{space}.{field}' is not allowed", hint=f"names with a dot are {allowed}")
         return self.known(f"{space}.{field}")
 
-    def known(self, name: str) -> n.Variable:
+    def known(self, name: str) -> Variable:
         if self.names is not None and name not in self.names:
             listed = ", ".join(sorted(self.names)) or "none"
             message = f"unknown name '{name}' in \"{shorten(self.text)}\": known names are {listed}"
             boolean = "write 1 for true and 0 for false" if name in ("true", "false") else None
             raise ExprError(message, hint=boolean or suggestion(name, self.names))
-        return n.Variable(name)
+        return Variable(name)
 
     def comparison(self, tree: ast.Compare, depth: int) -> Node:
         left, op, right = tree.left, tree.ops[0], tree.comparators[0]
         if len(tree.ops) == 1 and isinstance(op, ast.In | ast.NotIn):
-            return n.OneOf(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
+            return OneOf(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
         links: list[tuple[CompareOp, Node]] = []
         for op, right in zip(tree.ops, tree.comparators, strict=True):
             if isinstance(op, ast.In | ast.NotIn):
                 raise self.refused("'in' cannot be part of a chain", hint="join two comparisons with 'and'")
-            if type(op) not in _COMPARE:
+            if type(op) not in _RELATIONS:
                 raise self.refused("'is' is not allowed", hint="compare with '==' or '!='")
-            links.append((_COMPARE[type(op)], self.node(right, depth)))
-        return n.Compare(self.node(left, depth), tuple(links))
+            links.append((_RELATIONS[type(op)], self.node(right, depth)))
+        return Compare(self.node(left, depth), tuple(links))
 
     def options(self, tree: ast.expr) -> tuple[int, ...]:
         rule = "write the integers in parentheses or brackets: x in (1, 2) or x in [1]"
@@ -218,7 +364,7 @@ class _ExprReader:
                     raise self.refused(f"the list after 'in' holds '{self.source(element)}'", hint=rule)
         return tuple(values)
 
-    def call(self, function: str, args: list[ast.expr], depth: int) -> n.FunctionCall:
+    def call(self, function: str, args: list[ast.expr], depth: int) -> FunctionCall:
         if function not in FUNCTIONS:
             hint = suggestion(function, FUNCTIONS) or f"functions: {', '.join(FUNCTIONS)}"
             raise self.refused(f"there is no function '{function}'", hint=hint)
@@ -228,4 +374,4 @@ class _ExprReader:
             raise self.refused(
                 f"{function} takes {wants} arguments, got {len(args)}", hint=f"give it {wants}"
             )
-        return n.FunctionCall(cast("Function", function), tuple(self.node(arg, depth) for arg in args))
+        return FunctionCall(cast("Function", function), tuple(self.node(arg, depth) for arg in args))

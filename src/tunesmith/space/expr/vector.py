@@ -15,9 +15,9 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.space.expr import nodes as n
+from tunesmith.space.expr import grammar as n
 from tunesmith.space.expr.expression import COMPARE, Expr
-from tunesmith.space.expr.nodes import LIMIT, ArithmeticOp, CompareOp, Function, Node
+from tunesmith.space.expr.grammar import LIMIT, ArithmeticOp, CompareOp, Function, Node
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -36,6 +36,9 @@ class _Column:
     @property
     def true(self) -> Bools:
         return np.not_equal(self.numbers, 0)
+
+
+_Binary = Callable[[_Column, _Column], _Column]
 
 
 def holds(expr: Expr, columns: Columns) -> Bools:
@@ -218,14 +221,12 @@ def _round_up(a: _Column, b: _Column) -> _Column:
     return _bounded(-(-a.numbers // divisor) * divisor, -reach, reach, undefined)
 
 
-def _minimum(a: _Column, b: _Column) -> _Column:
-    numbers = np.minimum(a.numbers, b.numbers)
-    return _masked(numbers, min(a.low, b.low), min(a.high, b.high), _either(a.undefined, b.undefined))
+def _extreme(of_two: Callable[[int, int], int], of_columns: Callable[[Ints, Ints], Ints]) -> _Binary:
+    def extreme(a: _Column, b: _Column) -> _Column:
+        numbers, undefined = of_columns(a.numbers, b.numbers), _either(a.undefined, b.undefined)
+        return _masked(numbers, of_two(a.low, b.low), of_two(a.high, b.high), undefined)
 
-
-def _maximum(a: _Column, b: _Column) -> _Column:
-    numbers = np.maximum(a.numbers, b.numbers)
-    return _masked(numbers, max(a.low, b.low), max(a.high, b.high), _either(a.undefined, b.undefined))
+    return extreme
 
 
 def _next_pow2(a: _Column) -> _Column:
@@ -240,10 +241,11 @@ def _is_pow2(a: _Column) -> _Column:
     return _truth((a.numbers > 0) & (a.numbers & (a.numbers - 1) == 0), a.undefined)
 
 
-_ARITHMETIC: dict[ArithmeticOp, Callable[[_Column, _Column], _Column]] = {
+_ARITHMETIC: dict[ArithmeticOp, _Binary] = {
     "+": _add, "-": _subtract, "*": _multiply, "//": _divide, "%": _remainder,
 }  # fmt: skip
 _UNARY: dict[Function, Callable[[_Column], _Column]] = {"next_pow2": _next_pow2, "is_pow2": _is_pow2}
-_BINARY: dict[Function, Callable[[_Column, _Column], _Column]] = {
-    "min": _minimum, "max": _maximum, "ceildiv": _ceildiv, "round_up": _round_up,
+_BINARY: dict[Function, _Binary] = {
+    "min": _extreme(min, np.minimum), "max": _extreme(max, np.maximum),
+    "ceildiv": _ceildiv, "round_up": _round_up,
 }  # fmt: skip
