@@ -196,7 +196,8 @@ def show_lines(lines: list[str]) -> None:
         print_line(line)
 
 
-def say(as_json: bool, value: dict[str, Any], lines: list[str]) -> None:
+def say(as_json: bool, value: object, lines: list[str]) -> None:
+    """The result: as JSON, or in words."""
     if as_json:
         print_encoded(value)
     else:

@@ -16,9 +16,8 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.deliver import comparing
 from tunesmith.deliver import comparison as pages
-from tunesmith.deliver.compared import ComparisonResult, compare
+from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
-from tunesmith.deliver.comparison_words import limits
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
 from tunesmith.models.mailbox import near_miss
 from tunesmith.models.names import alone, placed

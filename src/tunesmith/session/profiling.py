@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.counting import NoCounting
-from tunesmith.deliver.roofline_plot import roofline_svg
+from tunesmith.deliver.plots import roofline_svg
 from tunesmith.errors import BadInput
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import kept_or_measured
@@ -28,7 +28,7 @@ from tunesmith.run.prior import best_config
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State
 from tunesmith.run.store import RunFolder, explained
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template, state_and_templates
 from tunesmith.space.params import Config
 
@@ -218,7 +218,7 @@ class _ProfileSession:
             compiler = machine.choose_compiler(
                 target.problem, target.template, device, target.spec, self.scratch, note
             )
-        builders = wiring.builders(target.spec, self.scratch, device, 1, compiler)
+        builders = machine.make_builders(target.spec, self.scratch, device, 1, compiler)
         try:
             ceilings, notes = (Ceilings(), ()) if missing else self._ceilings(device, builders)
             pages = self._look(device, builders, ceilings, workloads, present=not missing)
@@ -253,7 +253,7 @@ class _ProfileSession:
         with ExitStack() as opened:
 
             def runner() -> Runner:
-                made = wiring.runner(self.target.spec, self.scratch, device)
+                made = machine.make_runner(self.target.spec, self.scratch, device)
                 opened.callback(made.close)
                 return made
 
@@ -271,8 +271,8 @@ class _ProfileSession:
         present: bool,
     ) -> tuple[WorkloadPage, ...]:
         spec = self.target.spec
-        runner = wiring.runner(spec, self.scratch, device) if present else None
-        counting = wiring.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
+        runner = machine.make_runner(spec, self.scratch, device) if present else None
+        counting = machine.make_counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
         profiler = Profiler(
             self.target.problem,
             device,

@@ -32,7 +32,7 @@ from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import machine, problems, wiring
+from tunesmith.session import machine, problems
 from tunesmith.session.delivering import Run, as_it_stands, deliver, with_place, write_best_template
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.strategies import casting, strategies
@@ -155,7 +155,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         evals=evals,
         seconds=config.time,
         seed=config.seed,
-        ahead=wiring.built_ahead(device, wiring.builder_count(device, config.builders)),
+        ahead=machine.built_ahead(device, machine.builder_count(device, config.builders)),
         use_cache=config.cache,
         prune=config.prune,
         steer=config.steer,
@@ -329,7 +329,7 @@ class ActiveRun:
         ceilings = use_cache or settings.ceilings
         kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None
         try:
-            lab = wiring.lab(
+            lab = machine.make_lab(
                 self.problem,
                 self.device,
                 self.spec,
@@ -357,7 +357,7 @@ class ActiveRun:
 
     def survey(self, state: State) -> State:
         count = self._builder_count()
-        builders = wiring.builders(self.spec, self.scratch, self.device, count, state.compiler)
+        builders = machine.make_builders(self.spec, self.scratch, self.device, count, state.compiler)
         surveyor = BuildSurveyor(self.problem, self.device, builders)
         own = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
         try:
@@ -366,4 +366,4 @@ class ActiveRun:
             builders.close()
 
     def _builder_count(self) -> int:
-        return wiring.builder_count(self.device, self.config.builders)
+        return machine.builder_count(self.device, self.config.builders)
