@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tunesmith.run.ports import Listener
     from tunesmith.session.comparison import Compared
-    from tunesmith.session.delivering import Run
+    from tunesmith.session.runs import Run
 
     Ended = Run | TunesmithError
 
