@@ -270,7 +270,6 @@ def speedups_svg(found: ComparisonResult) -> bytes:
     bar = "" if count == 1 else "a bar is the geometric mean, "
     below = f"{often}; {bar}a hollow dot a run that failed{_on(found)}"
     drawing = Drawing(WIDTH, bottom + 56, title, below)
-    drawing.heading(24, title, below)
     speedups = [run.speedup for run in found.runs if run.counts and run.speedup is not None]
     x, y = _scale([1.0, *speedups], LEFT, RIGHT, 0.06), Linear(0, 1, bottom, TOP)
     svg.x_axis(drawing, x, y, "speed-up over the original", "×", 7)
@@ -334,7 +333,6 @@ def rounds_svg(found: ComparisonResult) -> bytes:
     thin = ", thin lines: one problem" if several else ""
     below = f"short measurements of the search; geometric mean over runs{where}{thin}{_on(found)}"
     drawing = Drawing(WIDTH, 440, title, below)
-    drawing.heading(24, title, below)
     common = [cell for cell in found.cells if cell.problem in found.common]
     shown = [*common, *(found.overall if several else ())]
     most = max((len(cell.rounds) for cell in shown), default=0)

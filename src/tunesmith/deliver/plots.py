@@ -31,7 +31,6 @@ def best_so_far_svg(history: History, name: str) -> bytes:
     """Every evaluation as a dot, the best so far as a line, over all and at each workload."""
     count = len(history.speedups)
     drawing = Drawing(840, 440, f"Best speed-up so far: {name}", _words(history))
-    drawing.heading(24, f"Best speed-up so far: {name}", _words(history))
     drawn, left_out = history.best[: MOST_LINES + 1], history.best[MOST_LINES + 1 :]
     x = Linear(0, max(count, 2), 76, 660)
     y = _speedup_scale([s for s in history.speedups if s is not None], drawn)
@@ -113,7 +112,6 @@ def effects_svg(explanation: Explanation, name: str) -> bytes:
     below = "time of the winner with one value changed; 1× is the winner, right of it is slower"
     bottom = TOP + ROW * max(len(rows), 1)
     drawing = Drawing(880, bottom + (76 if left_out else 56), title, below)
-    drawing.heading(LABELS, title, below)
     _legend(drawing, LABELS, 70)
     x, y = _time_scale(rows), Linear(0, 1, bottom, TOP)
     svg.x_axis(drawing, x, y, "time, in units of the winner's (log scale)", "×", 7)
@@ -249,7 +247,6 @@ def roofline_svg(page: ProfilePage) -> bytes:
     dots, roofs = _kernel_dots(page), roofs_of(page)
     about = f"{page.device}; bytes that must move over the time taken"
     drawing = Drawing(900, 480, f"Roofline: {page.problem}", about)
-    drawing.heading(24, f"Roofline: {page.problem}", about)
     curves = [("copy", _curve(page.ceilings.copy)), ("read", _curve(page.ceilings.read))]
     launch = page.ceilings.graph_launch or page.ceilings.launch
     points = [point for _, curve in curves for point in curve] + [(roof[2], roof[3]) for roof in roofs]
