@@ -14,8 +14,7 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, handled, print_line, progress
-from tunesmith.cli.options import Backend, OneTemplate, PlaceOptions, ProblemFile, Seed
+from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
 from tunesmith.errors import DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
@@ -66,7 +65,7 @@ def check(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         done = tunesmith.check(problem, template=template, listener=listener, seed=seed, **place)
     known: dict[str, Any] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}
@@ -100,7 +99,7 @@ def template(
     for line in (*made.notes, *_refusals(made.refused)):
         console.print_note(line)
     if made.template is None:
-        print_line(f"there is no template: {made.declined}", stderr=True)
+        console.print_line(f"there is no template: {made.declined}", stderr=True)
         return
     count = counted(made.feasible or 0, "configuration")
     how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
@@ -109,7 +108,7 @@ def template(
         console.write(made.template.rstrip())
     else:
         go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
-        print_line(f"wrote {out}; search it with: {go_on}")
+        console.print_line(f"wrote {out}; search it with: {go_on}")
 
 
 def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
@@ -160,7 +159,7 @@ def profile(
     """Show how far a kernel is from what its device can do, why, and what to do about it."""
     from tunesmith.deliver.profile_page import page_lines
 
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         page = tunesmith.profile(
             target,
             template=template,
@@ -229,7 +228,7 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
     """List the templates in your library."""
     if context.invoked_subcommand is not None:
         return
-    with handled(as_json):
+    with console.handled(as_json):
         from tunesmith.cli.tables import library_table
         from tunesmith.run.library import summary
 
@@ -240,7 +239,9 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
         elif entries:
             console.print_table(library_table(entries))
         else:
-            print_line(f"{own.folder} has no template yet: runs that find something better put theirs there")
+            console.print_line(
+                f"{own.folder} has no template yet: runs that find something better put theirs there"
+            )
 
 
 def show(name: Name, as_json: AsJson = False) -> None:
@@ -294,7 +295,7 @@ app.add_typer(library_app, name="library")
 
 def _version(value: bool) -> None:
     if value:
-        print_line(f"tunesmith {tunesmith.__version__}")
+        console.print_line(f"tunesmith {tunesmith.__version__}")
         raise typer.Exit
 
 

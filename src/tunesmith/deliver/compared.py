@@ -375,7 +375,8 @@ def _early(found: ComparisonResult) -> Iterator[str]:
         if early := sum(r.status == "finished" and r.facts is not None and r.facts.early for r in runs):
             arms.append(f"{arm} in {early} of {len(runs)} runs")
     if arms:
-        yield f"Stopped before any budget was used up: {listed(arms)}. It was not the budget that ended these."
+        end = "It was not the budget that ended these."
+        yield f"Stopped before any budget was used up: {listed(arms)}. {end}"
 
 
 def _unanswered(found: ComparisonResult) -> Iterator[str]:
