@@ -20,10 +20,10 @@ WIDTH, LEFT, RIGHT, TOP, ROW = 760.0, 130.0, 560.0, 72.0, 58.0
 def picture(report: dict[str, Any]) -> bytes:
     workloads = report["workloads"]
     title = f"{report['problem']}: time before and after tuning"
-    drawing = Drawing(WIDTH, TOP + ROW * len(workloads) + 16, title)
     device = report["device"]
     name = device if isinstance(device, str) else device["name"]
-    drawing.heading(24, title, f"{name}, verified in a fresh process")
+    below = f"{name}, verified in a fresh process"
+    drawing = Drawing(WIDTH, TOP + ROW * len(workloads) + 16, title, below)
     x = Linear(0, 1, LEFT, RIGHT)
     for place, workload in enumerate(workloads):
         top = TOP + ROW * place

@@ -45,7 +45,7 @@ from tunesmith.run.events import Settings, Steered
 from tunesmith.run.loop import Loop
 from tunesmith.run.talking import Talking
 from tunesmith.search import searcher
-from tunesmith.session import wiring
+from tunesmith.session import machine
 from tunesmith.session.machine import temporary_scratch
 from tunesmith.session.runs import DEFAULT_EVALS, UNLIMITED
 from tunesmith.space.expr import parse
@@ -80,7 +80,7 @@ def recorded(folder: Path) -> tuple[Run, Profiles]:
 @contextmanager
 def profiling(run: Run) -> Iterator[Profiler]:
     with temporary_scratch() as scratch:
-        builders = wiring.builders("cuda", scratch, run.device, 1, "nvrtc")
+        builders = machine.make_builders("cuda", scratch, run.device, 1, "nvrtc")
         try:
             reader = backends.instructions_reader("cuda")
             counting = NoCounting("a search does without")

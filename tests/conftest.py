@@ -14,11 +14,11 @@ import pytest
 from tests import thoroughness  # noqa: F401 (its profile)
 from tunesmith.backends.cuda.driver import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
-from tunesmith.session import wiring
+from tunesmith.session import machine
 
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))
-os.environ.update({k: v for k, v in wiring.worker_environment("opencl", _SCRATCH).items() if k != "TMPDIR"})
+os.environ.update({k: v for k, v in machine.worker_environment("opencl", _SCRATCH).items() if k != "TMPDIR"})
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # Nothing is written beside the sources, and yet no process that a test starts compiles them all again.
     os.environ["PYTHONPYCACHEPREFIX"] = str(_SCRATCH / "bytecode")

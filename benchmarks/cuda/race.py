@@ -19,7 +19,7 @@ from tunesmith.problem.plan import CannotRun, Plan, plan_launch
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Variant
 from tunesmith.run.outcome import median
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine
 from tunesmith.text import seed_of
 
 DEADLINE = 400.0
@@ -55,7 +55,7 @@ class Track:
         if not same:
             raise SystemExit(f"the runs were made on {wanted.name if wanted else '?'}, which is not here")
         self.device = same[0]
-        self.runner = Runner(wiring.worker_spawner(self._spec, self.scratch)("device"), self.device)
+        self.runner = Runner(machine.worker_spawner(self._spec, self.scratch)("device"), self.device)
         self._stack.callback(self.runner.restart)  # ends its worker
         return self
 
@@ -66,8 +66,8 @@ class Track:
 
     def build(self, variants: Iterable[Variant], compiler: str) -> dict[str, BuiltCode | Verdict]:
         """By the variant's digest; when this returns, no builder is left."""
-        count = wiring.builder_count(self.device, 0)
-        builders = wiring.builders(self._spec, self.scratch, self.device, count, compiler)
+        count = machine.builder_count(self.device, 0)
+        builders = machine.make_builders(self._spec, self.scratch, self.device, count, compiler)
         try:
             waiting = {v.digest: builders.start(v) for v in variants}
             return {digest: future.result() for digest, future in waiting.items()}

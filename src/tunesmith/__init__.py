@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         WaitingForModel,
     )
     from tunesmith.run.report import Report
-    from tunesmith.session.delivering import Run
     from tunesmith.session.problems import LoadedProblem as Problem
+    from tunesmith.session.runs import Run
 
 __version__ = "0.1.0"
 __all__ = [

@@ -23,10 +23,10 @@ from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, RunFolder, newest_run
 from tunesmith.session import runs
-from tunesmith.session.delivering import Run, as_it_stands
 from tunesmith.session.interrupts import interrupted_once
 from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.problems import load_template, read_text
+from tunesmith.session.runs import Run, as_it_stands
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.deliver.difference import RunDifference

@@ -8,8 +8,7 @@ import pytest
 
 from tests.comparisons import facts, plan, ran
 from tunesmith.cli.tables import comparison_table
-from tunesmith.deliver.compared import ComparisonCell, ComparisonResult, compare
-from tunesmith.deliver.comparison_words import limits
+from tunesmith.deliver.compared import ComparisonCell, ComparisonResult, compare, limits
 from tunesmith.deliver.display import table_text
 from tunesmith.run.outcome import mean_interval
 

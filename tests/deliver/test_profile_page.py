@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.lab.labs import device_of
+from tunesmith.deliver.plots import roofline_svg, roofs_of
 from tunesmith.deliver.profile_page import (
     WIDTH,
     bytes_text,
@@ -17,7 +18,6 @@ from tunesmith.deliver.profile_page import (
     seconds_text,
     work_text,
 )
-from tunesmith.deliver.roofline_plot import roofline_svg, roofs_of
 from tunesmith.problem.device import Resources
 from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage, diagnose
 from tunesmith.profiles.facts import (

@@ -14,7 +14,7 @@ from tunesmith.backends.port import Backend
 from tunesmith.lab.bench import Bench
 from tunesmith.lab.process import WorkerProcess, WorkerReplaced
 from tunesmith.problem.codec import decode_tagged, encode_tagged
-from tunesmith.session import wiring
+from tunesmith.session import machine
 
 
 @dataclass(frozen=True)
@@ -116,5 +116,5 @@ def spawner(
     any backend."""
     if scratch is None:
         return lambda purpose: InProcessWorker(purpose, backend or (lambda: backends.backend(spec)), log)
-    spawn = wiring.worker_spawner(spec, scratch)
+    spawn = machine.worker_spawner(spec, scratch)
     return lambda purpose: log.processes.setdefault(purpose, LoggedWorker(purpose, spawn(purpose), log))

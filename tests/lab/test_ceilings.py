@@ -32,7 +32,7 @@ from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.template import Variant
 from tunesmith.profiles.facts import Ceilings
 from tunesmith.profiles.roofline import best_bandwidth, is_sound, possible
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine
 
 LAUNCH, GRAPH, BANDWIDTH, WARM, RATE = 3e-6, 1e-6, 4e12, 8e12, 60e12
 
@@ -218,8 +218,8 @@ def test_ceilings_are_measured_once_and_again_when_asked_to() -> None:
 
 def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
     device = machine.pick_device(machine.list_devices(spec, folder), None)
-    builders = wiring.builders(spec, folder, device, 1, "")
-    runner = wiring.runner(spec, folder, device)
+    builders = machine.make_builders(spec, folder, device, 1, "")
+    runner = machine.make_runner(spec, folder, device)
     started = time.monotonic()
     try:
         return measure(device, builders, runner), device, time.monotonic() - started

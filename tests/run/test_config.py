@@ -11,8 +11,8 @@ import pytest
 from tests.samples import DEVICE
 from tunesmith.errors import BadInput
 from tunesmith.run.config import RunConfig, resolve
+from tunesmith.session.machine import worker_environment
 from tunesmith.session.runs import _settings as run_settings
-from tunesmith.session.wiring import worker_environment
 
 
 def resolved(

@@ -13,7 +13,7 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Settings, Stopped
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
-from tunesmith.session import runs, wiring
+from tunesmith.session import machine, runs
 from tunesmith.strategies import casting
 
 
@@ -75,7 +75,7 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     clock.now += 2
     state = apply(State(), journal.append(started(Settings(seconds=60.0, steer=steer))))
     lab = SlowToPrepare(clock)
-    monkeypatch.setattr(wiring, "lab", lambda *_given, **_named: lab)
+    monkeypatch.setattr(machine, "make_lab", lambda *_given, **_named: lab)
     monkeypatch.setattr(runs, "Loop", lambda *_given, **_named: OneStep(journal, clock))
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)

@@ -15,7 +15,7 @@ import pytest
 import tunesmith
 from tests.scripts.played_machine import SCRIPTS, SH, Machine
 from tunesmith.backends.opencl import pocl as opencl_pocl
-from tunesmith.session import wiring
+from tunesmith.session import machine
 
 NO_DOWNLOAD = 3  # pocl.sh's exit status where nothing could be downloaded
 
@@ -144,9 +144,9 @@ class TestEnvironment:
         monkeypatch.setattr(sys, "prefix", str(prefix))
         started: list[dict[str, str]] = []
         monkeypatch.setattr(
-            "tunesmith.session.wiring.WorkerProcess", lambda _command, env, _scratch: started.append(env)
+            "tunesmith.session.machine.WorkerProcess", lambda _command, env, _scratch: started.append(env)
         )
-        wiring.worker_spawner(backend, prefix)("test")
+        machine.worker_spawner(backend, prefix)("test")
         assert (started[0].get("OCL_ICD_VENDORS") == f"{prefix}/pocl/vendors") is told
 
 

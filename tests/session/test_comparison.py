@@ -15,7 +15,7 @@ from tunesmith.errors import WaitingForModel
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Settings
 from tunesmith.run.store import CeilingsCache, RunFolder
-from tunesmith.session import runs, wiring
+from tunesmith.session import machine, runs
 from tunesmith.session.comparison import ComparisonRuns
 
 
@@ -74,7 +74,7 @@ def test_kept_ceilings_are_used_where_timings_are_not(
         given.update(more)
         raise Enough
 
-    monkeypatch.setattr(wiring, "lab", lab)
+    monkeypatch.setattr(machine, "make_lab", lab)
     missing: Any = None
     config = RunConfig(cache_dir=str(tmp_path))
     run = runs.ActiveRun(a_problem(), missing, DEVICE, "fake", tmp_path, config, missing, Quiet(), missing)

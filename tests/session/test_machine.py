@@ -26,7 +26,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Attached, Baseline, Event, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.state import State, fold
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine
 from tunesmith.session.machine import Here, choose_compiler, choose_device, place_for
 
 PROBLEM = a_problem()
@@ -49,7 +49,7 @@ class Compilers:
 
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(backends, "toolchain", lambda spec: self._toolchain())
-        self.monkeypatch.setattr(wiring, "builders", self._builders)
+        self.monkeypatch.setattr(machine, "make_builders", self._builders)
 
     def _toolchain(self) -> Toolchain | None:
         known = self.known
@@ -329,8 +329,8 @@ class TestHowMuchAtOnce:
     def test_builders_and_what_is_built_ahead(
         self, monkeypatch: pytest.MonkeyPatch, kind: str, cores: int, wanted: int, builders: int, ahead: int
     ) -> None:
-        monkeypatch.setattr(wiring.os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(machine.os, "cpu_count", lambda: cores)
         device = replace(DEVICE, kind=kind)
-        assert wiring.builder_count(device, wanted) == builders
-        assert wiring.builder_count(replace(device, absent=True), wanted) == (wanted or cores)
-        assert wiring.built_ahead(device, builders) == ahead
+        assert machine.builder_count(device, wanted) == builders
+        assert machine.builder_count(replace(device, absent=True), wanted) == (wanted or cores)
+        assert machine.built_ahead(device, builders) == ahead

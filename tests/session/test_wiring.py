@@ -13,7 +13,7 @@ from tunesmith.errors import BadInput
 from tunesmith.lab.lab import LabSettings
 from tunesmith.profiles.facts import Ceilings
 from tunesmith.run.store import CeilingsCache
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine
 
 PROBLEM = a_problem()
 
@@ -51,7 +51,7 @@ class TestProfilesOfASearch:
     def made(self, spec: str, tmp_path: Path, is_host: bool, kept: CeilingsCache | None) -> str:
         device = replace(DEVICE, kind="cpu" if is_host else "gpu")
         assert device.is_host is is_host
-        own = wiring.lab(PROBLEM, device, spec, tmp_path, settings=LabSettings(0, 1), ceilings=kept)
+        own = machine.make_lab(PROBLEM, device, spec, tmp_path, settings=LabSettings(0, 1), ceilings=kept)
         try:
             return own.no_profiles
         finally:

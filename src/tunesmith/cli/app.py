@@ -8,19 +8,20 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, print_line, progress
-from tunesmith.cli.library import library_app
-from tunesmith.cli.options import Backend, OneTemplate, PlaceOptions, ProblemFile, Seed
+from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
 from tunesmith.errors import DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, plain
+
+if TYPE_CHECKING:
+    from tunesmith.session.library import Library
 
 app = typer.Typer(
     name="tunesmith",
@@ -64,7 +65,7 @@ def check(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         done = tunesmith.check(problem, template=template, listener=listener, seed=seed, **place)
     known: dict[str, Any] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}
@@ -98,7 +99,7 @@ def template(
     for line in (*made.notes, *_refusals(made.refused)):
         console.print_note(line)
     if made.template is None:
-        print_line(f"there is no template: {made.declined}", stderr=True)
+        console.print_line(f"there is no template: {made.declined}", stderr=True)
         return
     count = counted(made.feasible or 0, "configuration")
     how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
@@ -107,7 +108,7 @@ def template(
         console.write(made.template.rstrip())
     else:
         go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
-        print_line(f"wrote {out}; search it with: {go_on}")
+        console.print_line(f"wrote {out}; search it with: {go_on}")
 
 
 def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
@@ -127,14 +128,10 @@ def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
 def explain(problem: ProblemFile, as_json: AsJson = False, **place: Unpack[PlaceOptions]) -> None:
     """Show what the expert reads in a kernel, and which moves apply to it."""
     reading = tunesmith.explain(problem, **place)
-    if as_json:
-        console.print_encoded(reading)
-        return
-    console.show_lines([*reading.lines, *(f"note: {note}" for note in reading.notes)])
-    print_line("")
-    print_line(f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}")
-    for line in _refusals(reading.refused):
-        print_line(f"  {line}")
+    notes = (f"note: {note}" for note in reading.notes)
+    moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
+    refusals = (f"  {line}" for line in _refusals(reading.refused))
+    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *refusals])
 
 
 def profile(
@@ -162,7 +159,7 @@ def profile(
     """Show how far a kernel is from what its device can do, why, and what to do about it."""
     from tunesmith.deliver.profile_page import page_lines
 
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         page = tunesmith.profile(
             target,
             template=template,
@@ -200,14 +197,89 @@ def doctor(as_json: AsJson = False) -> None:
     """Say what is usable here, and the one command that enables what is not."""
     from tunesmith.session.authoring import examine
 
-    findings = examine()
-    if as_json:
-        console.print_encoded(findings)
-        return
+    findings, lines = examine(), []
     for f in findings:
-        print_line(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
-        if f.fix:
-            print_line(f"         enable it with: {f.fix}")
+        lines.append(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
+        lines += [f"         enable it with: {f.fix}"] if f.fix else []
+    console.say(as_json, findings, lines)
+
+
+# -- the library ----------------------------------------------------------------------------------------
+
+library_app = typer.Typer(
+    help="Templates that won, kept for the next device and the next size.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+
+
+def _entry_names(incomplete: str) -> list[str]:
+    return [path.stem for path in _library().folder.glob(f"{incomplete}*.json")]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="As `tunesmith library` lists it.", autocompletion=_entry_names),
+]
+
+
+@library_app.callback()
+def library(context: typer.Context, as_json: AsJson = False) -> None:
+    """List the templates in your library."""
+    if context.invoked_subcommand is not None:
+        return
+    with console.handled(as_json):
+        from tunesmith.cli.tables import library_table
+        from tunesmith.run.library import summary
+
+        own = _library()
+        entries = own.entries(console.print_note)
+        if as_json:
+            console.print_encoded([summary(entry) for entry in entries])
+        elif entries:
+            console.print_table(library_table(entries))
+        else:
+            console.print_line(
+                f"{own.folder} has no template yet: runs that find something better put theirs there"
+            )
+
+
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show one of them: what it is of, what it gave and where, and how to use it again."""
+    from tunesmith.cli.tables import library_lines
+
+    entry = _library().get(name)
+    console.say(as_json, entry, library_lines(entry))
+
+
+def export(
+    name: Name,
+    out: Annotated[Path | None, typer.Option(help="The file to write; by default stdout.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write its template to a file of its own."""
+    from tunesmith.session import library as kept
+
+    entry = _library().get(name)
+    if out is None:
+        text = entry.template
+        console.say(as_json, {"name": name, "template": text}, [text.rstrip()])
+        return
+    written = [str(path) for path in kept.export(entry, out)]
+    console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
+
+
+def remove(name: Name, as_json: AsJson = False) -> None:
+    """Take it out of the library; runs are left alone."""
+    _library().remove(name)
+    console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
+
+
+def _library() -> Library:
+    from tunesmith.run.config import resolve
+    from tunesmith.session.library import Library
+
+    return Library(Path(resolve({}).library_dir))
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
@@ -216,12 +288,14 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for _command in _COMMANDS:
     console.add_command(app, _command)
+for _command in (show, export, remove):
+    console.add_command(library_app, _command)
 app.add_typer(library_app, name="library")
 
 
 def _version(value: bool) -> None:
     if value:
-        print_line(f"tunesmith {tunesmith.__version__}")
+        console.print_line(f"tunesmith {tunesmith.__version__}")
         raise typer.Exit
 
 

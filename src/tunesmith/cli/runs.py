@@ -10,8 +10,7 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, progress, show_result
-from tunesmith.cli.options import PlanOptions, ProblemFile, Record, SearchOptions, TuneOptions, Wait
+from tunesmith.cli.console import AsJson, PlanOptions, ProblemFile, Record, SearchOptions, TuneOptions, Wait
 from tunesmith.errors import BadInput
 
 FORMS = ("text", "md", "json")
@@ -33,7 +32,7 @@ def tune(
     **named: Unpack[TuneOptions],
 ) -> None:
     """Make templates of the kernel, search them on the device and deliver the verified winners."""
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         run = tunesmith.tune(
             problem,
             template=template,
@@ -42,7 +41,7 @@ def tune(
             from_library=from_library,
             **_with_budget(named),
         )
-    show_result(run, as_json)
+    console.show_result(run, as_json)
 
 
 def retune(
@@ -61,10 +60,10 @@ def retune(
     **named: Unpack[SearchOptions],
 ) -> None:
     """Search a kept template again, with no model: another device, another driver, other sizes."""
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         own = _with_budget(named)
         run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)
-    show_result(run, as_json)
+    console.show_result(run, as_json)
 
 
 def _with_budget(named: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,13 +83,13 @@ def resume(
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
     if run is None or len(run) < 2:
-        with progress(as_json) as listener:
+        with console.progress(as_json) as listener:
             one = tunesmith.resume(run[0] if run else None, listener=listener, wait=wait, record=record)
-        show_result(one, as_json)
+        console.show_result(one, as_json)
         return
     from tunesmith.api import resume_all
 
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         ended = resume_all(run, listener=listener, wait=wait, record=record)
     console.show_several(list(zip(run, ended, strict=True)), as_json)
 
@@ -163,7 +162,7 @@ def compare(
     if resume is None and not problem:
         hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
         raise BadInput("no PROBLEM is named", hint=hint)
-    with progress(as_json) as listener:
+    with console.progress(as_json) as listener:
         if resume is not None:
             found = tunesmith.resume_comparison(resume, listener=listener, wait=wait, record=record)
         else:

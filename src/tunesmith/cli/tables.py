@@ -32,7 +32,7 @@ def _filled(table: Table, rows: Iterable[Sequence[str]]) -> Table:
 
 
 def comparison_table(found: ComparisonResult) -> Table:
-    from tunesmith.deliver.comparison_words import interval_text, spread_text
+    from tunesmith.deliver.compared import interval_text, spread_text
 
     overall = found.overall if len(found.common) > 1 else ()
     rows = []

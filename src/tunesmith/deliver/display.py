@@ -15,6 +15,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from tunesmith.deliver.report import survey_counts, survey_rows
 from tunesmith.run import events as ev
 from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
@@ -24,7 +25,7 @@ from tunesmith.run.prior import change_text
 from tunesmith.run.rounds import RoundReport
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
-from tunesmith.run.survey import LABELS, SurveyReport, planned
+from tunesmith.run.survey import SurveyReport, planned
 from tunesmith.text import counted, cut, plain
 
 LONGEST_LINE = 300  # characters of what others say
@@ -265,7 +266,10 @@ def report_title(report: reports.Report) -> str:
 
 def report_table(report: reports.Report) -> Table:
     if report.survey is not None:
-        return _survey_table(report.survey)
+        table = _table("by the compiler", "original", "least", "median", "most")
+        for row in survey_rows(report.survey):
+            table.add_row(*row)
+        return table
     table = _table("workload", "before", "after", "speed-up")
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("configuration")
@@ -350,18 +354,10 @@ def _first_line(text: str) -> str:
     return cut(line, LONGEST_LINE)
 
 
-def _survey_table(survey: SurveyReport) -> Table:
-    table = _table("by the compiler", "original", "least", "median", "most")
-    for name, span in survey.spans.items():
-        own = "" if span.original is None else str(span.original)
-        table.add_row(LABELS[name], own, str(span.least), f"{span.median:g}", str(span.most))
-    return table
-
-
 def _survey_summary(report: reports.Report, survey: SurveyReport, folder: str, go_on: str) -> list[str]:
     """What builds alone tell of the configurations, an example of each kind of trouble, how to go on."""
-    counts = ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
-    lines = [f"configurations   {sum(survey.statuses.values())} of {survey.planned} built ({counts})"]
+    built = f"{sum(survey.statuses.values())} of {survey.planned} built"
+    lines = [f"configurations   {built} ({survey_counts(survey)})"]
     if survey.spilling:
         worst = ", ".join(
             f"{reports.config_text(s.config)} ({s.spills} bytes)" for s in survey.spilling[:SHOWN]

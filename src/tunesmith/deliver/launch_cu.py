@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import islice, product
 
-from tunesmith.deliver.c_code import HELPERS
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
-from tunesmith.deliver.host_code import Host, declaration, identifier
+from tunesmith.deliver.host_code import HELPERS, Host, declaration, identifier
 from tunesmith.deliver.tuned import DispatchCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem

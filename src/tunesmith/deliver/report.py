@@ -309,15 +309,24 @@ def _other(value: ValueEffect) -> str:
     return f"{value.value}: not tried{best}"
 
 
+def survey_counts(survey: SurveyReport) -> str:
+    return ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
+
+
+def survey_rows(survey: SurveyReport) -> list[tuple[str, ...]]:
+    """What the compiler says: of the original; the least, the median and the most of configurations."""
+    return [
+        (LABELS[n], "" if s.original is None else str(s.original), str(s.least), f"{s.median:g}", str(s.most))
+        for n, s in survey.spans.items()
+    ]
+
+
 def _survey(survey: SurveyReport) -> list[str]:
-    counts = ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
-    lines = [f"{sum(survey.statuses.values())} of {survey.planned} configurations built ({counts})."]
+    built = f"{sum(survey.statuses.values())} of {survey.planned} configurations built"
+    lines = [f"{built} ({survey_counts(survey)})."]
     if survey.spans:
-        spans = (
-            (LABELS[n], "" if s.original is None else s.original, s.least, f"{s.median:g}", s.most)
-            for n, s in survey.spans.items()
-        )
-        lines += ["", *table("by the compiler | original: | least: | median: | most:", spans)]
+        head = "by the compiler | original: | least: | median: | most:"
+        lines += ["", *table(head, survey_rows(survey))]
     if survey.spilling:
         spilling = ((config_text(s.config), s.spills) for s in survey.spilling)
         lines += ["", "## What spills registers", "", *table("configuration | bytes:", spilling)]

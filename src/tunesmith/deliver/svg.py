@@ -15,6 +15,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 INK, MUTED, RULE, GRID, PAPER = "#1a1a1a", "#5f6368", "#9aa0a6", "#e8eaed", "#ffffff"
 # Okabe and Ito's colours, which people who see no red or no green tell apart too; the dark ones first.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6000", "#5c4b8a")
+LEFT = 24.0  # where a heading begins
 Attributes = dict[str, str | float]
 _NOT_XML = re.compile("[\ufffe\uffff]")
 
@@ -121,7 +122,7 @@ Scale = Linear | Log
 
 
 class Drawing:
-    """A picture on white paper, so that it reads the same where the page around it is dark."""
+    """A picture with its heading; on white paper, so that it is the same where the page around it is dark."""
 
     def __init__(self, width: float, height: float, title: str, description: str = "") -> None:
         self.width, self.height = width, height
@@ -133,6 +134,9 @@ class Drawing:
             *([f"<desc>{safe(description)}</desc>"] if description else []),
         ]
         self.rect(0, 0, width, height, PAPER)
+        self.text(LEFT, 28, cut(title, width - 2 * LEFT, 16), 16, bold=True)
+        if description:
+            self.text(LEFT, 47, cut(description, width - 2 * LEFT, 12), 12, MUTED)
 
     def rect(self, x: float, y: float, width: float, height: float, fill: str) -> None:
         self._add("rect", {"x": x, "y": y, "width": width, "height": height, "fill": fill})
@@ -187,12 +191,6 @@ class Drawing:
         if turned:
             own["transform"] = f"rotate(-90 {_place(x)} {_place(y)})"
         self._parts.append(f"<text{_written(own)}>{safe(text)}</text>")
-
-    def heading(self, x: float, title: str, below: str = "") -> None:
-        room = self.width - 2 * x
-        self.text(x, 28, cut(title, room, 16), 16, bold=True)
-        if below:
-            self.text(x, 47, cut(below, room, 12), 12, MUTED)
 
     def render(self) -> bytes:
         return "\n".join([*self._parts, "</svg>", ""]).encode()

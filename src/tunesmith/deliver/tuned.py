@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tunesmith.errors import BadInput
@@ -81,30 +81,34 @@ def tuned_files(
 ) -> dict[str, bytes]:
     """Everything below `tuned/`, by name."""
     suffix = _suffix(problem.kernel.path)
-    stem = plain_name(problem.name)
-    files: dict[str, bytes] = {}
+    names: dict[tuple[Config, str], str] = {}
+
+    def case(config: Config, called: str, sizes: Mapping[str, int] | None = None) -> DispatchCase:
+        """A source that serves more than once is one file, under its first name."""
+        variant = template_of(config).render(problem, config, sizes)
+        name = f"{plain_name(problem.name)}-{plain_name(called)}"
+        while f"{name}{suffix}" in names.values():  # a workload may be called "general"
+            name += "_"
+        file = names.setdefault((config, variant.digest), f"{name}{suffix}")
+        return DispatchCase(_exactly(sizes or {}), file, variant)
+
+    general = None  # unless the general configuration has sizes built in
+    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
+        general = case(choice.general, "general")
     served: list[DispatchCase] = []
-    names = _names(problem, template_of, choice, stem, suffix)
-    general = _for_all_sizes(template_of, choice)
     for pick in choice.picks:
         sizes = problem.workload(pick.workload).as_dict()
-        if pick.config == choice.general and (pick.config is None or pick.config == general):
+        if pick.config == choice.general and (pick.config is None or general is not None):
             continue  # served by the general entry, or by the original at the end
-        when = " and ".join(f"{name} == {value}" for name, value in sizes.items())
-        if pick.config is None:
-            served.append(DispatchCase(when, f"original{suffix}", original(problem, sizes)))
-            continue
-        variant = template_of(pick.config).render(problem, pick.config, sizes)
-        name = names[(pick.config, variant.digest)]
-        files[name] = variant.source.encode()
-        served.append(DispatchCase(when, name, variant))
+        if pick.config is not None:
+            served.append(case(pick.config, pick.workload, sizes))
+        else:
+            served.append(DispatchCase(_exactly(sizes), f"original{suffix}", original(problem, sizes)))
     if general is not None:
-        variant = template_of(general).render(problem, general)
-        name = names[(general, variant.digest)]
-        files[name] = variant.source.encode()
-        served.append(DispatchCase(_domain(problem.contract, variant, device), name, variant))
-    files[f"original{suffix}"] = original(problem).source.encode()
+        served.append(replace(general, when=_domain(problem.contract, general.variant, device)))
+    files = {each.file: each.variant.source.encode() for each in served if each.variant.config is not None}
     served.append(DispatchCase("1", f"original{suffix}", original(problem)))
+    files[served[-1].file] = served[-1].variant.source.encode()
     headers = _headers(served, files)
     entries = tuple(_entry(each, headers.get(each.variant.headers)) for each in served)
     dispatch = Dispatch(problem.name, problem.kernel.language, device.name, entries)
@@ -116,29 +120,8 @@ def tuned_files(
     return files
 
 
-def _names(
-    problem: Problem, template_of: TemplateOf, choice: Winners, stem: str, suffix: str
-) -> dict[tuple[Config, str], str]:
-    names: dict[tuple[Config, str], str] = {}
-    if (general := _for_all_sizes(template_of, choice)) is not None:
-        names[(general, template_of(general).render(problem, general).digest)] = f"{stem}-general{suffix}"
-    for pick in choice.picks:
-        if pick.config is None:
-            continue
-        sizes = problem.workload(pick.workload).as_dict()
-        variant = template_of(pick.config).render(problem, pick.config, sizes)
-        if (pick.config, variant.digest) not in names:
-            name = f"{stem}-{plain_name(pick.workload)}"
-            while f"{name}{suffix}" in names.values():  # a workload may be called "general"
-                name += "_"
-            names[(pick.config, variant.digest)] = f"{name}{suffix}"
-    return names
-
-
-def _for_all_sizes(template_of: TemplateOf, choice: Winners) -> Config | None:
-    """The general configuration, unless it has sizes built in."""
-    config = choice.general
-    return config if config is not None and not template_of(config).bakes_sizes(config) else None
+def _exactly(sizes: Mapping[str, int]) -> str:
+    return " and ".join(f"{name} == {value}" for name, value in sizes.items())
 
 
 def _domain(contract: Contract, variant: Variant, device: Device) -> str:

@@ -164,11 +164,6 @@ class RunFolder:
                 raise
         self._lock = descriptor
 
-    @property
-    def is_held(self) -> bool:
-        """By this process: nobody else changes anything in it."""
-        return self._lock is not None
-
     def unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)

@@ -20,7 +20,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.run.store import explained
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template
 from tunesmith.strategies import strategies as roles
 
@@ -129,7 +129,7 @@ def check(
             )
             return CheckedProblem(*known, 0, feasible, missing, notes)
         own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
-        lab = wiring.lab(problem, device, spec, scratch, settings=own, progress=listener.note)
+        lab = machine.make_lab(problem, device, spec, scratch, settings=own, progress=listener.note)
         try:
             return CheckedProblem(*known, lab.check(), feasible, notes=notes)
         finally:

@@ -16,9 +16,8 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.deliver import comparing
 from tunesmith.deliver import comparison as pages
-from tunesmith.deliver.compared import ComparisonResult, compare
+from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
-from tunesmith.deliver.comparison_words import limits
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
 from tunesmith.models.mailbox import near_miss
 from tunesmith.models.names import alone, placed
@@ -78,7 +77,24 @@ def start(
         if problem.digest in (other.digest for other in planned[:place]):
             fault = f"the problem {problem.name} is named twice"
             raise BadInput(fault, hint="name it once, and use --repeats")
-    plan = _plan(planned, arms, repeats, _digests(prompts), config)
+    evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
+    rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
+    plan = comparing.ComparisonPlan(
+        planned,
+        arms,
+        repeats,
+        config.seed,
+        comparing.Allowance(evals, config.time, rounds, config.tokens, config.money),
+        model=config.model if any(ARMS[arm].talks for arm in arms) else "",
+        backend=config.backend or "",
+        device=config.device or "",
+        search=config.search,
+        prune=config.prune,
+        steer=config.steer,
+        counters=config.counters,
+        prompts=_digests(prompts),
+        versions=versions(),
+    )
     if out is not None and (out / PLAN).exists():
         return _lock_and_go_on(RunFolder(out, config.wait), config, listener, plan)
     folder = _create(out, config)
@@ -142,33 +158,6 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
                 if here.devices:  # none of them is the one that is named
                     raise
                 listener.note(f"planned without a device: {error}")
-
-
-def _plan(
-    problems: tuple[comparing.PlannedProblem, ...],
-    arms: tuple[str, ...],
-    repeats: int,
-    prompts: tuple[tuple[str, str], ...],
-    config: RunConfig,
-) -> comparing.ComparisonPlan:
-    evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
-    rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
-    return comparing.ComparisonPlan(
-        problems,
-        arms,
-        repeats,
-        config.seed,
-        comparing.Allowance(evals, config.time, rounds, config.tokens, config.money),
-        model=config.model if any(ARMS[arm].talks for arm in arms) else "",
-        backend=config.backend or "",
-        device=config.device or "",
-        search=config.search,
-        prune=config.prune,
-        steer=config.steer,
-        counters=config.counters,
-        prompts=prompts,
-        versions=versions(),
-    )
 
 
 def _prompts(folder: str, note: Callable[[str], None]) -> dict[str, str]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages, problem_text
@@ -30,10 +29,6 @@ WORKLOADS = "workloads:"  # in place of the problem's own
 # Further templates, one of the library, and the words for a role.
 BESIDE, KEPT, PROMPT = "beside:", "library:", "prompt:"
 _OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
-
-
-# Problem and template of a run that this process has begun: not read again while it holds the folder.
-_read_already: WeakKeyDictionary[RunFolder, tuple[Problem, Template | None]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -244,9 +239,8 @@ def _refuse_launch_words(launches: tuple[Launch, ...], rules: SourceLanguage, wh
 
 
 def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
-    """Store every text that was read; name -> digest. What was made of them serves this process, too."""
+    """Store every text that was read; name -> digest."""
     texts = all_texts(problem, files)
-    _read_already[folder] = problem, template
     if template is not None:
         texts[TEMPLATE + template.path] = template.source
         texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
@@ -263,8 +257,6 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     files since."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
-    if folder.is_held and folder in _read_already:
-        return _read_already[folder]
     texts = texts_of(folder, started)
     problem = problem_of(texts)
     if not started.template:

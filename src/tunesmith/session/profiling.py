@@ -9,9 +9,8 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.counting import NoCounting
-from tunesmith.deliver.roofline_plot import roofline_svg
+from tunesmith.deliver.plots import roofline_svg
 from tunesmith.errors import BadInput
-from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import kept_or_measured
 from tunesmith.lab.profiling import Profiler, ProfileSubject
 from tunesmith.lab.runner import Runner
@@ -27,7 +26,7 @@ from tunesmith.run.prior import best_config
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State
 from tunesmith.run.store import CeilingsCache, RunFolder, explained
-from tunesmith.session import machine, wiring
+from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template, state_and_templates
 from tunesmith.space.params import Config
 
@@ -50,7 +49,7 @@ def profile(
         with explained("make the folder for the plot", out):
             out.mkdir(parents=True, exist_ok=True)
     with machine.temporary_scratch() as scratch:
-        page = _ProfileSession(target, config, listener, scratch, counters, remeasure).page(chosen)
+        page = _page(target, config, listener, scratch, chosen, counters, remeasure)
     if not any(v.profile.seconds for w in page.workloads for v in w.views):
         return page  # there is no point to draw
     return _with_plot(page, out or target.folder, target.plot)
@@ -197,116 +196,93 @@ def workloads_of(problem: Problem, wanted: Sequence[str]) -> list[Workload]:
 # -- looking --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _ProfileSession:
+def _page(
+    target: ProfileTarget,
+    config: RunConfig,
+    listener: Listener,
+    scratch: Path,
+    workloads: Sequence[Workload],
+    counters: bool,
+    remeasure: bool,
+) -> ProfilePage:
     """One device, one pool of builders, everything that is asked for."""
+    problem, spec, note = target.problem, target.spec, listener.note
+    device, missing = _device(target, config, machine.look(spec, scratch))
+    compiler = target.compiler
+    if compiler is None:
+        compiler = machine.choose_compiler(problem, target.template, device, spec, scratch, note)
+    with ExitStack() as opened:
+        builders = machine.make_builders(spec, scratch, device, 1, compiler)
+        opened.callback(builders.close)
 
-    target: ProfileTarget
-    config: RunConfig
-    listener: Listener
-    scratch: Path
-    counters: bool
-    remeasure: bool
+        def runner(closed_by: ExitStack) -> Runner:
+            made = machine.make_runner(spec, scratch, device)
+            closed_by.callback(made.close)
+            return made
 
-    def page(self, workloads: Sequence[Workload]) -> ProfilePage:
-        target, note = self.target, self.listener.note
-        here = machine.look(target.spec, self.scratch)
-        device, missing = self._device(here)
-        compiler = target.compiler
-        if compiler is None:
-            compiler = machine.choose_compiler(
-                target.problem, target.template, device, target.spec, self.scratch, note
-            )
-        builders = wiring.builders(target.spec, self.scratch, device, 1, compiler)
-        try:
-            ceilings, notes = (Ceilings(), ()) if missing else self._ceilings(device, builders)
-            pages = self._look(device, builders, ceilings, workloads, present=not missing)
-        finally:
-            builders.close()
-        return ProfilePage(
-            problem=target.problem.name,
-            device=device.name,
-            driver=device.driver,
-            compiler=compiler,
-            ceilings=ceilings,
-            workloads=pages,
-            notes=(*target.notes, *notes),
-            missing=missing,
-        )
-
-    def _device(self, here: machine.Here) -> tuple[Device, str]:
-        """The device, and why nothing can be measured on it."""
-        wanted = self.target.device
-        if wanted is None:
-            device = machine.choose_device(here, self.config.device)
-            return device, f"{device.name} is not here: {here.trouble}" if device.absent else ""
-        same = [d for d in here.devices if d.key == wanted.key]
-        if same:
-            return same[0], ""
-        others = "; ".join(f"{d.name} ({d.driver})" for d in here.devices)
-        why = f"here there is {others}" if others else here.trouble
-        return wanted, f"the run's device, {wanted.name} ({wanted.driver}), is not here: {why}"
-
-    def _ceilings(self, device: Device, builders: Builders) -> tuple[Ceilings, tuple[str, ...]]:
-        cache = CeilingsCache(Path(self.config.cache_dir), self.listener.note)
-        with ExitStack() as opened:
-
-            def runner() -> Runner:
-                made = wiring.runner(self.target.spec, self.scratch, device)
-                opened.callback(made.close)
-                return made
-
-            kept = cache if self.config.cache else None
-            note = self.listener.note
-            return kept_or_measured(kept, device, builders, runner, note, again=self.remeasure)
-
-    def _look(
-        self,
-        device: Device,
-        builders: Builders,
-        ceilings: Ceilings,
-        workloads: Sequence[Workload],
-        *,
-        present: bool,
-    ) -> tuple[WorkloadPage, ...]:
-        spec = self.target.spec
-        runner = wiring.runner(spec, self.scratch, device) if present else None
-        counting = wiring.counting(spec, self.scratch) if self.counters else NoCounting(NOT_WANTED)
+        ceilings, notes = Ceilings(), tuple[str, ...]()
+        if not missing:
+            kept = CeilingsCache(Path(config.cache_dir), note) if config.cache else None
+            with ExitStack() as once:
+                ceilings, notes = kept_or_measured(
+                    kept, device, builders, lambda: runner(once), note, again=remeasure
+                )
         profiler = Profiler(
-            self.target.problem,
+            problem,
             device,
             builders,
-            runner,
-            counting,
+            None if missing else runner(opened),
+            machine.make_counting(spec, scratch) if counters else NoCounting(NOT_WANTED),
             backends.instructions_reader(spec),
             ceilings=ceilings,
-            seed=self.config.seed,
-            progress=self.listener.note,
+            seed=config.seed,
+            progress=note,
         )
-        try:
-            self._refuse_what_runs_nowhere(profiler, workloads)
-            return tuple(self._one(profiler, workload) for workload in workloads)
-        finally:
-            if runner is not None:
-                runner.close()
+        _refuse_what_runs_nowhere(target.wanted, profiler, workloads)
+        pages = tuple(_workload(target.subjects[each.name], profiler, each) for each in workloads)
+    return ProfilePage(
+        problem=problem.name,
+        device=device.name,
+        driver=device.driver,
+        compiler=compiler,
+        ceilings=ceilings,
+        workloads=pages,
+        notes=(*target.notes, *notes),
+        missing=missing,
+    )
 
-    def _refuse_what_runs_nowhere(self, profiler: Profiler, workloads: Sequence[Workload]) -> None:
-        wanted = self.target.wanted
-        if wanted is None or wanted.template is None:
-            return
-        reasons = [profiler.refusal(wanted, workload) for workload in workloads]
-        if all(reasons):
-            where = " or ".join(workload.name for workload in workloads)
-            fault = f"{wanted.name} cannot run at {where}: {'; '.join(dict.fromkeys(reasons))}"
-            hint = 'choose another configuration: --config "NAME=VALUE ..."'
-            raise BadInput(fault, where=wanted.template.path, hint=hint)
 
-    def _one(self, profiler: Profiler, workload: Workload) -> WorkloadPage:
-        views: list[View] = []
-        for subject in self.target.subjects[workload.name]:
-            looked = profiler.profile(subject, workload)
-            views.append(View(looked.profile, diagnose(looked.profile), looked.notes))
-        return WorkloadPage(workload.name, workload.as_dict(), workload.cache == "warm", tuple(views))
+def _device(target: ProfileTarget, config: RunConfig, here: machine.Here) -> tuple[Device, str]:
+    """The device, and why nothing can be measured on it."""
+    wanted = target.device
+    if wanted is None:
+        device = machine.choose_device(here, config.device)
+        return device, f"{device.name} is not here: {here.trouble}" if device.absent else ""
+    same = [d for d in here.devices if d.key == wanted.key]
+    if same:
+        return same[0], ""
+    others = "; ".join(f"{d.name} ({d.driver})" for d in here.devices)
+    why = f"here there is {others}" if others else here.trouble
+    return wanted, f"the run's device, {wanted.name} ({wanted.driver}), is not here: {why}"
+
+
+def _refuse_what_runs_nowhere(
+    wanted: ProfileSubject | None, profiler: Profiler, workloads: Sequence[Workload]
+) -> None:
+    if wanted is None or wanted.template is None:
+        return
+    reasons = [profiler.refusal(wanted, workload) for workload in workloads]
+    if all(reasons):
+        where = " or ".join(workload.name for workload in workloads)
+        fault = f"{wanted.name} cannot run at {where}: {'; '.join(dict.fromkeys(reasons))}"
+        hint = 'choose another configuration: --config "NAME=VALUE ..."'
+        raise BadInput(fault, where=wanted.template.path, hint=hint)
+
+
+def _workload(subjects: Sequence[ProfileSubject], profiler: Profiler, workload: Workload) -> WorkloadPage:
+    looks = (profiler.profile(subject, workload) for subject in subjects)
+    views = tuple(View(looked.profile, diagnose(looked.profile), looked.notes) for looked in looks)
+    return WorkloadPage(workload.name, workload.as_dict(), workload.cache == "warm", views)
 
 
 def _with_plot(page: ProfilePage, folder: Path, name: str) -> ProfilePage:

@@ -29,10 +29,9 @@ from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State, fold
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder
 from tunesmith.session import problems
-from tunesmith.session.delivering import Run
 from tunesmith.session.library import Library
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.session.runs import Priors, RunInput, begin, no_priors
+from tunesmith.session.runs import Priors, Run, RunInput, begin, no_priors
 from tunesmith.strategies.strategies import signature_fault
 
 LOOKED_AT = 40  # of the runs here, the newest

@@ -1,14 +1,18 @@
-"""One session of a run: begun or taken up from its journal, carried as far as this machine can."""
+"""One session of a run: begun or taken up from its journal, carried as far as this machine can, delivered."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Literal, TextIO
 
 from tunesmith import __version__, backends
+from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
+from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import LabSettings
@@ -17,21 +21,28 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import Templates, draft_name
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
 from tunesmith.run.events import Primed, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
-from tunesmith.run.report import build_report
+from tunesmith.run.racing import verified_choice
+from tunesmith.run.report import (
+    Report,
+    UnfinishedBest,
+    WorkloadReport,
+    best_unfinished,
+    build_report,
+    unfinished_name,
+)
 from tunesmith.run.state import State, apply, fold
-from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
+from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import machine, problems, wiring
-from tunesmith.session.delivering import Run, as_it_stands, deliver, with_place, write_best_template
+from tunesmith.session import library, machine, problems
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.strategies import casting, strategies
 
@@ -39,14 +50,62 @@ UNLIMITED = 256  # spaces up to this size have no budget unless the user sets on
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
 PACKAGES = (
-    "numpy",
-    "ml_dtypes",
-    "pyopencl",
-    "pocl-binary-distribution",
-    "cuda-bindings",
-    "nvidia-cuda-nvrtc",
-)
+    "numpy", "ml_dtypes", "pyopencl", "pocl-binary-distribution", "cuda-bindings", "nvidia-cuda-nvrtc"
+)  # fmt: skip
 Priors = Callable[[Device], tuple[Primed, ...]]
+
+
+# -- a run as a user holds it ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BestKernel:
+    """What a run delivers: `speedup` is the geometric mean over the workloads, verified."""
+
+    speedup: float
+    config: dict[str, int] | None  # the general one; None: the original serves sizes that no workload has
+    workloads: tuple[WorkloadReport, ...]
+    folder: Path  # the kernels, and dispatch.json, which says which of them serves which sizes
+    files: tuple[str, ...]  # in the run's folder
+
+    def kernel_for(self, sizes: Mapping[str, int]) -> ReadyKernel:
+        """Which of the kernels serves a call with these sizes, and how it is launched."""
+        return kernel_for((self.folder / "dispatch.json").read_bytes(), sizes)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it stands: finished, or as far as it went."""
+
+    result: Report
+    folder: Path
+    resume_command: str  # what to type in a shell, where it is not finished
+    missing: DeviceMissing | WaitingForModel | None = None  # why it goes no further here
+    library: tuple[str, ...] = ()  # what has become of its templates in the library
+
+    @property
+    def best(self) -> BestKernel | None:
+        """The kernels delivered; None: the run is not finished, or found nothing better than the original."""
+        found = self.result
+        if not found.finished or found.geometric_mean is None or not found.tuned:
+            return None
+        own = self.folder / "tuned"
+        return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
+
+    def report(self, form: Literal["text", "md", "json"] = "text", stream: TextIO | None = None) -> str:
+        """As `tunesmith report` prints it; a table as wide as suits the stream it is for."""
+        if form == "json":
+            return report_json(self.result).decode()
+        if form == "md":
+            return report_markdown(self.result)
+        from tunesmith.deliver.display import report_text
+
+        folder = str(self.folder)
+        return report_text(self.result, folder, self.resume_command, self.library, stream)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table and the plot."""
+        return report_html(self.result, str(self.folder))
 
 
 # -- beginning ------------------------------------------------------------------------------------------
@@ -153,7 +212,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         evals=evals,
         seconds=config.time,
         seed=config.seed,
-        ahead=wiring.built_ahead(device, wiring.builder_count(device, config.builders)),
+        ahead=machine.built_ahead(device, machine.builder_count(device, config.builders)),
         use_cache=config.cache,
         prune=config.prune,
         steer=config.steer,
@@ -170,16 +229,11 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-    found = [
-        ("tunesmith", __version__),
-        ("python", platform.python_version()),
-        ("system", platform.platform()),
-    ]
+    found = [("tunesmith", __version__), ("python", platform.python_version())]
+    found.append(("system", platform.platform()))
     for package in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found.append((package, metadata.version(package)))
-        except metadata.PackageNotFoundError:
-            continue
     return tuple(found)
 
 
@@ -223,13 +277,6 @@ def _execute(
             folder.unlock()
 
 
-def _unfinished(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Run:
-    """Of a run that goes no further here: the report as it is, and the best template as a file."""
-    state = fold(folder.journal().read())
-    write_best_template(folder, problems.reload(folder, state.started)[0], state)
-    return replace(as_it_stands(folder), missing=why)
-
-
 def _record(folder: RunFolder, config: RunConfig) -> None:
     """By the journal: what was said before this process began is in it as well."""
     if config.record:
@@ -256,7 +303,10 @@ def _continue(
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return deliver(folder, templates, state, config)
     cast = _cast(folder, started, config, listener)
-    state = _finish_talk(casting.talking(problem, templates, state, cast), state, journal, listener)
+    if state.open_request is not None:  # first, and what follows from it: for that no device need be here
+        talk = casting.talking(problem, templates, state, cast)
+        while (said := talk.next_event(state)) is not None:
+            state = write_down(said, state, journal, listener)
     scratch = folder.fresh_scratch()
     try:
         spec = problems.spec_of(folder, started)
@@ -268,11 +318,9 @@ def _continue(
         talk = casting.talking(problem, templates, state, cast)
         active = ActiveRun(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
         if place.missing:
-            state = active.survey(state)
-            write_best_template(folder, problem, state)
+            active.survey(state)
             missing = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
-            surveyed = with_place(folder, problem, build_report(problem, state))
-            return Run(surveyed, folder.path, folder.go_on, missing)
+            return _unfinished(folder, missing)
         state = active.search(state)
     finally:
         journal.close()
@@ -297,15 +345,6 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
     )
 
 
-def _finish_talk(talk: Talking, state: State, journal: FileJournal, listener: Listener) -> State:
-    """What is open with a model comes first, and what follows from it: for that no device need be here."""
-    if state.open_request is None:
-        return state
-    while (said := talk.next_event(state)) is not None:
-        state = write_down(said, state, journal, listener)
-    return state
-
-
 @dataclass(frozen=True)
 class ActiveRun:
     """What both ways to go on with a run need."""
@@ -323,11 +362,12 @@ class ActiveRun:
     def search(self, state: State) -> State:
         settings = state.settings
         use_cache = settings.use_cache and self.config.cache
-        cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
-        ceilings = use_cache or settings.ceilings
-        kept = CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None
-        try:
-            lab = wiring.lab(
+        with ExitStack() as opened:
+            cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
+            if cache is not None:
+                opened.callback(cache.close)
+            ceilings = use_cache or settings.ceilings
+            lab = machine.make_lab(
                 self.problem,
                 self.device,
                 self.spec,
@@ -336,26 +376,21 @@ class ActiveRun:
                 cache=cache,
                 known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
                 progress=self.listener.note,
-                ceilings=kept,
+                ceilings=CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None,
                 counters=settings.profile == "counters",
                 extra=state.extended.cases if state.extended else (),
             )
+            opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
             own, found = (self.problem, self.templates, settings, lab), searcher(settings.search)
             loop = Loop(*own, found, self.talk, self.journal, self.listener, heeds_words=False)
-            try:
-                if settings.steer:
-                    lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
-                return loop.run()
-            finally:
-                lab.close()
-        finally:
-            if cache is not None:
-                cache.close()
+            if settings.steer:
+                lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
+            return loop.run()
 
     def survey(self, state: State) -> State:
         count = self._builder_count()
-        builders = wiring.builders(self.spec, self.scratch, self.device, count, state.compiler)
+        builders = machine.make_builders(self.spec, self.scratch, self.device, count, state.compiler)
         surveyor = BuildSurveyor(self.problem, self.device, builders)
         own = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
         try:
@@ -364,4 +399,54 @@ class ActiveRun:
             builders.close()
 
     def _builder_count(self) -> int:
-        return wiring.builder_count(self.device, self.config.builders)
+        return machine.builder_count(self.device, self.config.builders)
+
+
+# -- delivering ---------------------------------------------------------------------------------------------
+
+
+def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
+    """Derived from the journal alone, so writing it twice changes nothing."""
+    tuned, report = _results(templates, state)
+    folder.replace_folder("tuned", tuned)
+    for name, candidate in report.templates.items():
+        folder.write(name, templates.of(state.candidate(candidate)).source.encode())
+    folder.replace_folder(PLOTS, plot_files(report))
+    folder.write("report.md", report_markdown(report).encode())
+    folder.write("report.json", report_json(report))
+    kept = library.keep_winners(config, folder, templates.problem, templates, state)
+    return Run(report, folder.path, folder.go_on, library=tuple(kept))
+
+
+def as_it_stands(folder: RunFolder) -> Run:
+    """A run, finished or not, from its journal; nothing is written."""
+    state, templates = problems.state_and_templates(folder)
+    _, report = _results(templates, state)
+    if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
+        name = _best_template_name(templates.problem, found)
+        file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
+        report = replace(report, so_far=replace(found, file=file))
+    return Run(report, folder.path, folder.go_on)
+
+
+def _results(templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
+    """The tuned kernels, of a run that has ended, and the report."""
+    problem, tuned = templates.problem, dict[str, bytes]()
+    if state.stopped is not None:
+        choice = verified_choice(problem, state)
+        tuned = tuned_files(problem, templates.lookup(state), state.device, choice)
+    return tuned, build_report(problem, state, tuple(f"tuned/{name}" for name in tuned), templates=templates)
+
+
+def _unfinished(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Run:
+    """Of a run that goes no further here, and may stay so: the report as it is, and the best template as a
+    file of its own."""
+    state, templates = problems.state_and_templates(folder)
+    if (found := best_unfinished(templates.problem, state)) is not None:
+        folder.write(_best_template_name(templates.problem, found), folder.get(found.digest))
+    return replace(as_it_stands(folder), missing=why)
+
+
+def _best_template_name(problem: Problem, found: UnfinishedBest) -> str:
+    """That of the file which a finished run delivers; of a draft, which no gate has seen, its own."""
+    return draft_name(problem, found.template) if found.status == "drafted" else unfinished_name(problem)
