@@ -22,24 +22,27 @@ from tunesmith.problem.codec import decode
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Baseline, Measured
 from tunesmith.run.report import RESULT_VERSION, Report
+from tunesmith.session import problems
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "result.json"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[tunesmith.Run, list[tunesmith.ProgressUpdate]]:
-    """One run for all tests that only look."""
+    """One run for all tests that only look. What it begins with is not read a second time."""
     folder, heard = tmp_path_factory.mktemp("api"), list[tunesmith.ProgressUpdate]()
-    done = tunesmith.tune(
-        built(),
-        template=template(folder),
-        budget=3,
-        listener=heard.append,
-        out=folder / "run",
-        cache_dir=str(folder / "cache"),
-        library=False,
-        builders=1,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(problems, "reload", lambda *_: pytest.fail("the problem is read twice"))
+        done = tunesmith.tune(
+            built(),
+            template=template(folder),
+            budget=3,
+            listener=heard.append,
+            out=folder / "run",
+            cache_dir=str(folder / "cache"),
+            library=False,
+            builders=1,
+        )
     return done, heard
 
 
