@@ -94,6 +94,7 @@ def test_what_is_named_as_allowed_passes(name: str) -> None:
 
 
 @needs_opencl
+@pytest.mark.long
 def test_what_is_named_as_allowed_builds(tmp_path: Path) -> None:
     import pyopencl
 

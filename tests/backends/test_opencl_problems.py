@@ -207,6 +207,7 @@ def test_the_compiler_speaks_in_the_kernels_own_lines(defines: str) -> None:
         pass
 
 
+@pytest.mark.long
 def test_local_memory() -> None:
     """An argument of it, which each group uses to reverse its part, and arrays of the kernel's own."""
     source = """
@@ -329,6 +330,7 @@ def test_several_launches_and_workspaces() -> None:
         assert harness.result(PARTS=8).status is Status.OK
 
 
+@pytest.mark.long
 def test_sizes_baked_into_the_build() -> None:
     """A build for one d is wrong for every other, and is neither tested nor used there."""
     source = """
@@ -420,6 +422,7 @@ __kernel void op(__global int* x, __global const int* y, int n) {
         assert max(samples) < 0.05
 
 
+@pytest.mark.long
 def test_integers_and_codes() -> None:
     """Exact to the last bit, beyond what a float64 can tell; quantised codes may differ at a tie alone."""
     source = """
@@ -470,6 +473,7 @@ __kernel void op(__global uchar* out, __global int* turn, int n) {
         assert harness.lab.check() > 3
 
 
+@pytest.mark.long
 def test_half_precision_in_three_dimensions() -> None:
     """Every axis of the launch and every index counts, in halves that only vload and vstore can touch."""
     source = """
@@ -606,6 +610,7 @@ block = ["16"]
         assert outside.status is Status.WRONG
         assert "it writes outside out: 64 bytes past its end, the nearest 0 away" in outside.detail
 
+    @pytest.mark.long
     def test_an_original_that_crashes(self, tmp_path: Path) -> None:
         words = "the kernel crashes at n=1: killed by SIGSEGV"
         with (

@@ -187,7 +187,7 @@ class SearcherSuite(ABC):
         assert len(NONE.configs) == 0
         assert self.make_searcher().ask(NONE, 4).configs == ()
 
-    @pytest.mark.parametrize("evals", [1, 7, 50])
+    @pytest.mark.parametrize("evals", [1, 7, pytest.param(50, marks=pytest.mark.long)])
     def test_the_budget_is_spent_and_no_more(self, evals: int) -> None:
         for view in (MIDDLE, FREE):
             assert len(drive(self.make_searcher(), view, bowl, evals).tried) == evals

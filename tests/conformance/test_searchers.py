@@ -57,6 +57,7 @@ class TestDefault(SearcherSuite):
     def make_searcher(self) -> Searcher:
         return Default()
 
+    @pytest.mark.long
     def test_it_beats_evolution(self) -> None:
         seeds = range(0, 6000, 1000)
         assert mean(best(Default(), s) for s in seeds) > mean(best(Evolution(), s) for s in seeds) + 0.05

@@ -108,6 +108,7 @@ def test_it_serves_as_the_dispatch_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_nvcc
+@pytest.mark.long
 def test_entries_may_be_templates_over_types_macros_and_sizes(tmp_path: Path) -> None:
     arguments = an_array("out", "float16", "output") + an_array("x", "float16", "input") + SCALARS
     sizes = SIZES.replace("int = { min = 8, max = 4096, multiple_of = 8 }", "int = { one_of = [256, 2048] }")
@@ -201,6 +202,7 @@ def test_scalars_of_every_kind_compare_on_the_host(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_nvcc
+@pytest.mark.long
 def test_the_users_headers_are_written_into_every_variant(tmp_path: Path) -> None:
     problem = a_problem(WITH_HEADERS, ARGUMENTS, LAUNCH)
     problem = replace(problem, kernel=replace(problem.kernel, headers=HEADERS))

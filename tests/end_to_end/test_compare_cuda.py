@@ -61,6 +61,7 @@ def test_the_page_of_results_says_the_same(kept: Path) -> None:
 
 
 @pytest.mark.parametrize("run", WRITTEN)
+@pytest.mark.few(2)
 def test_kernels_that_are_rewritten_take_the_same_course(kept: Path, run: str) -> None:
     """Event by event: gate, measurements, profiles, decisions, verified winner."""
     assert course(replayed(kept / run)) == course(events_of(kept / run))

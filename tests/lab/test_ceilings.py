@@ -258,6 +258,7 @@ def test_the_cuda_kernels_build_with_wide_accesses() -> None:
 
 @needs_opencl
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_cpu_by_its_own_kernels(tmp_path: Path) -> None:
     found, device, _ = real("opencl", tmp_path)
     assert is_sound(found.ceilings)

@@ -343,7 +343,7 @@ class TestRotation:
             last[slot] = now
 
     @pytest.mark.parametrize("n", [1, 100, 1024, 5000, 100_000])
-    @pytest.mark.few(2)
+    @pytest.mark.few(1)
     def test_covers_three_caches(self, n: int) -> None:
         session = RecordingSession()
         run(session, (Kernel("one", 1e-7), plan(problem(), n)))

@@ -131,5 +131,6 @@ def test_without_a_key_it_is_refused_before_anything_is_asked(provider: str, nam
     assert name in (refused.value.hint or "")
 
 
+@pytest.mark.long
 def test_anthropic_can_be_prepared() -> None:
     Hosted("anthropic", "some-model", environment={"ANTHROPIC_API_KEY": KEY}).prepare()

@@ -406,7 +406,7 @@ def test_what_is_left_of_the_budget_goes_to_the_best() -> None:
 
 @both
 @pytest.mark.parametrize("searcher", [Exhaustive(), Random(), Default()], ids=lambda s: s.name)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_run_killed_after_any_event_goes_on_as_if_it_had_not_been(searcher: object, ahead: int) -> None:
     """Two rounds with a repair, a pair that is forbidden, a draft turned away and an author that declines."""
     texts = {

@@ -116,7 +116,7 @@ def test_what_is_under_way_is_measured_before_anything_is_looked_at() -> None:
 
 @pytest.mark.parametrize("ahead", [0, 12])
 @pytest.mark.parametrize("inner", [Random(), Climber(), Default()], ids=lambda s: s.name)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_killed_after_any_event_it_goes_on_as_if_it_had_not_been(inner: object, ahead: int) -> None:
     settings = Settings(evals=30, ahead=ahead, steer=True, seed=5)
     more = {"searcher": Focused(inner)}  # type: ignore[arg-type]

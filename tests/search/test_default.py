@@ -111,6 +111,7 @@ def test_an_earlier_run_that_agrees_saves_evaluations() -> None:
     assert after(8, (prior("helpful"),)) > after(8, ()) + 0.3
 
 
+@pytest.mark.long
 def test_an_earlier_run_that_misleads_is_left_behind() -> None:
     wrong = replace(USUAL, priors=(prior("misleading"),))
     ends = [best(drive(Default(), replace(wrong, seed=s), slope, 50, width=1)) for s in (0, 1000, 2000)]

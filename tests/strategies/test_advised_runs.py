@@ -194,6 +194,7 @@ def test_a_repair_counts_in_the_budget(limit: dict[str, float], asked: int) -> N
     assert len(model_of(analyst).asked) == asked
 
 
+@pytest.mark.long
 def test_an_advised_run_killed_after_any_event_goes_on_and_asks_nothing_twice() -> None:
     script: dict[int, Sequence[Said]] = {
         1: ["Some odd sizes."],

@@ -145,6 +145,7 @@ extern "C" __global__ void c(int* x) { *x = 1; }"""
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_the_data_of_large_headers_changes_no_digest() -> None:
     """cooperative_groups.h brings hundreds of constants, under names made from the file's."""
     source = f"#include <cooperative_groups.h>\n{HALF}"

@@ -69,6 +69,7 @@ def test_a_kept_row_is_read_once(keep: int) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_what_is_kept_leaves_shared_memory() -> None:
     in_memory = instructions(models.fused_add_rmsnorm, ROWS, VEC=8)
     kept = instructions(models.fused_add_rmsnorm, ROWS, VEC=8, KEEP=4)

@@ -60,6 +60,7 @@ def test_results_stay_the_same(rot_dim: int, values: dict[str, int], emulated: P
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_fewer_instructions_are_left() -> None:
     plain, shifts, products = (
         instructions(rotary, DIVIDING, VEC=8, SPLIT=1, BESIDE=1, DIVIDE=way).all.total for way in (0, 1, 2)
