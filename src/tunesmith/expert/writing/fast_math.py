@@ -6,6 +6,7 @@ quotient by what is the same for a whole loop becomes a product. Which is right 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from tunesmith.csource.nodes import MAX_DEPTH
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import KernelModel
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat
 from tunesmith.expert.model.step_tree import all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
@@ -51,6 +52,23 @@ def declared_types(part: Iterable[c.Stmt]) -> dict[str, c.Type | None]:
             type_ = c.Type(declare.type.base, pointers)
             found[declare.name] = type_ if found.get(declare.name, type_) == type_ else None
     return found
+
+
+def known_types(kernel: KernelModel) -> dict[str, c.Type | None]:
+    """Of everything that steps may name, as far as the model tells; None where two of one name differ."""
+    found: dict[str, c.Type | None] = {p.name: p.type for p in kernel.function.parameters}
+    found |= {task.name: c.Type(task.type) for task in kernel.tasks}
+    found |= {task.count: c.Type("unsigned int") for task in kernel.tasks if task.count}
+    found |= {kept.name: c.Type(kept.type.base, 1) for kept in kernel.kept}
+    bodies: list[c.Stmt] = []
+    for step in all_steps(kernel.steps):
+        if isinstance(step, Each | Repeat):
+            found[step.index] = c.Type(step.type)
+        if isinstance(step, Each):
+            found |= {total.name: total.type for total in step.totals}
+        if isinstance(step, Each | Let | Once):
+            bodies += step.body
+    return found | declared_types(bodies)
 
 
 def base_of(
@@ -294,12 +312,7 @@ def _has_effects(expr: c.Expr) -> bool:
 def _is_power_of_two(expr: c.Expr) -> bool:
     if not isinstance(expr, c.Number) or expr.value <= 0:
         return False
-    mantissa = float(expr.value)
-    while mantissa < 1:
-        mantissa *= 2
-    while mantissa >= 2:
-        mantissa /= 2
-    return mantissa == 1
+    return math.frexp(expr.value)[0] == 0.5
 
 
 # -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions

@@ -14,8 +14,9 @@ from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Ter
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
-from tunesmith.expert.writing.bodies import Body, known_types, prepare
+from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import GpuLoops
+from tunesmith.expert.writing.loops import Body, prepare
 from tunesmith.expert.writing.naming import CodeLines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan
@@ -171,10 +172,10 @@ class SideBySide(GpuLoops):
         places: list[Expr] = []
         for part, pack in packs:
             at: Expr = Name(self._own) if len(packs) > 1 else part.index(self._here)
-            if part.loop.each.type != type_ and part.loop.each.type == self._type(part.loop):
+            if part.loop.each.type != type_ and part.loop.each.type == self._plan.index_type(part.loop):
                 at = Cast(Type(part.loop.each.type), at)
             places.append(self._place(pack, part.loop, at))
-        types = {name: type_ for name, type_ in known_types(self._plan).items() if type_ is not None}
+        types = {name: type_ for name, type_ in known_types(self._plan.kernel).items() if type_ is not None}
         place = places[-1]
         for (part, _), other in zip(reversed(packs[:-1]), reversed(places[:-1]), strict=True):
             first = Binary("<", Name(self._here), Name(part.end))

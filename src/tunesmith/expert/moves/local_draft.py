@@ -17,6 +17,7 @@ from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.port import Context, alone, either
 from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
 from tunesmith.expert.writing.naming import Pairs, distinct
+from tunesmith.expert.writing.write import declaration, default_lines
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import PLACEHOLDER
 
@@ -258,12 +259,12 @@ def one_at_a_time(draft: LocalDraft, name: str, default: int) -> list[tuple[str,
 
 
 def template_text(draft: LocalDraft, context: Context) -> str:
-    header = [f"// {line}".rstrip() for line in _declaration(draft, context)]
-    defaults = [
-        line
-        for choice in draft.choices
-        for line in (f"#ifndef {choice.name}", f"#define {choice.name} {choice.default}", "#endif")
-    ]
+    sizes, launches = _with_sizes(draft.launches, context)
+    conditions = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
+    title = "[[launch]]" if len(launches) > 1 else "[launch]"
+    launch_lines = [line for item in launches for line in (title, *_launch(item))]
+    header = declaration(draft.choices, conditions, sizes, draft.flags, launch_lines, aligned=False)
+    defaults = [line for choice in draft.choices for line in default_lines(choice.name, choice.default)]
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
     head = [*header, "//", about, *defaults, *draft.preamble]
     return "\n".join(head) + "\n" + _edited(draft)
@@ -279,51 +280,20 @@ def _edited(draft: LocalDraft) -> str:
     return text
 
 
-def _declaration(draft: LocalDraft, context: Context) -> Iterator[str]:
-    problem = context.problem
-    yield "/// tunesmith"
-    yield "[params]"
-    for choice in draft.choices:
-        values = json.dumps(list(choice.values))
-        domain = f"{{ values = {values}, categorical = true }}" if choice.categorical else values
-        yield f"{choice.name} = {domain}  # {choice.note}"
-    yield "[default]"
-    for choice in draft.choices:
-        yield f"{choice.name} = {choice.default}"
-    for title, pairs in (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers)):
-        if pairs:
-            yield f"[{title}]"
-            yield from (f"{name} = {json.dumps(text)}" for name, text in pairs)
-    sizes, launches = _with_sizes(draft.launches, problem, context)
-    if sizes:
-        yield "[defines]"
-        yield from (f"{macro} = {json.dumps(size)}" for size, macro in sizes.items())
-    if draft.flags:
-        yield "[build]"
-        yield f"flags = {json.dumps(list(draft.flags))}"
-    several = len(launches) > 1
-    for launch in launches:
-        yield "[[launch]]" if several else "[launch]"
-        yield from _launch(launch)
-    yield "///"
-
-
 def _with_sizes(
-    launches: tuple[LaunchText, ...], problem: Problem, context: Context
-) -> tuple[dict[str, str], tuple[LaunchText, ...]]:
-    """A size that an entry inserts, `kernel<{d}>`, reaches a template as a define."""
-    sizes: dict[str, str] = {}
+    launches: tuple[LaunchText, ...], context: Context
+) -> tuple[list[tuple[str, str]], list[LaunchText]]:
+    """A size that an entry inserts, `kernel<{d}>`, reaches a template as a define; and the launches so."""
+    macros: dict[str, str] = {}
 
     def named(entry: str) -> str:
         for size in PLACEHOLDER.findall(entry):
-            if size in problem.size_names:
-                sizes[size] = context.macro(f"ENTRY_{size.upper()}")
-        return PLACEHOLDER.sub(lambda m: f"{{{sizes.get(m.group(1), m.group(1))}}}", entry)
+            if size in context.problem.size_names:
+                macros[size] = context.macro(f"ENTRY_{size.upper()}")
+        return PLACEHOLDER.sub(lambda m: f"{{{macros.get(m.group(1), m.group(1))}}}", entry)
 
-    changed = tuple(
-        replace(item, launch=replace(item.launch, entry=named(item.launch.entry))) for item in launches
-    )
-    return sizes, changed
+    changed = [replace(one, launch=replace(one.launch, entry=named(one.launch.entry))) for one in launches]
+    return [(macro, size) for size, macro in macros.items()], changed
 
 
 def _launch(item: LaunchText) -> Iterator[str]:
