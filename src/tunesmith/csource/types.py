@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import is_unsigned
@@ -180,7 +181,7 @@ RESULTS: dict[str, str] = {
     "__powf": "float", "__sinf": "float", "__cosf": "float", "__tanf": "float", "__frcp_rn": "float",
     "__fsqrt_rn": "float", "__frsqrt_rn": "float", "__fdiv_rn": "float", "__fmul_rn": "float",
     "__fadd_rn": "float", "__fsub_rn": "float", "__fmaf_rn": "float", "__saturatef": "float",
-    "__popc": "int", "__clz": "int", "__ffs": "int", "__ballot_sync": "unsigned int",
+    "__log2f": "float", "__popc": "int", "__clz": "int", "__ffs": "int", "__ballot_sync": "unsigned int",
     "__activemask": "unsigned int", "__any_sync": "int", "__all_sync": "int",
     "__half_as_ushort": "unsigned short", "__half_as_short": "short", "__ushort_as_half": "__half",
     "__bfloat16_as_ushort": "unsigned short", "__ushort_as_bfloat16": "__nv_bfloat16",
@@ -189,7 +190,7 @@ RESULTS: dict[str, str] = {
 }  # fmt: skip
 FLOAT_MATH = frozenset({
     "expf", "exp2f", "exp10f", "expm1f", "logf", "log2f", "log10f", "log1pf",
-    "sqrtf", "rsqrtf", "cbrtf", "powf",
+    "sqrtf", "rsqrtf", "cbrtf", "rcbrtf", "powf",
     "sinf", "cosf", "tanf", "tanhf", "sinhf", "coshf", "asinf", "acosf", "atanf", "atan2f", "erff", "erfcf",
     "fabsf", "fmaxf", "fminf", "fmodf", "floorf", "ceilf", "roundf", "rintf", "truncf", "nearbyintf", "fmaf",
     "copysignf", "fdividef", "normcdff", "ldexpf", "hypotf",
@@ -201,10 +202,15 @@ SAME_AS: dict[str, int] = {
     "__shfl": 0, "__shfl_xor": 0, "__shfl_down": 0, "__shfl_up": 0,
     "__hmul": 0, "__hadd": 0, "__hsub": 0, "__hdiv": 0, "__hneg": 0, "__habs": 0, "__hfma": 0, "__hmax": 0,
     "__hmin": 0, "__hmul2": 0, "__hadd2": 0, "__hfma2": 0, "__hmax2": 0, "__hmin2": 0, "hexp": 0, "hrsqrt": 0,
-    "hsqrt": 0, "h2exp": 0, "fma": 0, "exp": 0, "log": 0, "sqrt": 0, "rsqrt": 0, "tanh": 0, "fabs": 0,
-    "floor": 0, "ceil": 0, "round": 0, "pow": 0, "native_exp": 0, "native_rsqrt": 0, "clamp": 0, "mad": 0,
-    "abs": 0, "fmax": 0, "fmin": 0, "erf": 0, "exp2": 0, "sin": 0, "cos": 0, "rint": 0, "trunc": 0,
+    "hsqrt": 0, "h2exp": 0, "exp": 0, "log": 0, "sqrt": 0, "rsqrt": 0, "tanh": 0, "fabs": 0, "floor": 0,
+    "ceil": 0, "round": 0, "native_exp": 0, "native_rsqrt": 0, "native_log": 0, "native_sqrt": 0,
+    "native_recip": 0, "half_exp": 0, "abs": 0, "erf": 0, "exp2": 0, "log2": 0, "sin": 0, "cos": 0, "tan": 0,
+    "rint": 0, "trunc": 0,
 }  # fmt: skip
+# It has the type that all of them are converted to; of a vector and numbers the vector's.
+_OF_ALL = frozenset({
+    "min", "max", "fmax", "fmin", "fma", "mad", "pow", "clamp", "mix", "native_divide",
+})  # fmt: skip
 # C's mathematics, in the spellings of all floating-point types, and what OpenCL adds to it.
 _MATH = frozenset({
     "abs", "acos", "acosh", "acospi", "add_sat", "all", "any", "asin", "asinh", "asinpi", "atan", "atan2",
@@ -406,8 +412,10 @@ def _call(
         return c.Type(RESULTS[name])
     if name in FLOAT_MATH:
         return c.Type("float")
-    if name in ("min", "max") and len(call.args) == 2:
-        return _joined(inner(call.args[0]), inner(call.args[1]))
+    if name in _OF_ALL and len(call.args) > 1:
+        first, *others = map(inner, call.args)
+        is_vector = first is not None and vector_parts(first.base, language) is not None
+        return first if is_vector else reduce(_joined, others, first)
     if name in SAME_AS and len(call.args) > SAME_AS[name]:
         found = inner(call.args[SAME_AS[name]])
         if found is None:

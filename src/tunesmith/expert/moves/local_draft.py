@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
+from tunesmith.csource.lex import lex, split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.port import Context, alone, either
@@ -27,7 +28,6 @@ from tunesmith.problem.template import PLACEHOLDER
 _WORD = re.compile(r"[^\W\d]\w*")
 _PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
-_OPEN, _CLOSE = "([{<", ")]}>"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _site(text: str, source: Blanked, header: Header) -> EditSite | str:
         line=text.count("\n", 0, header.offset) + 1,
         after_includes=_after_includes(text, source),
         has_bounds=header.launch_bounds is not None or "__launch_bounds__" in text[header.offset : body_at],
-        pointers=_pointers(source.plain, head),
+        pointers=_pointers(head),
         inner_loops=_inner_loops(text, source, body_at, body_at + len(body)),
     )
 
@@ -117,39 +117,24 @@ def _after_includes(text: str, source: Blanked) -> int:
     return 0
 
 
-def _pointers(plain: str, head: str) -> tuple[PointerParameter, ...]:
+def _pointers(head: str) -> tuple[PointerParameter, ...]:
     """Of the parameter list that `head` ends with."""
-    end = len(head) - 1
-    depth, start = 0, end
-    while start >= 0:
-        depth += (plain[start] == ")") - (plain[start] == "(")
-        if depth == 0:
-            break
-        start -= 1
+    tokens = lex(head)
+    first, depth = len(tokens), 0
+    while first == len(tokens) or depth:
+        first -= 1
+        depth += (tokens[first].text == ")") - (tokens[first].text == "(")
     found: list[PointerParameter] = []
-    for first, last in _parts(plain, start + 1, end):
-        part = plain[first:last].split("=")[0]
-        words = list(_WORD.finditer(part))
-        star = part.rfind("*")
+    for part in split_at(",", tokens[first + 1 : -1]):
+        words = [token.text for token in split_at("=", part)[0]]
         # A name right behind the last star, and no brackets: what else a declarator may be is left alone.
-        if star < 0 or not words or words[-1].start() < star or "[" in part or "(" in part or "&" in part:
+        names = [place for place, word in enumerate(words) if _WORD.fullmatch(word)]
+        star = len(words) - 1 - words[::-1].index("*") if "*" in words else -1
+        if star < 0 or not names or names[-1] < star or any(mark in word for word in words for mark in "[(&"):
             continue
-        between = part[star + 1 : words[-1].start()]
-        found.append(PointerParameter(words[-1].group(), first + words[-1].start(), "restrict" in between))
+        restrict = any("restrict" in word for word in words[star + 1 : names[-1]])
+        found.append(PointerParameter(words[names[-1]], part[names[-1]].offset, restrict))
     return tuple(found)
-
-
-def _parts(plain: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the parameters begin and end: commas outside every bracket part them."""
-    depth, first, found = 0, start, []
-    for place in range(start, end):
-        character = plain[place]
-        depth += (character in _OPEN) - (character in _CLOSE)
-        if character == "," and depth == 0:
-            found.append((first, place))
-            first = place + 1
-    found.append((first, end))
-    return found
 
 
 def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[SourceLoop, ...]:

@@ -144,9 +144,9 @@ class FastForms:
 
 def fast_forms(kernel: KernelModel, language: str) -> FastForms:
     """As the writer finds them: in the steps, and in helper functions that they may call."""
-    results = {f.name: f.result for f in kernel.source.functions if not f.template}
-    fast = FastMath(language, Names(()), "FAST", "", results)
-    reciprocal = FastMath(language, Names(()), "", "RECIP", results)
+    functions = tuple(f for f in kernel.source.functions if not f.template)
+    fast = FastMath(language, Names(()), "FAST", "", functions)
+    reciprocal = FastMath(language, Names(()), "", "RECIP", functions)
     types, count = known_types(kernel), 0
     for step in all_steps(kernel.steps):
         if isinstance(step, Each | Let | Once):

@@ -249,13 +249,18 @@ def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[in
 def legal_vectors(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> list[tuple[int, ...]]:
     """For each workload: the values at which the written kernel may run there."""
     given = replace(draft, schedule=replace(draft.schedule, vector=choice))
-    texts = [text for kind, _, text in structural_rules(given, context.problem) if kind == "require"]
-    sizes = {choice.name, *context.problem.size_names}
-    rules = [rule for text in texts if (rule := parse(text)).names <= sizes]
+    rules = [parse(text) for text in _rules_of_sizes(given, context, choice)]
     return [
         tuple(v for v in choice.values if all(r.holds({**w.as_dict(), choice.name: v}) for r in rules))
         for w in context.problem.workloads
     ]
+
+
+def _rules_of_sizes(draft: TemplateDraft, context: Context, vector: ParameterChoice) -> list[str]:
+    """What the written kernel requires of sizes and the vector alone."""
+    known = {vector.name, *context.problem.size_names}
+    required = [text for kind, _, text in structural_rules(draft, context.problem) if kind == "require"]
+    return [text for text in required if parse(text).names <= known]
 
 
 def is_widest(draft: TemplateDraft, context: Context) -> str:
@@ -266,12 +271,7 @@ def is_widest(draft: TemplateDraft, context: Context) -> str:
     vector = draft.schedule.vector
     if vector is None or len(vector.values) == 1:
         return ""
-    known = {vector.name, *context.problem.size_names}
-    rules = [
-        text
-        for kind, _, text in structural_rules(draft, context.problem)
-        if kind == "require" and vector.name in (names := parse(text).names) and names <= known
-    ]
+    rules = [text for text in _rules_of_sizes(draft, context, vector) if vector.name in parse(text).names]
     full = _full(draft, context, vector)
     widest = f"{vector.name} >= {full}" if full < max(vector.values) else f"{vector.name} == {full}"
     if not rules:

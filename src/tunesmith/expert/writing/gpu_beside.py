@@ -16,7 +16,7 @@ from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import GpuLoops
-from tunesmith.expert.writing.loops import Body, prepare
+from tunesmith.expert.writing.loops import Body
 from tunesmith.expert.writing.naming import CodeLines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan
@@ -61,7 +61,7 @@ class SideBySide(GpuLoops):
 
     def _write_all(self, run: Sequence[LoopPlan], out: CodeLines) -> None:
         type_ = self._joint_type(run)
-        if all(loop.packs for loop in run) and self._is_packed(run[0]):
+        if all(loop.packs for loop in run) and run[0].is_packed:
             alike = self._alike(run)
             parts = self._parts(run if alike is None else alike, type_, out)
             self._joint_packs(parts, alike is not None, type_, out)
@@ -81,9 +81,8 @@ class SideBySide(GpuLoops):
                 stop = f"({self._inside} ? {stop} : 0)"
             end = self._plan.names.fresh("end")
             out.add(f"const {type_} {end} = {f'{before} + ' if before else ''}{stop};")
-            body = prepare(loop, self._plan, self._fast, self._of_pack, self._item, {}, self.chains)
-            for name, divisor in body.inverses:
-                out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
+            body = self._prepared(loop)
+            self._inverses(body, out)
             parts.append(LoopPart(loop, body, before, end))
             before = end
         return parts
@@ -197,10 +196,7 @@ class SideBySide(GpuLoops):
                     return None
                 names[other.key] = first.names[own.key]
             shared.append(replace(loop, names=names))
-        bodies = [
-            prepare(loop, self._plan, self._fast, self._of_pack, self._item, {}, self.chains)
-            for loop in shared
-        ]
+        bodies = [self._prepared(loop) for loop in shared]
         own_names = declared_in(bodies[0].packed)
         for loop, body in zip(shared, bodies, strict=True):
             declared = declared_in(body.packed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -31,17 +31,13 @@ class GpuLoops(ElementLoops):
 
     def defines(self) -> list[str]:
         knobs, lines = self._plan.knobs, super().defines()
-        if any(loop.each.totals and self._is_packed(loop) for loop in self._plan.all_loops):
+        if any(loop.each.totals and loop.is_packed for loop in self._plan.all_loops):
             wide = f"{knobs.vector.name} > 1"
             lines.append(f"#define {self.chains} ({wide} ? 2 : 1)  // totals that do not wait for each other")
         if self._plan.keeps:
             keep, items = knobs.keep.name, knobs.items.name
             lines.append(f"#define {self.count} ({keep} ? {keep} : {items})  // packs a thread has under way")
         return lines
-
-    def _is_packed(self, loop: LoopPlan) -> bool:
-        """Whether a thread takes VEC neighbours at once: where one access at least is wide, or must be."""
-        return loop.group is not None or any(pack.width for pack in loop.packs)
 
     # -- the loop -----------------------------------------------------------------------------------
 
@@ -50,7 +46,7 @@ class GpuLoops(ElementLoops):
         if each.line:
             out.blank()
         end = self._end(loop, out)
-        packed = self._is_packed(loop)
+        packed = loop.is_packed
         parts: dict[str, str] = {}
         for total in each.totals:
             start, declared = print_expr(total.start), "" if total.name in scope else f"{total.type.base} "
@@ -63,9 +59,8 @@ class GpuLoops(ElementLoops):
             scope.add(total.name)
         if not packed:
             loop = LoopPlan(each, ())
-        body = prepare(loop, self._plan, self._fast, self._of_pack, self._item, parts, self.chains)
-        for name, divisor in body.inverses:
-            out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
+        body = self._prepared(loop, parts)
+        self._inverses(body, out)
         if packed:
             self._packed(loop, body, end, out)
         else:
@@ -75,6 +70,13 @@ class GpuLoops(ElementLoops):
                 first, second = (f"{parts[total.name]}[{at}]" for at in range(2))
                 out.add(f"{total.name} = {self.chains} > 1 ? ({joined(total, first, second)}) : {first};")
         self._totals.reduce(each.totals, out)
+
+    def _prepared(self, loop: LoopPlan, parts: Mapping[str, str] | None = None) -> Body:
+        return prepare(loop, self._plan, self._fast, self._of_pack, self._item, parts or {}, self.chains)
+
+    def _inverses(self, body: Body, out: CodeLines) -> None:
+        for name, divisor in body.inverses:
+            out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
 
     def _plain(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         each, type_ = loop.each, self._plan.index_type(loop)
@@ -96,45 +98,38 @@ class GpuLoops(ElementLoops):
             with out.block(f"if ({index} < {end})"):
                 self._statements(each, body.plain, out)
 
-    def _open(self, loop: LoopPlan, type_: str, end: str, out: CodeLines) -> None:
-        """The head of a loop over chunks; of a split task every chunk has a block, and there is no loop."""
+    def _open(self, loop: LoopPlan, type_: str, end: str, out: CodeLines, group: Group | None = None) -> None:
+        """The head of a loop over chunks, with the group's packs.
+
+        There is no loop where a split task has a block for every chunk, or a thread keeps its whole row.
+        """
         knobs = self._plan.knobs
         first = self._first(loop, knobs.vector.name, self.chunk, type_)
-        once = knobs.split.most > 0 and not self._plan.is_flat
+        once = knobs.split.name if knobs.split.most > 0 and not self._plan.is_flat else ""
+        if group is not None:
+            once = f"{knobs.keep.name}  // the whole row at once"
         if once:
-            out.add(f"#if {knobs.split.name}")
+            out.add(f"#if {once}")
+            if group is not None and id(group) not in self._declared:
+                self._declared.add(id(group))
+                self._declare(_packs_of(group), knobs.keep.name, loop, out)
             out.open()
             out.add(f"const {type_} {self._base} = {first};", "#else")
             out.indent -= 1
         out.open(self._head(type_, first, end, self._step(self.chunk, type_)))
+        if group is not None:
+            shared = [pack for pack in loop.packs if pack.key in group.shared]
+            self._declare(shared, knobs.items.name, loop, out)
         if once:
             out.add("#endif")
 
     def _packed(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
-        knobs, type_ = self._plan.knobs, self._plan.index_type(loop)
-        vec, items = knobs.vector.name, knobs.items.name
         group = loop.group if self._plan.keeps and loop.group in self._plan.keeps else None
-        lasting = frozenset() if group is None else frozenset(group.shared)
-        shared = [pack for pack in loop.packs if pack.key in lasting]
+        shared = [pack for pack in loop.packs if group is not None and pack.key in group.shared]
         own = [pack for pack in loop.packs if pack not in shared]
-        if group is None:
-            self._open(loop, type_, end, out)
-            self._declare(own, items, loop, out)
-        else:
-            keep = knobs.keep.name
-            out.add(f"#if {keep}  // the whole row at once")
-            if id(group) not in self._declared:
-                self._declared.add(id(group))
-                self._declare(_packs_of(group), keep, loop, out)
-            out.open()
-            out.add(f"const {type_} {self._base} = {self._first(loop, vec, '', type_)};", "#else")
-            out.indent -= 1
-            first = self._first(loop, vec, self.chunk, type_)
-            out.open(self._head(type_, first, end, self._step(self.chunk, type_)))
-            self._declare(shared, items, loop, out)
-            out.add("#endif")
-            self._declare(own, self.count, loop, out)
-        self._loads(loop, shared, own, end, group, out)
+        self._open(loop, self._plan.index_type(loop), end, out, group)
+        self._declare(own, self._plan.knobs.items.name if group is None else self.count, loop, out)
+        self._loads(loop, [*shared, *own], end, group, out)
         self._lanes(loop, body, end, group, out)
         if group is not None and self.settles:
             self._settle(loop, group, out)
@@ -164,16 +159,10 @@ class GpuLoops(ElementLoops):
             yield
 
     def _loads(
-        self,
-        loop: LoopPlan,
-        shared: Sequence[Pack],
-        own: Sequence[Pack],
-        end: str,
-        group: Group | None,
-        out: CodeLines,
+        self, loop: LoopPlan, packs: Sequence[Pack], end: str, group: Group | None, out: CodeLines
     ) -> None:
         # A load that waits for another one's result would hold up those behind it.
-        loads = sorted((pack for pack in (*shared, *own) if pack.loads), key=self._waits)
+        loads = sorted((pack for pack in packs if pack.loads), key=self._waits)
         if not loads:
             return
         if group is None:

@@ -10,7 +10,7 @@ i / d, i % d        d a power of two: i >> shift, i & d - 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, For, Index, Name, Number, Stmt, Type, Verbatim
@@ -29,30 +29,17 @@ _WORDS = 4294967296  # 2^32
 _OF_ONE_WORD = frozenset(("int", "unsigned int", "unsigned"))
 
 
-@dataclass(frozen=True)
-class Divided:
-    """A loop's index by a divisor."""
-
-    loop: LoopPlan
-    by: Expr
-
-
-def divided(plan: WritingPlan) -> tuple[Divided, ...]:
-    """Divisors that only the call knows, of indices in one word; each once for a loop."""
+def divided(plan: WritingPlan) -> Iterator[tuple[LoopPlan, Expr]]:
+    """Loops with divisors of their index that only the call knows; of indices in one word."""
     known = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}
-    found: dict[tuple[int, Expr], Divided] = {}
     for loop in plan.all_loops:
-        if (
-            not starts_at_zero(loop.each)
-            or loop.each.type not in _OF_ONE_WORD
-            or plan.sizes.node(loop.extent) is None
-        ):
+        in_one_word = starts_at_zero(loop.each) and loop.each.type in _OF_ONE_WORD
+        if not in_one_word or plan.sizes.node(loop.extent) is None:
             continue
         for node in _divisions(loop.each.body, Name(loop.each.index)):
             by = node.right
             if names_in(by) and names_in(by) <= known and plan.sizes.node(by) is not None:
-                found[(id(loop), by)] = Divided(loop, by)
-    return tuple(found.values())
+                yield loop, by
 
 
 def _divisions(body: tuple[Stmt, ...], index: Expr) -> Iterator[Binary]:
@@ -75,9 +62,9 @@ class IndexDivision:
         self._choice: ParameterChoice | None = plan.draft.schedule.divide
         self._names: dict[Expr, str] = {}
         if self._choice is not None and plan.language != "opencl":
-            for one in divided(plan):
-                if one.by not in self._names:
-                    self._names[one.by] = plan.names.fresh("divisor")
+            for _, by in divided(plan):
+                if by not in self._names:
+                    self._names[by] = plan.names.fresh("divisor")
             self._quotient, self._rest = plan.names.fresh("DIVIDED"), plan.names.fresh("REMAINDER")
 
     def in_expr(self, expr: Expr, index: Expr) -> Expr:
@@ -138,8 +125,8 @@ def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
         return []
     powers: dict[str, None] = {}
     products: dict[str, None] = {}
-    for one in divided(plan):
-        by, extent = plan.sizes.text(one.by), plan.sizes.text(one.loop.extent)
+    for loop, divisor in divided(plan):
+        by, extent = plan.sizes.text(divisor), plan.sizes.text(loop.extent)
         powers[f"is_pow2({by})"] = None
         products[f"{by} > 1 and ({extent}) * ({by}) < {_WORDS}"] = None
     if not powers:
@@ -165,7 +152,7 @@ def prepare(
     fast: FastMath,
     lane: str,
     item: str,
-    parts: dict[str, str],
+    parts: Mapping[str, str],
     chains: str,
 ) -> Body:
     """`parts`: a total -> the array of its partial values, of which a lane takes one."""

@@ -39,6 +39,11 @@ class LoopPlan:
     dead: set[Key] = field(default_factory=set)  # stored again by a later one, and not read in between
 
     @property
+    def is_packed(self) -> bool:
+        """Whether a thread takes VEC neighbours at once: where one access at least is wide, or must be."""
+        return self.group is not None or any(pack.width for pack in self.packs)
+
+    @property
     def extent(self) -> Expr:
         return extent_of(self.each)
 

@@ -12,7 +12,7 @@ from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Repeat, Step, TemplateDraft, When
 from tunesmith.expert.writing.loops import division_rules
 from tunesmith.expert.writing.naming import Unwritable, grouped
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, loops_in, make_plan
+from tunesmith.expert.writing.plan import WritingPlan, loops_in, make_plan
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
 from tunesmith.problem.problem import Problem
@@ -95,7 +95,7 @@ def _multiples(plan: WritingPlan) -> list[str]:
     found: dict[tuple[Node, int], None] = {}
     for loop in plan.all_loops:
         needs: list[tuple[Expr, int]] = [(need, pack.unit) for pack in loop.packs for need in pack.needs]
-        if _is_whole(loop):
+        if loop.is_packed and not loop.tail:
             needs.append((loop.extent, 1))
         for need, unit in needs:
             node = plan.sizes.node(need)
@@ -112,10 +112,6 @@ def _multiples(plan: WritingPlan) -> list[str]:
         by = vec.size_text if unit == 1 else f"({unit} * {vec.size_text})"
         texts.append(f"{grouped(unparse(node))} % {by}")
     return texts
-
-
-def _is_whole(loop: LoopPlan) -> bool:
-    return not loop.tail and (loop.group is not None or any(pack.width for pack in loop.packs))
 
 
 # -- launch -----------------------------------------------------------------------------------------

@@ -273,8 +273,8 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 def fast_math(plan: WritingPlan) -> FastMath:
     schedule, source = plan.draft.schedule, plan.kernel.source
     fast, reciprocal = (c.name if c is not None else "" for c in (schedule.fast, schedule.reciprocal))
-    results = {f.name: f.result for f in source.functions if not f.template}
-    return FastMath(plan.language, plan.names, fast, reciprocal, results, dict(source.aliases))
+    functions = tuple(f for f in source.functions if not f.template)
+    return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
 
 
 def _write_gpu(plan: WritingPlan) -> str:
