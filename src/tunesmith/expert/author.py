@@ -24,11 +24,11 @@ from tunesmith.expert.model.kernel import (
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.words import explain_lines
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context
-from tunesmith.expert.moves.instructions import is_short
 from tunesmith.expert.moves.local_draft import find_site, start, template_text
 from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
 from tunesmith.expert.moves.vectors import packs_in, planned, widest_vector
 from tunesmith.expert.writing import Unwritable, write
+from tunesmith.expert.writing.loops import is_short
 from tunesmith.expert.writing.rules import Baked
 from tunesmith.expert.writing.write import declared, unused
 from tunesmith.problem import languages

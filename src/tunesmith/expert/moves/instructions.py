@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.csource.nodes import For
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.moves.port import (
     AS_TODAY,
@@ -18,8 +17,8 @@ from tunesmith.expert.moves.port import (
 )
 from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops
 from tunesmith.expert.moves.vectors import one_at_a_time, planned, with_wide
+from tunesmith.expert.writing.loops import is_short
 from tunesmith.expert.writing.rules import Baked
-from tunesmith.expert.writing.sites import counted
 from tunesmith.problem.template import Remedy
 
 
@@ -92,9 +91,6 @@ def bake(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
 # -- what only steers the compiler: unrolling, bounds, registers, flags
 
 
-SHORT = 16  # turns: such a loop is unrolled whole by the writer
-
-
 @move("unroll", (Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT), "UNROLL")
 def unroll(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Unrolling of the loops inside a body, which every thread runs for itself."""
@@ -110,11 +106,6 @@ def unroll(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     )
     answers = [(Remedy.UNROLL, f"{name} > 1"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
     return extend(draft, "unroll", choice, answers=answers)
-
-
-def is_short(loop: For) -> bool:
-    count = counted(loop)
-    return count is not None and count[1] <= SHORT
 
 
 @move("bounds", (Remedy.LAUNCH_BOUNDS,), "BOUNDS")

@@ -319,9 +319,8 @@ def _fresh(draft: TemplateDraft, want: str) -> str:
     kernel = draft.kernel
     taken = {p.name for p in kernel.function.parameters} | {name for name, _ in kernel.source.constants}
     taken |= {f.name for f in kernel.source.functions}
-    for step in kernel.steps:
-        if isinstance(step, Each):
-            taken |= {step.index, *declared_in(step.body), *names_in(step.body)}
+    for loop in loops(kernel):
+        taken |= {loop.index, *declared_in(loop.body), *names_in(loop.body)}
     while want in taken:
         want += "_"
     return want

@@ -128,24 +128,14 @@ class SideBySide(GpuLoops):
     ) -> None:
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
         with self._over_items(type_, self._plan.knobs.items.name, out):
-            if not alike:
-                self._each_alone(parts, type_, out, loads)
-                return
-            with out.block(f"if ({self._here} < {parts[-1].end})"):
-                self._own_index(parts, type_, out)
-                if loads is None:
-                    self._turns(parts[0].loop.each, parts[0].body, self._here, type_, out)
-                self._moves(parts, type_, out, loads)
-
-    def _each_alone(
-        self, parts: Sequence[LoopPart], type_: str, out: CodeLines, loads: Sequence[Pack] | None
-    ) -> None:
-        for number, part in enumerate(parts):
-            with out.block(f"{'else ' if number else ''}if ({self._here} < {part.end})"):
-                if loads is None:
-                    here = print_expr(part.index(self._here))
-                    self._turns(part.loop.each, part.body, here, type_, out)
-                self._moves([part], type_, out, loads)
+            for number, part in enumerate(parts[-1:] if alike else parts):
+                with out.block(f"{'else ' if number else ''}if ({self._here} < {part.end})"):
+                    own, here = (parts, self._here) if alike else ([part], print_expr(part.index(self._here)))
+                    if alike:
+                        self._own_index(parts, type_, out)
+                    if loads is None:
+                        self._turns(own[0].loop.each, own[0].body, here, type_, out)
+                    self._moves(own, type_, out, loads)
 
     def _own_index(self, parts: Sequence[LoopPart], type_: str, out: CodeLines) -> None:
         """In the loop it belongs to, whichever that is: what they have in common is computed once."""

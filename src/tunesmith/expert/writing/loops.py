@@ -26,6 +26,7 @@ from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.sites import counted, starts_at_zero
 
 _WORDS = 4294967296  # 2^32
+_SHORT = 16  # turns
 _OF_ONE_WORD = frozenset(("int", "unsigned int", "unsigned"))
 
 
@@ -169,15 +170,20 @@ def prepare(
     return Body(body, packed, inverses)
 
 
+def is_short(loop: For) -> bool:
+    """Such a loop is unrolled whole, so that arrays stay in registers."""
+    count = counted(loop)
+    return count is not None and count[1] <= _SHORT
+
+
 def unrolled(body: Iterable[Stmt], plan: WritingPlan) -> tuple[Stmt, ...]:
-    """Short counted loops unrolled whole, so that arrays stay in registers; others as the schedule says."""
+    """Short counted loops unrolled whole; others as the schedule says."""
     choice = plan.draft.schedule.unroll
 
     def visit(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
         if not isinstance(stmt, For) or stmt.unroll is not None:
             return stmt
-        count = counted(stmt)
-        if count is not None and count[1] <= 16:
+        if is_short(stmt):
             return replace(stmt, unroll=0)
         if choice is not None:
             return Verbatim(f"#pragma unroll {choice.name}"), stmt
