@@ -12,8 +12,7 @@ from tests.run.test_loop import PROBLEM, FakeLab, MemoryTexts, Run
 from tests.run.test_rounds import WIDE, cost, survey
 from tests.samples import DEVICE
 from tunesmith.expert import planning
-from tunesmith.expert.planner import ExpertPlanner
-from tunesmith.expert.planning import ByDiagnosis
+from tunesmith.expert.planning import ByDiagnosis, ExpertPlanner
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.profiles.facts import Diagnosis
@@ -28,12 +27,12 @@ DEEP = {**WIDE, "KEEP": [0, 1]}
 class Asked:
     """In place of `planning.next_round`: remembers what it is told, answers from a list."""
 
-    answers: list[tuple[str, ...] | planning.NoMoreRounds]
+    answers: list[tuple[str, ...] | str]
     told: list[tuple[planning.RoundResult, ...]] = field(default_factory=list)
 
     def __call__(
         self, history: Sequence[planning.RoundResult], found: Sequence[Diagnosis], names: Sequence[str]
-    ) -> tuple[str, ...] | planning.NoMoreRounds:
+    ) -> tuple[str, ...] | str:
         self.told.append(tuple(history))
         return self.answers[len(self.told) - 1]
 
@@ -43,9 +42,7 @@ def available(problem: Problem, device: Device) -> tuple[tuple[str, ...], tuple[
 
 
 def test_rounds_are_told_with_their_scores_and_what_was_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked(
-        [("vector",), ("vector", "split"), ("vector", "keep"), planning.NoMoreRounds("the floor is near")]
-    )
+    asked = Asked([("vector",), ("vector", "split"), ("vector", "keep"), "the floor is near"])
     monkeypatch.setattr(planning, "next_round", asked)
     texts = {"vector": WIDE, "split": Declined("a row is short"), "keep": DEEP}
     kept = MemoryTexts()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.samples import DEVICE, TEMPLATE, a_problem, config, outcome, state_of
-from tunesmith.expert.planner import LibraryAuthor, LibraryFirst
+from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.run.events import Admitted, Decided, Declined, Searched, Settings

@@ -20,7 +20,7 @@ from tests.run.test_loop import (
     kinds_of,
 )
 from tests.samples import built, started
-from tunesmith.expert.planner import ExpertPlanner, InOrder
+from tunesmith.expert.planning import ExpertPlanner, InOrder
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.events import (

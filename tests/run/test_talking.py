@@ -16,7 +16,7 @@ from tests.talkers import Said, Scripted, file, plan
 from tunesmith.agents.author import ModelAuthor
 from tunesmith.agents.planner import ModelPlanner
 from tunesmith.errors import WaitingForModel
-from tunesmith.expert.planner import ExpertPlanner, InOrder
+from tunesmith.expert.planning import ExpertPlanner, InOrder
 from tunesmith.problem.template import Template
 from tunesmith.run.budget import spent, spent_text
 from tunesmith.run.candidates import Templates

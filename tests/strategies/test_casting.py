@@ -18,7 +18,7 @@ from tunesmith.agents.prompting import own_prompt
 from tunesmith.agents.single import SinglePlanner, SingleWriter
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.errors import BadInput
-from tunesmith.expert.planner import ExpertPlanner
+from tunesmith.expert.planning import ExpertPlanner
 from tunesmith.models.mailbox import Mailbox
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.candidates import Templates

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import is_unsigned
@@ -180,7 +181,7 @@ RESULTS: dict[str, str] = {
     "__powf": "float", "__sinf": "float", "__cosf": "float", "__tanf": "float", "__frcp_rn": "float",
     "__fsqrt_rn": "float", "__frsqrt_rn": "float", "__fdiv_rn": "float", "__fmul_rn": "float",
     "__fadd_rn": "float", "__fsub_rn": "float", "__fmaf_rn": "float", "__saturatef": "float",
-    "__popc": "int", "__clz": "int", "__ffs": "int", "__ballot_sync": "unsigned int",
+    "__log2f": "float", "__popc": "int", "__clz": "int", "__ffs": "int", "__ballot_sync": "unsigned int",
     "__activemask": "unsigned int", "__any_sync": "int", "__all_sync": "int",
     "__half_as_ushort": "unsigned short", "__half_as_short": "short", "__ushort_as_half": "__half",
     "__bfloat16_as_ushort": "unsigned short", "__ushort_as_bfloat16": "__nv_bfloat16",
@@ -191,8 +192,8 @@ RESULTS: dict[str, str] = {
 _REAL = frozenset({
     "acos", "asin", "atan", "atan2", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp",
     "exp10", "exp2", "expm1", "fabs", "fdivide", "floor", "fma", "fmax", "fmin", "fmod", "hypot", "ldexp",
-    "log", "log10", "log1p", "log2", "nearbyint", "normcdf", "pow", "rint", "round", "rsqrt", "sin", "sinh",
-    "sqrt", "tan", "tanh", "trunc",
+    "log", "log10", "log1p", "log2", "nearbyint", "normcdf", "pow", "rcbrt", "rint", "round", "rsqrt", "sin",
+    "sinh", "sqrt", "tan", "tanh", "trunc",
 })  # fmt: skip
 # The result has the type of one of the arguments.
 SAME_AS: dict[str, int] = {
@@ -202,8 +203,13 @@ SAME_AS: dict[str, int] = {
     **{f"__h{word}": 0 for word in ("mul", "add", "sub", "neg", "abs", "fma", "max", "min")},
     **{f"__h{word}2": 0 for word in ("mul", "add", "sub", "neg", "abs", "fma", "max", "min")},
     "__ldg": 0, "__ldcs": 0, "__ldcg": 0, "__ldca": 0, "__hdiv": 0, "hexp": 0, "hrsqrt": 0, "hsqrt": 0,
-    "h2exp": 0, "native_exp": 0, "native_rsqrt": 0, "clamp": 0, "mad": 0, "abs": 0,
+    "h2exp": 0, "native_exp": 0, "native_rsqrt": 0, "native_log": 0, "native_sqrt": 0, "native_recip": 0,
+    "half_exp": 0, "abs": 0,
 }  # fmt: skip
+# It has the type that all of them are converted to; of a vector and numbers the vector's.
+_OF_ALL = frozenset({
+    "min", "max", "fmax", "fmin", "fma", "mad", "pow", "clamp", "mix", "native_divide",
+})  # fmt: skip
 # C's mathematics, in the spellings of all floating-point types, and what OpenCL adds to it.
 _MATH = _REAL | {
     "abs", "acosh", "acospi", "add_sat", "all", "any", "asinh", "asinpi", "atan2pi", "atanh", "atanpi",
@@ -406,8 +412,10 @@ def _call(
         return c.Type(RESULTS[name])
     if name[-1:] == "f" and name[:-1] in _REAL:
         return c.Type("float")
-    if name in ("min", "max") and len(call.args) == 2:
-        return _joined(inner(call.args[0]), inner(call.args[1]))
+    if name in _OF_ALL and len(call.args) > 1:
+        first, *others = map(inner, call.args)
+        is_vector = first is not None and vector_parts(first.base, language) is not None
+        return first if is_vector else reduce(_joined, others, first)
     if name in SAME_AS and len(call.args) > SAME_AS[name]:
         found = inner(call.args[SAME_AS[name]])
         if found is None:

@@ -6,26 +6,38 @@ that cannot be read as tasks and steps keeps its own text and gets the local mov
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Unreadable
+from tunesmith.csource.printing import print_expr
 from tunesmith.errors import BadInput
-from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, Schedule, TemplateDraft
+from tunesmith.expert.model.kernel import (
+    Each,
+    KernelModel,
+    NotReadable,
+    ParameterChoice,
+    Schedule,
+    TemplateDraft,
+)
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Context
-from tunesmith.expert.moves.local import find_site, start, template_text
+from tunesmith.expert.model.words import explain_lines
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context
+from tunesmith.expert.moves.local_draft import find_site, start, template_text
+from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
+from tunesmith.expert.moves.vectors import packs_in, planned, widest_vector
 from tunesmith.expert.writing import Unwritable, write
+from tunesmith.expert.writing.loops import is_short
+from tunesmith.expert.writing.rules import Baked
+from tunesmith.expert.writing.write import declared, unused
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.template_source import WORD, find_block, used_words
-from tunesmith.run.ports import Declined, Refactoring, Written
+from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
-_USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
 _Refusals = list[tuple[str, str]]
 
 
@@ -100,7 +112,8 @@ def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list
     """The template with these moves, or why there is none."""
     try:
         draft, refused = _drafted(kernel, wanted, context)
-        draft = replace(draft, schedule=_without(draft.schedule, task.without))
+        schedule = _with_choices(draft.schedule, lambda _, choice: left_out(choice, task.without))
+        draft = replace(draft, schedule=schedule)
         text = write(draft, context.problem)
         if draft.moves and not _without_effect(draft, text):
             parse_template(text, path=context.problem.kernel.path, problem=context.problem)
@@ -136,34 +149,24 @@ def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[
 
 def _without_effect(draft: TemplateDraft, text: str) -> tuple[str, ...]:
     """Moves of which a parameter is not declared, or nowhere in the code, the launch or the flags."""
-    used, declared, title = set(used_words(without_comments(text))), set[str](), ""
-    for line in find_block(text, "template").toml.splitlines():
-        title = line.strip() if line.startswith("[") else title
-        words = WORD.findall(line)
-        used.update(words if title in _USING else ())
-        declared.update(words[:1] if title == "[params]" else ())
-    idle = {c.name.rstrip("_") for c in draft.schedule.choices if c.name not in used & declared}
+    idle = {choice.name.rstrip("_") for choice in unused(draft.schedule.choices, text)}
     return tuple(m for m in draft.moves if m not in BASE and idle.intersection(PARAMETERS[m]))
 
 
 def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
     """A move that was not asked for, at its default: what the writer needs, with nothing to search."""
-    changed = {
-        field.name: replace(choice, values=(choice.default,))
-        for field in fields(Schedule)
-        if isinstance(choice := getattr(draft.schedule, field.name), ParameterChoice)
-        and getattr(before.schedule, field.name) is None
-    }
-    return replace(draft, schedule=replace(draft.schedule, **changed), moves=before.moves)
+
+    def settled(field: str, choice: ParameterChoice) -> ParameterChoice:
+        is_new = getattr(before.schedule, field) is None
+        return replace(choice, values=(choice.default,)) if is_new else choice
+
+    return replace(draft, schedule=_with_choices(draft.schedule, settled), moves=before.moves)
 
 
-def _without(schedule: Schedule, without: tuple[tuple[str, int], ...]) -> Schedule:
-    changed = {
-        field.name: left_out(choice, without)
-        for field in fields(Schedule)
-        if isinstance(choice := getattr(schedule, field.name), ParameterChoice)
-    }
-    return replace(schedule, **changed)
+def _with_choices(schedule: Schedule, change: Callable[[str, ParameterChoice], ParameterChoice]) -> Schedule:
+    """Each choice, with the field that it is in, passed through `change`."""
+    found = {field: choice for field, choice in vars(schedule).items() if choice is not None}
+    return replace(schedule, **{field: change(field, choice) for field, choice in found.items()})
 
 
 def left_out(choice: ParameterChoice, without: tuple[tuple[str, int], ...]) -> ParameterChoice:
@@ -208,3 +211,140 @@ def _not_here(
     task: Refactoring, known: list[str], why: str = "it edits the text of kernels that cannot be read"
 ) -> _Refusals:
     return [(name, why) for name in task.moves if name not in known]
+
+
+# -- what the expert can do to a kernel, so that somebody else can choose: moves, with where each would act
+# (arrays, loops with their lines, sizes; nothing: the kernel as a whole) and its parameters
+
+
+def _lines(lines: Iterable[int]) -> str:
+    found = sorted({line for line in lines if line})
+    return f"line{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}" if found else ""
+
+
+def _tasks(draft: TemplateDraft, _context: Context) -> str:
+    tasks = " and ".join(f"{t.name} below {t.size or print_expr(t.extent)}" for t in draft.kernel.tasks)
+    return f"a task is one {tasks}" if tasks else ""
+
+
+def _loops(draft: TemplateDraft, _context: Context) -> str:
+    return _of_loops(loops(draft.kernel))
+
+
+def _of_loops(found: Iterable[Each]) -> str:
+    named = [f"{each.index} below {print_expr(each.stop)} (line {each.line})" for each in found]
+    return f"loop{'s' if len(named) > 1 else ''} over {', '.join(named)}" if named else ""
+
+
+def _vectors(draft: TemplateDraft, context: Context) -> str:
+    found = widest_vector(draft, context, context.macro("VEC"))
+    return "" if isinstance(found, str) else _arrays(p.array for p in packs_in(found[1]))
+
+
+def _hinted(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context)
+    return "" if isinstance(found, str) else _arrays(p.array for p in packs_in(found))
+
+
+def _kept(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
+    if isinstance(found, str):
+        return ""
+    pairs = [(group, each) for group in found.keeps for each in group.loops]
+    kept = [p.array for group, each in pairs for p in each.packs if p.key in group.shared]
+    return _arrays(kept) + f"; {_of_loops(each.each for _, each in pairs)}"
+
+
+def _baked(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
+    return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
+
+
+def _quotients(draft: TemplateDraft, context: Context) -> str:
+    count = fast_forms(draft.kernel, context.language).by_invariants
+    return f"{count} of the divisors in {_loops(draft, context)}"
+
+
+def _unrolled(draft: TemplateDraft, _context: Context) -> str:
+    own = [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
+    return f"inner loops, {_lines(loop.line for loop in own)}"
+
+
+def _arrays(names: Iterable[str]) -> str:
+    return f"arrays {', '.join(dict.fromkeys(names))}"
+
+
+_PLACES: Mapping[str, Callable[[TemplateDraft, Context], str]] = {
+    "redundant": lambda draft, _: _of_loops(each for each in loops(draft.kernel) if each.again),
+    "rows": _loops,
+    "lanes": lambda draft, context: "; ".join(filter(None, [_tasks(draft, context), _loops(draft, context)])),
+    "tasks": _tasks,
+    "vector": _vectors,
+    "items": _loops,
+    "split": _loops,
+    "keep": _kept,
+    "convert": lambda draft, _: ", ".join(name for name, _ in draft.hardware),
+    "reciprocal": _quotients,
+    "fast": lambda draft, context: ", ".join(fast_forms(draft.kernel, context.language).functions),
+    "divide": lambda d, context: f"{index_divisions(d.kernel)} of the divisions in {_loops(d, context)}",
+    "hints": _hinted,
+    "bake": _baked,
+    "unroll": _unrolled,
+}
+
+
+def catalogue(problem: Problem, device: Device) -> Catalogue:
+    """Every move at once is what tells which go together, and with which values."""
+    written = ExpertAuthor().write(Refactoring(tuple(PARAMETERS)), problem, device)
+    kernel = read(problem)
+    reading = reading_lines(problem, kernel)
+    if isinstance(written, Declined):
+        return Catalogue(reading, (), tuple((name, written.reason) for name in PARAMETERS))
+    # A kernel that was read and cannot be written again gets the local moves.
+    text_alone = {move.name for move in LOCAL_MOVES} - {move.name for move in MOVES}
+    if isinstance(kernel, str) or text_alone.intersection(written.moves):
+        about = {move.name: move.about for move in LOCAL_MOVES}
+        places = _local_places(problem)
+    else:
+        about = {move.name: move.about for move in MOVES}
+        places = _places(kernel, Context(problem, device), written.moves)
+    parameters = declared(written.text)
+    offers = tuple(
+        Offer(
+            name,
+            about[name],
+            places.get(name, ""),
+            tuple(line for own, line in parameters if own.rstrip("_") in PARAMETERS[name]),
+            tuple(str(remedy) for remedy in REMEDIES[name]),
+        )
+        for name in written.moves
+    )
+    return Catalogue(reading, offers, written.refused)
+
+
+def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...]:
+    """What the expert makes of a kernel, in words."""
+    if isinstance(kernel, str):
+        return (f"{problem.kernel.path} is beyond the expert: {kernel}",)
+    return tuple(explain_lines(kernel))
+
+
+def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:
+    draft, found = TemplateDraft(kernel), dict[str, str]()
+    for move in MOVES:
+        changed = move.apply(draft, context) if move.name in moves else None
+        if changed is None or isinstance(changed, str):
+            continue
+        if (place := _PLACES.get(move.name)) is not None:
+            found[move.name] = place(draft, context) or place(changed, context)
+        draft = changed
+    return found
+
+
+def _local_places(problem: Problem) -> Mapping[str, str]:
+    site = find_site(problem)
+    if isinstance(site, str):
+        return {}
+    loops = _lines(loop.line for loop in site.inner_loops if not loop.marked)
+    pointers = ", ".join(pointer.name for pointer in site.pointers if not pointer.restrict)
+    return {"unroll": f"inner loops, {loops}", "restrict": f"pointers {pointers}", "block": "the launch"}

@@ -14,18 +14,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.expert.moves import PARAMETERS, REMEDIES
-from tunesmith.expert.planner import Next
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.budget import share_of
 from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import Question
+from tunesmith.run.events import Decided, Declined
 from tunesmith.run.explain import Explanation, explanations
+from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.outcome import Interval
-from tunesmith.run.ports import Tried
+from tunesmith.run.ports import Author, Planner, Refactoring, Tried, Written
 from tunesmith.run.prior import diagnoses
 from tunesmith.run.racing import Pick, Winners, sound_scores
-from tunesmith.run.rounds import RoundOutcome, best_scores, score_at
+from tunesmith.run.rounds import RoundOutcome, best_scores, leader, rounds, score_at
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
 
@@ -57,21 +60,16 @@ class RoundResult:
     distance: float | None = None  # its best's time over the floor, where that is largest; None: not known
 
 
-@dataclass(frozen=True)
-class NoMoreRounds:
-    reason: str
-
-
 def next_round(
     history: Sequence[RoundResult], diagnoses: Sequence[Diagnosis], available: Sequence[str]
-) -> tuple[str, ...] | NoMoreRounds:
-    """The moves of the next template, in the order they are applied.
+) -> tuple[str, ...] | str:
+    """The moves of the next template, in the order they are applied; a sentence where there is none.
 
     `diagnoses` are of the best kernel so far, one for each workload, as far as they are known; `available`
     are the moves that were not refused.
     """
-    if (end := _finished(history)) is not None:
-        return end
+    if reason := _finished(history):
+        return reason
     ranked = rank(diagnoses, available)
     best = _best(history)
     base = tuple(m for m in best.moves if m not in best.idle) if best is not None else ()
@@ -80,9 +78,7 @@ def next_round(
     spent = _spent(history)
     fresh = [move for move in ranked if move not in spent]
     if not fresh:
-        return NoMoreRounds(
-            "every move that applies has been tried" if history else "no move applies to this kernel"
-        )
+        return "every move that applies has been tried" if history else "no move applies to this kernel"
     if best is None and not any(m in spent for m in SHARING):
         # What hangs together enters at once, with what the diagnosis asks for or the fixed order brings.
         others = [m for m in fresh if m not in SHARING]
@@ -134,17 +130,18 @@ def _may_be_faster(explanation: Explanation, names: Sequence[str]) -> bool:
     )
 
 
-def _finished(history: Sequence[RoundResult]) -> NoMoreRounds | None:
+def _finished(history: Sequence[RoundResult]) -> str:
+    """Why there is no further round; "" where there is one."""
     best = _best(history)
     if best is not None and best.distance is not None and best.distance <= NEAR:
         away = round(100 * max(0.0, best.distance - 1))
-        return NoMoreRounds(f"the best is within {away} % of the floor at every workload")
+        return f"the best is within {away} % of the floor at every workload"
     scores = [0.0, *_best_after_each(history)]
     if len(scores) > 3 and scores[-1] - scores[-3] < GAINED:
-        return NoMoreRounds("the last two rounds gained less than 1 % together")
+        return "the last two rounds gained less than 1 % together"
     if len(history) >= MOST_ROUNDS:
-        return NoMoreRounds(f"{MOST_ROUNDS} rounds have been tried")
-    return None
+        return f"{MOST_ROUNDS} rounds have been tried"
+    return ""
 
 
 def _best_after_each(history: Sequence[RoundResult]) -> list[float]:
@@ -199,6 +196,57 @@ def _place(move: str) -> int:
     return ORDER.index(move) if move in ORDER else len(ORDER)
 
 
+# -- rounds as decisions of a run -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Next:
+    """What the next round tries: all moves of the template, those of its base included."""
+
+    moves: tuple[str, ...]
+    reason: str
+
+
+# Of the rounds that are over, the template to go on from and the state; a sentence where nothing is left.
+Rounds = Callable[[Sequence[RoundOutcome], Candidate | None, State], Next | str]
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """One move after the other, each on top of those that paid."""
+
+    moves: tuple[str, ...]
+
+    def __call__(self, done: Sequence[RoundOutcome], base: Candidate | None, state: State) -> Next | str:
+        if len(done) >= len(self.moves):
+            return "every move has been tried"
+        move = self.moves[len(done)]
+        return Next((*(base.moves if base else ()), move), f"{move} is next")
+
+
+@dataclass(frozen=True)
+class ExpertPlanner:
+    """Every round goes on from the best correct template so far; what does not pay is left behind."""
+
+    problem: Problem
+    next_round: Rounds
+
+    def decide(self, state: State) -> Decided:
+        waiting = [c for c in state.candidates if c.status == "admitted"]
+        done, base = rounds(self.problem, state), leader(self.problem, state)
+        if waiting:
+            candidate, (evals, seconds) = waiting[-1], share_of(state)
+            moves, name = candidate.moves, candidate.id
+            reason = f"round {len(done)}: {', '.join(moves) or f'template {name}'}"
+            return Decided("search", reason, moves, name, evals, seconds)
+        chosen = self.next_round(done, base, state)
+        if isinstance(chosen, str):
+            if base is not None and base.searched is not None and base.searched.cut:
+                return Decided("search", f"{chosen}: the rest is for the best", base.moves, base.id)
+            return Decided("finish", chosen)
+        return Decided("refactor", chosen.reason, chosen.moves, base.id if base else "")
+
+
 # -- the same for a run: what it has shown becomes rounds and diagnoses -----------------------------
 
 
@@ -221,8 +269,8 @@ class ByDiagnosis:
         tried = sound_scores(self.problem, state)
         history = [self._result(one, tried, state) for one in done]
         moves = next_round(history, list(found.values()), self._names)
-        if isinstance(moves, NoMoreRounds):
-            return moves.reason
+        if isinstance(moves, str):
+            return moves
         added = [move for move in moves if base is None or move not in base.moves]
         dropped = [move for move in (base.moves if base else ()) if move not in moves]
         return Next(moves, _reason(added, dropped, base, list(found.values())))
@@ -265,3 +313,32 @@ def _reason(
     why = f"{whose} shows {', '.join(shown)}; " if shown else f"from {whose}; "
     without = f", without {', '.join(dropped)}, which made no difference" if dropped else ""
     return f"{why}tried next: {', '.join(added) or 'the same moves'}{without}"
+
+
+# -- a run that begins from a template of the library: that one is its first round, the rest is planned
+
+
+@dataclass(frozen=True)
+class LibraryFirst:
+    template: LibraryTemplate
+    then: Planner
+
+    def decide(self, state: State) -> Decided | Question:
+        if any(d.decision == "refactor" for d in state.decided):
+            return self.then.decide(state)
+        reason = f"the library has a template of this kernel: {self.template.name}, {self.template.about}"
+        return Decided("refactor", reason, (self.template.mark, *self.template.moves), by_moves=True)
+
+
+@dataclass(frozen=True)
+class LibraryAuthor:
+    """Hands out the stored text; values that the gate finds wrong here are forbidden in it."""
+
+    template: LibraryTemplate
+    then: Author
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        if self.template.mark not in task.moves:
+            return self.then.write(task, problem, device)
+        notes = (f"{self.template.name} of the library, {self.template.about}",)
+        return Written(self.template.without(task.without), self.template.moves, notes=notes)

@@ -102,7 +102,7 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Casting)
     talk = _talking(problem, templates, state, cast)
     if cast.kept is None:
         return talk
-    from tunesmith.expert.planner import LibraryAuthor, LibraryFirst
+    from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
 
     kept = cast.kept
     return replace(talk, planner=LibraryFirst(kept, talk.planner), author=LibraryAuthor(kept, talk.author))

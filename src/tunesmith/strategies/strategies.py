@@ -59,12 +59,10 @@ def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
     """Who plans and who writes: the built-in expert, unless the template is given."""
     if templates.given is not None:
         return GivenTemplate(), Silent("the template is given")
-    from tunesmith.expert.planner import ExpertPlanner, InOrder
+    from tunesmith.expert.planning import ByDiagnosis, ExpertPlanner, InOrder
 
     if (own := _own_author(problem)) is not None:
         return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
-    from tunesmith.expert.planning import ByDiagnosis
-
     author = move_author(problem)
     return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
 
@@ -86,8 +84,7 @@ def reading_of(problem: Problem) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
     if (own := _own_author(problem)) is not None:
         return own.reading
-    from tunesmith.expert.author import read
-    from tunesmith.expert.offers import reading_lines
+    from tunesmith.expert.author import read, reading_lines
 
     return reading_lines(problem, read(problem))
 
@@ -111,7 +108,7 @@ def catalogue_of(problem: Problem, device: Device) -> Catalogue:
 
         available, refused = own.available(problem, device)
         return Catalogue(own.reading, tuple(map(Offer, available)), refused)
-    from tunesmith.expert.offers import catalogue
+    from tunesmith.expert.author import catalogue
 
     return catalogue(problem, device)
 

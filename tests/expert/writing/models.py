@@ -115,8 +115,28 @@ def fused_add_rmsnorm() -> tuple[KernelModel, Problem]:
     ), problem  # fmt: skip
 
 
+NOTES = {
+    "LANES": "threads that share a task",
+    "TASKS": "tasks in a block",
+    "VEC": "elements in one load or store",
+    "ITEMS": "vectors a thread has under way at once",
+    "SPLIT": "1: the elements of a task are spread over several blocks",
+    "BESIDE": "1: loops that do not depend on each other run side by side",
+    "KEEP": "vectors of its task a thread keeps in registers; 0: they are read again",
+    "PERSIST": "blocks for every multiprocessor, which go on to further tasks; 0: blocks end",
+    "LOAD": "loads: 1: not kept in L1; 2: evicted first",
+    "STORE": "1: results are evicted first",
+    "FAST": "1: functions and quotients from the special-function unit",
+    "RECIPROCAL": "quotients by what is the same for a row: 1: a product; 2: a product set right",
+    "DIVIDE": "index divisions: 1: by shifts, of powers of two; 2: by products",
+    "BAKE": "1: sizes are constants of the build",
+    "BOUNDS": "blocks that must fit on a multiprocessor at once",
+}
+
+
 def choice(name: str, *values: int, default: int | None = None, categorical: bool = False) -> ParameterChoice:
-    return ParameterChoice(name, values, values[0] if default is None else default, "", categorical)
+    first = values[0] if default is None else default
+    return ParameterChoice(name, values, first, NOTES.get(name, ""), categorical)
 
 
 MAP = Schedule(
@@ -134,7 +154,6 @@ ROWS = replace(
     tasks=choice("TASKS", 1, 2, 8),
     split=None,
     keep=choice("KEEP", 0, 1, 2, 4, 8),
-    early=choice("EARLY", 0, 1),
     persistent=choice("PERSIST", 0, 1, 2),
     reciprocal=choice("RECIPROCAL", 0, 1, 2),
     bounds=choice("BOUNDS", 1, 2),

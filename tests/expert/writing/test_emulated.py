@@ -88,7 +88,7 @@ def compare(
         (37, {}),
         (96, {"LANES": 4, "TASKS": 8, "VEC": 4}),
         (512, {"LANES": 96, "TASKS": 2, "VEC": 2, "ITEMS": 2}),
-        (512, {"LANES": 32, "TASKS": 2, "VEC": 8, "KEEP": 2, "EARLY": 1, "STORE": 1}),
+        (512, {"LANES": 32, "TASKS": 2, "VEC": 8, "KEEP": 2, "STORE": 1}),
         (400, {"LANES": 64, "VEC": 8, "KEEP": 1, "PERSIST": 1, "FAST": 1, "BAKE": 1}),
     ],
 )
@@ -108,7 +108,7 @@ def test_blocks_that_go_on_take_every_task(emulated: Path) -> None:
     [
         {"LANES": 64, "VEC": 8},
         {"LANES": 32, "TASKS": 2, "VEC": 2, "KEEP": 8},
-        {"LANES": 16, "TASKS": 8, "VEC": 8, "KEEP": 4, "ITEMS": 1, "EARLY": 1},
+        {"LANES": 16, "TASKS": 8, "VEC": 8, "KEEP": 4, "ITEMS": 1},
     ],
 )
 def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Path) -> None:

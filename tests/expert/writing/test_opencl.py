@@ -14,8 +14,7 @@ from tests.expert.writing.models import CPU, Model, choice
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
-from tunesmith.expert.moves import Context
-from tunesmith.expert.moves import rows as row_moves
+from tunesmith.expert.moves import Context, sharing
 from tunesmith.expert.writing import write
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
@@ -28,7 +27,7 @@ FLAT = Schedule(lanes=choice("LANES", 1, 16), vector=CPU.vector, items=CPU.items
 
 def _silu_rows() -> tuple[KernelModel, Problem]:
     kernel, problem = models.cl_silu_and_mul()
-    rows = row_moves.rows.apply(TemplateDraft(kernel), Context(problem, A_CPU))
+    rows = sharing.rows.apply(TemplateDraft(kernel), Context(problem, A_CPU))
     assert isinstance(rows, TemplateDraft)
     return rows.kernel, problem
 

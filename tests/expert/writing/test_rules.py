@@ -12,8 +12,7 @@ from tests.expert.writing.building import read
 from tests.expert.writing.models import MAP, ROWS, choice
 from tunesmith.csource.nodes import Name
 from tunesmith.expert.model.kernel import Task, TemplateDraft
-from tunesmith.expert.moves import Context
-from tunesmith.expert.moves import rows as row_moves
+from tunesmith.expert.moves import Context, sharing
 from tunesmith.expert.writing import Unwritable, structural_rules, write
 
 
@@ -79,8 +78,8 @@ def test_helpers_come_along_and_names_are_kept_apart() -> None:
 
 def test_a_flat_index_that_is_taken_apart_becomes_rows() -> None:
     kernel, problem = models.cl_silu_and_mul()
-    rows = row_moves.rows.apply(TemplateDraft(kernel), Context(problem, CPU))
+    rows = sharing.rows.apply(TemplateDraft(kernel), Context(problem, CPU))
     assert isinstance(rows, TemplateDraft)
     assert [(t.extent, t.type) for t in rows.kernel.tasks] == [(Name("tokens"), "size_t")]
     kernel, problem = models.rmsnorm()
-    assert isinstance(row_moves.rows.apply(TemplateDraft(kernel), Context(problem, CPU)), str)
+    assert isinstance(sharing.rows.apply(TemplateDraft(kernel), Context(problem, CPU)), str)

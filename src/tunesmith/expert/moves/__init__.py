@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from tunesmith.expert.model.kernel import TemplateDraft
-from tunesmith.expert.moves import arithmetic, rows, settings, sharing, vectors
+from tunesmith.expert.moves import instructions, local_moves, sharing, vectors
 from tunesmith.expert.moves.convert import convert
-from tunesmith.expert.moves.local import LOCAL_MOVES
+from tunesmith.expert.moves.local_draft import LocalDraft
 from tunesmith.expert.moves.port import Context, Move
 from tunesmith.problem.template import Remedy
 
@@ -15,24 +16,21 @@ __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move"]
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
-    *(rows.redundant, rows.rows, sharing.beside, sharing.lanes, sharing.tasks),
+    *(sharing.redundant, sharing.rows, sharing.beside, sharing.lanes, sharing.tasks),
     *(vectors.vector, vectors.items, sharing.split, vectors.keep, convert),
-    *(arithmetic.reciprocal, arithmetic.fast, arithmetic.divide, vectors.hints, sharing.persistent),
-    *(arithmetic.bake, settings.unroll, settings.bounds, settings.registers, settings.flags),
+    *(instructions.reciprocal, instructions.fast, instructions.divide, vectors.hints, sharing.persistent),
+    *(instructions.bake, instructions.unroll, instructions.bounds),
+    *(instructions.registers, instructions.flags),
 )
-
-
-def _remedies() -> Mapping[str, tuple[Remedy, ...]]:
-    """By name, over the moves on the model and those on the text, some of which share a name."""
-    found = {move.name: move.remedies for move in MOVES}
-    for move in LOCAL_MOVES:
-        found[move.name] = tuple(dict.fromkeys((*found.get(move.name, ()), *move.remedies)))
-    return found
-
-
-REMEDIES = _remedies()
-# In the order in which they are applied; those of one name have the same parameters.
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    **{move.name: move.parameters for move in MOVES},
-    **{move.name: move.parameters for move in LOCAL_MOVES},
+LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (
+    *(local_moves.block, local_moves.restrict, local_moves.unroll, local_moves.fast),
+    *(local_moves.bounds, local_moves.registers, local_moves.flags),
+)
+_EVERY: tuple[Move[Any], ...] = (*MOVES, *LOCAL_MOVES)
+# By name, in the order in which they are applied. A move on the model and one on the text may share a name:
+# those have the same parameters.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {move.name: move.parameters for move in _EVERY}
+REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
+    name: tuple(dict.fromkeys(remedy for move in _EVERY if move.name == name for remedy in move.remedies))
+    for name in PARAMETERS
 }

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.moves.packing import with_wide
 from tunesmith.expert.moves.port import Context, extend, move
+from tunesmith.expert.moves.vectors import with_wide
 from tunesmith.expert.writing.fast_math import used_functions
 from tunesmith.problem.template import Remedy
 

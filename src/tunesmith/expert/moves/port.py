@@ -115,6 +115,27 @@ def alone(name: str, default: int, others: Iterable[ParameterChoice | None]) -> 
     ]
 
 
+NO_CAP = 255  # all that a thread can have
+AS_TODAY = 5  # ptxas's own default, of 0 to 10
+
+
+def register_cap(context: Context, name: str) -> ParameterChoice | str:
+    """For a draft of either kind; or why registers are not capped."""
+    if context.language != "cuda":
+        return f"no flag caps registers in {context.language}"
+    if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
+        return "the problem's own flags cap registers already"
+    return ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP, "registers of a thread, at most")
+
+
+def saving_level(context: Context, name: str) -> tuple[ParameterChoice, str] | str:
+    """The same of a flag that says how hard the assembler should try; with the flag."""
+    if context.language != "cuda":
+        return f"no build flag of {context.language} takes a number that tunes"
+    choice = ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")
+    return choice, f"-Xptxas=--register-usage-level={{{name}}}"
+
+
 def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     """A remedy that several moves answer is there where one of them is."""
     found = dict(have)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tunesmith.csource.nodes import Assign, Binary, Expr, For, Number, Stmt, Type
+from tunesmith.csource.nodes import Assign, Binary, Expr, For, Number, Stmt
 from tunesmith.csource.types import integer_type, is_integer
 from tunesmith.csource.walk import declared_in, names_in, nodes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, TemplateDraft, all_steps
 from tunesmith.expert.moves.port import Context
-from tunesmith.expert.writing.fast_math import FastMath, declared_types, used_functions
+from tunesmith.expert.writing.fast_math import FastMath, known_types, used_functions
 from tunesmith.expert.writing.naming import Names
-from tunesmith.expert.writing.sites import Independence, Run, gathered, length_of_all
+from tunesmith.expert.writing.sites import Independence, Run, extent_of, gathered, length_of_all
 from tunesmith.expert.writing.sites import runs as find_runs
 from tunesmith.expert.writing.sizes import Sizes
 from tunesmith.space.expr import Expr as SizeExpr
@@ -58,7 +58,7 @@ class Shape:
 def shape_of(draft: TemplateDraft, context: Context) -> Shape:
     kernel, problem = draft.kernel, context.problem
     sizes = Sizes.of(kernel, problem)
-    nodes = [length_of(loop, sizes) for loop in loops(kernel)]
+    nodes = [sizes.node(extent_of(loop)) for loop in loops(kernel)]
     known = tuple(dict.fromkeys(node for node in nodes if node is not None))
     extent = _longest(known)
     if (beside := draft.schedule.beside) is not None:
@@ -93,14 +93,6 @@ def runs_of(kernel: KernelModel, context: Context) -> tuple[Run, ...]:
     return find_runs(gathered(kernel.steps, rules), rules)
 
 
-def length_of(loop: Each, sizes: Sizes) -> Node | None:
-    """How many indices it runs over, in sizes; None where the contract does not tell."""
-    stop: Expr = loop.stop
-    if not (isinstance(loop.start, Number) and loop.start.value == 0):
-        stop = Binary("-", loop.stop, loop.start)
-    return sizes.node(stop)
-
-
 def _lanes(kernel: KernelModel, sizes: Sizes, context: Context, threads: tuple[int, ...]) -> int:
     if kernel.team == "thread":
         return 1
@@ -126,29 +118,18 @@ def _at_workloads(
     return tuple(found)
 
 
+def term(text: str) -> str:
+    """A size's text as a factor."""
+    whole = text.startswith(("max(", "(")) and text.endswith(")")
+    return text if text.isidentifier() or text.isdigit() or whole else f"({text})"
+
+
 # -- what a kernel's steps compute with: what has a fast form, index divisions, inner loops ---------
 
 
-def statements(kernel: KernelModel) -> Iterator[Stmt]:
-    """Of every step, in order."""
-    for step in all_steps(kernel.steps):
-        if isinstance(step, Each | Let | Once):
-            yield from step.body
-
-
 def inner_loops(kernel: KernelModel) -> tuple[For, ...]:
-    return tuple(node for node in nodes_in(tuple(statements(kernel))) if isinstance(node, For))
-
-
-def types_of(kernel: KernelModel) -> dict[str, Type | None]:
-    """Of every name that steps may use; None where two of one name differ."""
-    found: dict[str, Type | None] = {p.name: p.type for p in kernel.function.parameters}
-    found |= {task.name: Type(task.type) for task in kernel.tasks}
-    found |= {task.count: Type("unsigned int") for task in kernel.tasks if task.count}
-    found |= {kept.name: Type(kept.type.base, 1) for kept in kernel.kept}
-    found |= {loop.index: Type(loop.type) for loop in loops(kernel)}
-    found |= {total.name: total.type for loop in loops(kernel) for total in loop.totals}
-    return found | declared_types(statements(kernel))
+    bodies = [step.body for step in all_steps(kernel.steps) if isinstance(step, Each | Let | Once)]
+    return tuple(node for body in bodies for node in nodes_in(body) if isinstance(node, For))
 
 
 @dataclass(frozen=True)
@@ -161,10 +142,10 @@ class FastForms:
 
 def fast_forms(kernel: KernelModel, language: str) -> FastForms:
     """As the writer finds them: in the steps, and in helper functions that they may call."""
-    results = {f.name: f.result for f in kernel.source.functions if not f.template}
-    fast = FastMath(language, Names(()), "FAST", "", results)
-    reciprocal = FastMath(language, Names(()), "", "RECIP", results)
-    types, count = types_of(kernel), 0
+    functions = tuple(f for f in kernel.source.functions if not f.template)
+    fast = FastMath(language, Names(()), "FAST", "", functions)
+    reciprocal = FastMath(language, Names(()), "", "RECIP", functions)
+    types, count = known_types(kernel), 0
     for step in all_steps(kernel.steps):
         if isinstance(step, Each | Let | Once):
             varying = frozenset((step.index,)) if isinstance(step, Each) else None
@@ -178,7 +159,7 @@ def fast_forms(kernel: KernelModel, language: str) -> FastForms:
 
 def index_divisions(kernel: KernelModel) -> int:
     """Divisions and remainders of integers in loops, by something that is no constant and does not vary."""
-    types = {name: type_ for name, type_ in types_of(kernel).items() if type_ is not None}
+    types = {name: type_ for name, type_ in known_types(kernel).items() if type_ is not None}
     found: set[Binary] = set()
     for loop in loops(kernel):
         varying = {loop.index, *declared_in(loop.body)}

@@ -1,150 +1,276 @@
-"""One loop over a task's elements, printed in OpenCL C for a CPU: vectors, then what is left."""
+"""One loop over a task's elements, printed in OpenCL C for a CPU: vectors, then what is left.
+
+A body on vectors is the same statements, with floats that differ between lanes made OpenCL vectors. Compilers
+for CPUs turn arithmetic on vector types into vector instructions; a loop over lanes with a call in it they
+leave alone. What has no vector form (integers made of the index, inner loops, branches with more than one
+assignment) is refused, and the loop stays scalar.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tunesmith.csource.nodes import Cast, Expr, Index, Name, Number, Stmt, Type
-from tunesmith.csource.printing import print_expr
+from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import is_integer
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.writing.bodies import IndexDivision, known_types, unrolled
-from tunesmith.expert.writing.cpu_vectors import Lift, NoVector
-from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.naming import CodeLines
+from tunesmith.expert.writing.fast_math import FastMath, known_types
+from tunesmith.expert.writing.loops import ElementLoops, unrolled
+from tunesmith.expert.writing.naming import CodeLines, Names
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
-from tunesmith.expert.writing.team_totals import Folds, joined
+from tunesmith.expert.writing.team_totals import CpuTotals, Folds, joined
 
-LANGUAGE = "opencl"
-
-
-class CpuTotals:
-    """Totals over the work-items of a task, through local memory."""
-
-    def __init__(self, plan: WritingPlan) -> None:
-        fresh = plan.names.fresh
-        self._plan = plan
-        totals = [total for loop in plan.all_loops for total in loop.each.totals]
-        self._arrays = {total.name: (fresh(f"{total.name}_of_item"), total.type.base) for total in totals}
-        self._turn, self._count, self._away = fresh("turn"), fresh("count"), fresh("away")
-
-    def defines(self) -> list[str]:
-        return []
-
-    def declare(self, out: CodeLines) -> None:
-        if self._arrays and self._plan.knobs.lanes.most > 1:
-            lanes, tasks = self._plan.knobs.lanes.name, self._plan.knobs.tasks.name
-            out.add(f"#if {lanes} > 1")
-            for array, base in self._arrays.values():
-                out.add(f"__local {base} {array}[2][{tasks}][{lanes}];")
-            out.add(f"int {self._turn} = 0;  // while totals are read, the next ones are written elsewhere")
-            out.add("#endif")
-
-    def reduce(self, loop: LoopPlan, lane: str, out: CodeLines) -> None:
-        lanes = self._plan.knobs.lanes
-        if not loop.each.totals or lanes.most == 1:
-            return
-        out.add(f"#if {lanes.name} > 1")
-        places = []
-        for total in loop.each.totals:
-            array = self._arrays[total.name][0]
-            places.append((total, f"{array}[{self._turn}][get_local_id(1)]"))
-            out.add(f"{places[-1][1]}[{lane}] = {total.name};")
-        count, away = self._count, self._away
-        # In pairs as far apart as can be: the fewest roundings, and the order of a tree written by hand.
-        with out.block(f"for (int {count} = {lanes.name}; {count} > 1; {count} = ({count} + 1) / 2)"):
-            out.add("barrier(CLK_LOCAL_MEM_FENCE);", f"const int {away} = ({count} + 1) / 2;")
-            with out.block(f"if ({lane} + {away} < {count})"):
-                for total, place in places:
-                    other = self._plan.names.fresh(f"{total.name}_away")
-                    out.add(f"const {total.type.base} {other} = {place}[{lane} + {away}];")
-                    out.add(f"{total.name} = {joined(total, total.name, other)};")
-                    out.add(f"{place}[{lane}] = {total.name};")
-        out.add("barrier(CLK_LOCAL_MEM_FENCE);")
-        for total, place in places:
-            out.add(f"{total.name} = {place}[0];")
-        out.add(f"{self._turn} ^= 1;", "#endif")
+_SAME_FOR_VECTORS = frozenset(
+    """
+    exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan sinh cosh tanh asin acos atan
+    erf erfc fabs fmax fmin fma mad pow powr fmod floor ceil round rint trunc copysign clamp min max mix
+    native_exp native_log native_sqrt native_rsqrt native_divide native_recip native_sin native_cos half_exp
+    maxmag minmag hypot atan2 degrees radians sign step
+    """.split()  # noqa: SIM905 - as a text it can be read
+)
+_TESTS = frozenset(("isnan", "isinf", "isfinite", "isnormal", "signbit"))
+_COMPARE = frozenset(("<", ">", "<=", ">=", "==", "!="))
+_MOST_HELPERS = 16
 
 
-class CpuLoops:
+class NoVector(Exception):
+    """Why a body has no vector form."""
+
+
+@dataclass(frozen=True)
+class _LaneValue:
+    expr: c.Expr
+    kind: str  # "one": the same for all lanes; "vector"; "mask": the truth of a comparison of vectors
+
+
+@dataclass
+class Lift:
+    """`vec`: the vector type; `loads`: accesses -> their vectors; `functions`: the source's own, by name."""
+
+    vec: str
+    names: Names
+    functions: Mapping[str, c.Function]
+    fast: FastMath  # its macros take vectors as well
+    helpers: dict[str, str] = field(default_factory=dict)  # the source's function -> its vector form
+    written: list[c.Function] = field(default_factory=list)
+
+    def body(
+        self, stmts: Sequence[c.Stmt], index: str, places: Mapping[c.Expr, c.Expr], vectors: frozenset[str]
+    ) -> tuple[c.Stmt, ...]:
+        """`places`: accesses -> vector variables, or scalars of the first lane; `vectors`: the totals."""
+        return _VectorBody(self, index, places, set(vectors)).block(stmts)
+
+    def helper(self, name: str) -> str:
+        """The vector form of a function of floats, made where it is first asked for."""
+        if name in self.helpers:
+            return self.helpers[name]
+        function = self.functions[name]
+        floats = all(p.type.base == "float" and not p.type.is_pointer for p in function.parameters)
+        if not floats or function.result.base != "float" or len(self.helpers) >= _MOST_HELPERS:
+            raise NoVector(f"{name} is no function of floats")
+        self.helpers[name] = fresh = self.names.fresh(f"{name}_of_vector")
+        vector = c.Type(self.vec)
+        parameters = tuple(c.Parameter(vector, p.name) for p in function.parameters)
+        inner = _VectorBody(self, "", {}, {p.name for p in parameters})
+        stmts, _ = self.fast.statements(function.body, {p.name: p.type for p in function.parameters})
+        body = inner.block(stmts)
+        if sum(isinstance(stmt, c.Return) for stmt in body) != 1 or not isinstance(body[-1], c.Return):
+            raise NoVector(f"{name} returns in several places")
+        self.written.append(c.Function(fresh, parameters, body, vector))
+        return fresh
+
+
+class _VectorBody:
+    def __init__(self, lift: Lift, index: str, places: Mapping[c.Expr, c.Expr], vectors: set[str]) -> None:
+        self._lift, self._index, self._places = lift, index, places
+        self._vectors = vectors
+        self._of_index: set[str] = {index}  # integers that differ from lane to lane: for indices alone
+
+    def block(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+        done: list[c.Stmt] = []
+        for stmt in stmts:
+            done += self._statement(stmt)
+        return tuple(done)
+
+    def _statement(self, stmt: c.Stmt) -> list[c.Stmt]:
+        match stmt:
+            case c.Declare(type=type_, init=init) if (
+                not stmt.is_array and not type_.is_pointer and not stmt.storage
+            ):
+                if is_integer(type_):
+                    if init is not None and not self._of_index.isdisjoint(names_in(init)):
+                        self._of_index.add(stmt.name)
+                        return []
+                    return [stmt if init is None else replace(stmt, init=self._one(init))]
+                if type_.base != "float":
+                    raise NoVector(f"{stmt.name} is a {type_.base}")
+                value = None if init is None else self._vector(init)
+                self._vectors.add(stmt.name)
+                return [replace(stmt, type=c.Type(self._lift.vec, const=type_.const), init=value)]
+            case c.Evaluate(expr=c.Assign() as assign):
+                return [replace(stmt, expr=self._assign(assign))]
+            case c.Scope(body=body):
+                return [replace(stmt, body=self.block(body))]
+            case c.Return(value=value) if value is not None and not self._index:
+                return [replace(stmt, value=self._vector(value))]
+            case c.If(condition=condition, then=(c.Evaluate(expr=c.Assign(op="=") as only),), otherwise=()):
+                chosen = c.Ternary(condition, only.value, only.target)
+                return [c.Evaluate(self._assign(c.Assign("=", only.target, chosen)), stmt.line)]
+            case _:
+                raise NoVector("it has a statement that is no declaration and no assignment")
+
+    def _assign(self, assign: c.Assign) -> c.Expr:
+        target = assign.target
+        if target not in self._places and not (isinstance(target, c.Name) and target.name in self._vectors):
+            raise NoVector("it assigns to something that is no vector")
+        return c.Assign(assign.op, self._places.get(target, target), self._vector(assign.value))
+
+    # -- expressions --------------------------------------------------------------------------------
+
+    def _vector(self, expr: c.Expr) -> c.Expr:
+        return self._widened(self._value(expr))
+
+    def _widened(self, value: _LaneValue) -> c.Expr:
+        is_vector = self._no_mask(value) == "vector"
+        return value.expr if is_vector else c.Cast(c.Type(self._lift.vec), value.expr)
+
+    def _one(self, expr: c.Expr) -> c.Expr:
+        value = self._value(expr)
+        if value.kind != "one":
+            raise NoVector("it makes an integer of a float")
+        return value.expr
+
+    def _value(self, expr: c.Expr) -> _LaneValue:
+        if expr in self._places:
+            place = self._places[expr]
+            return _LaneValue(place, "vector" if isinstance(place, c.Name) else "one")
+        match expr:
+            case c.Number(value=float(), text=text) if text[-1:] not in "fF":
+                raise NoVector(f"{text} is a double")
+            case c.Number():
+                return _LaneValue(expr, "one")
+            case c.Name(name=name):
+                if name in self._of_index:
+                    raise NoVector("it computes with the index")
+                return _LaneValue(expr, "vector" if name in self._vectors else "one")
+            case c.Unary(op="-" | "+", operand=operand):
+                value = self._value(operand)
+                return _LaneValue(replace(expr, operand=value.expr), self._no_mask(value))
+            case c.Binary(op=op, left=left, right=right):
+                return self._binary(op, self._value(left), self._value(right))
+            case c.Ternary(condition=condition, yes=yes, no=no):
+                return self._ternary(self._value(condition), self._value(yes), self._value(no))
+            case c.Call():
+                return self._call(expr)
+            case c.Cast(type=type_, value=inner):
+                value = self._value(inner)
+                if value.kind == "one":
+                    return _LaneValue(c.Cast(type_, value.expr), "one")
+                if type_.base != "float" or type_.is_pointer:
+                    raise NoVector(f"it converts to {type_.base}")
+                return value
+            case c.Index() if self._of_index.isdisjoint(names_in(expr)) and self._vectors.isdisjoint(
+                names_in(expr)
+            ):
+                return _LaneValue(expr, "one")
+            case _:
+                raise NoVector("it has an expression without a vector form")
+
+    def _no_mask(self, value: _LaneValue) -> str:
+        if value.kind == "mask":
+            raise NoVector("it uses a comparison as a number")
+        return value.kind
+
+    def _binary(self, op: str, left: _LaneValue, right: _LaneValue) -> _LaneValue:
+        kinds = {left.kind, right.kind}
+        if kinds == {"one"}:
+            return _LaneValue(c.Binary(op, left.expr, right.expr), "one")
+        if op in ("&&", "||"):
+            if kinds != {"mask"}:
+                raise NoVector("it joins conditions of different kinds")
+            return _LaneValue(c.Binary(op[0], left.expr, right.expr), "mask")
+        if "mask" in kinds or op not in _COMPARE | {"+", "-", "*", "/"}:
+            raise NoVector(f"it has no vector form of {op}")
+        return _LaneValue(c.Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else "vector")
+
+    def _ternary(self, condition: _LaneValue, yes: _LaneValue, no: _LaneValue) -> _LaneValue:
+        kinds = {yes.kind, no.kind}
+        if condition.kind == "vector":
+            raise NoVector("it uses a float as a condition")
+        if condition.kind == "one" and kinds == {"one"}:
+            return _LaneValue(c.Ternary(condition.expr, yes.expr, no.expr), "one")
+        return _LaneValue(c.Ternary(condition.expr, self._widened(yes), self._widened(no)), "vector")
+
+    def _call(self, call: c.Call) -> _LaneValue:
+        values = [self._value(arg) for arg in call.args]
+        if all(value.kind == "one" for value in values):
+            return _LaneValue(c.Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
+        if call.function in _TESTS and call.function not in self._lift.functions:
+            return _LaneValue(c.Call(call.function, (values[0].expr,)), "mask")
+        function = call.function
+        if function in self._lift.functions:
+            function = self._lift.helper(function)
+        elif function not in _SAME_FOR_VECTORS | self._lift.fast.all_names:
+            raise NoVector(f"{function} has no vector form")
+        return _LaneValue(c.Call(function, tuple(self._widened(v) for v in values)), "vector")
+
+
+# -- the loop ----------------------------------------------------------------------------------------
+
+
+class CpuLoops(ElementLoops):
     def __init__(self, plan: WritingPlan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
+        super().__init__(plan, fast, inside)
         fresh = plan.names.fresh
-        self._plan, self._fast, self._totals, self._inside, self._lift = plan, fast, totals, inside, lift
-        self.lane = fresh("lane")
-        self.piece, self.pieces, self.chunk = fresh("PIECE"), fresh("PIECES"), fresh("CHUNK")
-        self._base, self._here, self._item = fresh("base"), fresh("here"), fresh("k")
+        self._totals, self._lift = totals, lift
         self._apart = fresh("apart")
         self.load, self.store = fresh("LOAD"), fresh("STORE")
         self.uses_vectors, self.folds = False, Folds(plan, lift.vec)
-        self.division = IndexDivision(plan)  # as it is: a CPU divides quickly
-
-    def defines(self) -> list[str]:
-        knobs = self._plan.knobs
-        chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
-        return [f"#define {self.chunk} ({chunk})  // elements of a task that a group takes at once"]
 
     def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
         each = loop.each
         end = self._end(loop, out)
         varying = frozenset((each.index, *(total.name for total in each.totals)))
-        body, inverses = self._fast.statements(each.body, known_types(self._plan), varying)
+        body, inverses = self._fast.statements(each.body, known_types(self._plan.kernel), varying)
         for total in each.totals:
-            start = print_expr(total.start, LANGUAGE)
+            start = self._text(total.start)
             declared = "" if total.name in scope else f"{total.type.base} "
             out.add(f"{declared}{total.name} = {start};")
             scope.add(total.name)
         vectors = self._vectors(loop, body)
         if vectors is None:
-            self._scalar(loop, each.body, self._first(loop, "1", self._plan.knobs.lanes.name), end, out)
+            first = self._first(loop, "1", self._plan.knobs.lanes.name, self._plan.index_type(loop))
+            self._scalar(loop, each.body, first, end, out)
         else:
             for name, divisor in inverses:
-                out.add(f"const float {name} = 1.0f / ({print_expr(divisor, LANGUAGE)});")
+                out.add(f"const float {name} = 1.0f / ({self._text(divisor)});")
             self._vector_loop(loop, each.body, vectors, end, out)
         self._totals.reduce(loop, self.lane, out)
 
-    def _end(self, loop: LoopPlan, out: CodeLines) -> str:
-        stop = print_expr(loop.each.stop, LANGUAGE)
-        name = self._plan.names.fresh("end")
-        if self._inside:
-            stop = f"{self._inside} ? {stop} : {print_expr(loop.each.start, LANGUAGE)}"
-        out.add(f"const {self._type(loop)} {name} = {stop};")
-        return name
-
-    def _type(self, loop: LoopPlan) -> str:
-        return self._plan.index_type(loop, "long")
-
-    def _first(self, loop: LoopPlan, per_item: str, per_group: str) -> str:
-        start = "" if loop.each.start == Number("0", 0) else f"({print_expr(loop.each.start, LANGUAGE)}) + "
-        own = self.lane if per_item == "1" else f"{self.lane} * {per_item}"
-        if not self._plan.is_spread:
-            return f"{start}{own}"
-        return f"{start}({self._type(loop)}){self.piece} * {per_group} + {own}"
-
-    def _step(self, loop: LoopPlan, per_group: str) -> str:
-        return f"({self._type(loop)}){self.pieces} * {per_group}" if self._plan.is_spread else per_group
-
     # -- one element at a time ----------------------------------------------------------------------
 
-    def _scalar(self, loop: LoopPlan, body: Sequence[Stmt], first: str, end: str, out: CodeLines) -> None:
-        each, type_ = loop.each, self._type(loop)
-        step = self._step(loop, self._plan.knobs.lanes.name)
-        with out.block(f"for ({type_} {self._base} = {first}; {self._base} < {end}; {self._base} += {step})"):
+    def _scalar(self, loop: LoopPlan, body: Sequence[c.Stmt], first: str, end: str, out: CodeLines) -> None:
+        each, type_ = loop.each, self._plan.index_type(loop)
+        with out.block(self._head(type_, first, end, self._step(self._plan.knobs.lanes.name, type_))):
             out.add(f"const {each.type} {each.index} = {self._base};")
             self._statements(body, out)
 
     # -- vectors ------------------------------------------------------------------------------------
 
-    def _vectors(self, loop: LoopPlan, body: Sequence[Stmt]) -> tuple[Stmt, ...] | None:
+    def _vectors(self, loop: LoopPlan, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...] | None:
         """The body on vectors; None where it has no such form, or nothing to load or store as vectors."""
         if self._plan.knobs.vector.most == 1 or not any(pack.width for pack in loop.packs):
             return None
-        places: dict[Expr, Expr] = {}
+        places: dict[c.Expr, c.Expr] = {}
         for pack in loop.packs:
             if pack.width > 1 or (pack.element or self._plan.arrays[pack.array]).base != "float":
                 return None
-            for node, _ in pack.sites:
-                places[node] = Name(loop.names[pack.key]) if pack.width else self._place(pack, loop)
+            first = self._place(pack, loop, c.Name(self._here))
+            vector = c.Name(loop.names[pack.key]) if pack.width else first
+            places |= {node: vector for node, _ in pack.sites}
         if any(total.type.base != "float" for total in loop.each.totals):
             return None
         parts = frozenset(total.name for total in loop.each.totals)
@@ -155,28 +281,21 @@ class CpuLoops:
         self.uses_vectors = True
         return lifted
 
-    def _place(self, pack: Pack, loop: LoopPlan) -> Index:
-        here: Expr = Name(self._here)
-        if loop.each.type != self._type(loop):
-            here = Cast(Type(loop.each.type), here)
-        return Index(Name(pack.array), substitute(pack.index, {loop.each.index: here}))
-
     def _vector_loop(
-        self, loop: LoopPlan, body: Sequence[Stmt], vectors: tuple[Stmt, ...], end: str, out: CodeLines
+        self, loop: LoopPlan, body: Sequence[c.Stmt], vectors: tuple[c.Stmt, ...], end: str, out: CodeLines
     ) -> None:
-        knobs, each, type_ = self._plan.knobs, loop.each, self._type(loop)
+        knobs, each, type_ = self._plan.knobs, loop.each, self._plan.index_type(loop)
         vec, items, lanes = knobs.vector.name, knobs.items.name, knobs.lanes.name
         item, here = self._item, self._here
         parts = {total.name: self._plan.names.fresh(f"{total.name}_parts") for total in each.totals}
         for total in each.totals:
-            begin = f"({self._lift.vec})({print_expr(total.start, LANGUAGE)})"
+            begin = f"({self._lift.vec})({self._text(total.start)})"
             out.add(f"{self._lift.vec} {parts[total.name]}[{items}];")
             with out.repeated(item, items):
                 out.add(f"{parts[total.name]}[{item}] = {begin};")
-        renamed = {name: Index(Name(array), Name(item)) for name, array in parts.items()}
-        first = self._first(loop, vec, self.chunk)
-        step = self._step(loop, self.chunk)
-        head = f"for ({type_} {self._base} = {first}; {self._base} < {end}; {self._base} += {step})"
+        renamed = {name: c.Index(c.Name(array), c.Name(item)) for name, array in parts.items()}
+        first = self._first(loop, vec, self.chunk, type_)
+        head = self._head(type_, first, end, self._step(self.chunk, type_))
         with out.block(head), out.repeated(item, items):
             out.add(f"const {type_} {here} = {self._base} + {item} * ({lanes} * {vec});")
             with out.block(f"if ({here} + ({vec} - 1) < {end})"):
@@ -187,11 +306,8 @@ class CpuLoops:
                 for pack in loop.packs:
                     if pack.stores:
                         out.add(f"{self.store}({loop.names[pack.key]}, {self._address(pack, loop)});")
-        start = "" if each.start == Number("0", 0) else f" - ({print_expr(each.start, LANGUAGE)})"
-        rest = f"{end} - ({end}{start}) % {vec}" if start else f"{end} - {end} % {vec}"
-        out.add(f"#if {vec} > 1  // what is left of the range")
-        self._scalar(loop, body, f"{rest} + {self._first_left(type_)}", end, out)
-        out.add("#endif")
+        with out.only_if(f"{vec} > 1  // what is left of the range"):
+            self._scalar(loop, body, self._rest(loop, end, type_), end, out)
         for total in each.totals:
             self._join(total, parts[total.name], out)
 
@@ -208,11 +324,6 @@ class CpuLoops:
         out.add(f"const float {whole} = {self.folds.name(total)}({parts}[0]);")
         out.add(f"{total.name} = {joined(total, total.name, whole)};")
 
-    def _first_left(self, type_: str) -> str:
-        if not self._plan.is_spread:
-            return self.lane
-        return f"({type_}){self.piece} * {self._plan.knobs.lanes.name} + {self.lane}"
-
     def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
         name, vec = loop.names[pack.key], self._lift.vec
         if pack.loads:
@@ -221,8 +332,5 @@ class CpuLoops:
         else:
             out.add(f"{vec} {name};")
 
-    def _address(self, pack: Pack, loop: LoopPlan) -> str:
-        return f"&{print_expr(self._place(pack, loop), LANGUAGE)}"
-
-    def _statements(self, stmts: Sequence[Stmt], out: CodeLines) -> None:
-        out.statements(unrolled(stmts, self._plan), LANGUAGE)
+    def _statements(self, stmts: Sequence[c.Stmt], out: CodeLines) -> None:
+        out.statements(unrolled(stmts, self._plan), self._plan.language)

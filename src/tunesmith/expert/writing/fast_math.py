@@ -6,109 +6,47 @@ quotient by what is the same for a whole loop becomes a product. Which is right 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.nodes import MAX_DEPTH
 from tunesmith.csource.printing import print_function
-from tunesmith.csource.types import is_integer
+from tunesmith.csource.types import Types, is_integer, type_of
 from tunesmith.csource.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import KernelModel, all_steps, own_parts
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
 FLOAT, INTEGER = "float", "int"
-_FLOAT_CALLS = frozenset(
-    """
-    expf exp2f exp10f logf log2f log10f log1pf expm1f sqrtf rsqrtf sinf cosf tanf tanhf sinhf coshf erff erfcf
-    powf fabsf fmaxf fminf fmaf fmodf floorf ceilf roundf rintf truncf cbrtf rcbrtf copysignf
-    __expf __logf __log2f __fdividef __powf __sinf __cosf __fsqrt_rn __frcp_rn __fmaf_rn __fmul_rn __fadd_rn
-    __half2float __bfloat162float __low2float __high2float __uint_as_float __int_as_float __int2float_rn
-    __frsqrt_rn __saturatef
-    """.split()  # noqa: SIM905 - as a text it can be read
-)
-# Overloaded in C++ and OpenCL: of a float they give a float.
-_OF_ARGUMENT = frozenset(
-    """
-    exp exp2 log log2 sqrt rsqrt sin cos tan tanh erf pow fabs fmax fmin fma mad floor ceil round rint
-    native_exp native_log native_sqrt native_rsqrt native_divide native_recip half_exp clamp min max abs
-    __shfl_xor_sync __shfl_down_sync __ldg mix
-    """.split()  # noqa: SIM905 - as above
-)
+_ANY = c.Parameter(c.Type(FLOAT), "x")
 
 
 def declared_types(part: Iterable[c.Stmt]) -> dict[str, c.Type | None]:
     """Of every variable declared; None where two of one name differ."""
     found: dict[str, c.Type | None] = {}
     for node in nodes_in(tuple(part)):
-        declares = [node] if isinstance(node, c.Declare) else []
-        if isinstance(node, c.For):
-            declares = [part for part in node.init if isinstance(part, c.Declare)]
-        for declare in declares:
-            pointers = declare.type.pointers + len(declare.dims)
-            type_ = c.Type(declare.type.base, pointers)
-            found[declare.name] = type_ if found.get(declare.name, type_) == type_ else None
+        if isinstance(node, c.Declare):
+            type_ = c.Type(node.type.base, node.type.pointers + len(node.dims))
+            found[node.name] = type_ if found.get(node.name, type_) == type_ else None
     return found
 
 
-def base_of(
-    expr: c.Expr, types: Mapping[str, c.Type | None], results: Mapping[str, c.Type], depth: int = 0
-) -> str | None:
-    """ "float", "int" for any integer, another type's name; None where it is not known."""
-    if depth > MAX_DEPTH:
-        return None
-    d = depth + 1
-    match expr:
-        case c.Number(value=int()):
-            return INTEGER
-        case c.Number(text=text):
-            return FLOAT if text[-1:] in "fF" else "double"
-        case c.Name(name=name):
-            return _named(types.get(name))
-        case c.Index(base=base):
-            inner = base
-            while isinstance(inner, c.Index):
-                inner = inner.base
-            if isinstance(inner, c.Cast):
-                return _named(c.Type(inner.type.base)) if inner.type.pointers == 1 else None
-            type_ = types.get(inner.name) if isinstance(inner, c.Name) else None
-            return None if type_ is None or not type_.is_pointer else _named(c.Type(type_.base))
-        case c.Member(base=base, field=field):
-            whole = base_of(base, types, results, d)
-            is_vector = whole in ("float2", "float3", "float4") and field in ("x", "y", "z", "w")
-            return FLOAT if is_vector else None
-        case c.Call(function=function, args=args):
-            if function in _FLOAT_CALLS:
-                return FLOAT
-            if function in results:
-                return _named(results[function])
-            if function in _OF_ARGUMENT and args:
-                return _wider([base_of(arg, types, results, d) for arg in args])
-            return None
-        case c.Cast(type=type_):
-            return _named(type_)
-        case c.Unary(op="-" | "+", operand=operand):
-            return base_of(operand, types, results, d)
-        case c.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
-            return _wider([base_of(left, types, results, d), base_of(right, types, results, d)])
-        case c.Ternary(yes=yes, no=no):
-            return _wider([base_of(yes, types, results, d), base_of(no, types, results, d)])
-        case _:
-            return None
-
-
-def _named(type_: c.Type | None) -> str | None:
-    if type_ is None or type_.is_pointer:
-        return None
-    return INTEGER if is_integer(type_) else type_.base
-
-
-def _wider(bases: list[str | None]) -> str | None:
-    """By the usual conversions between integers, float and double."""
-    if any(base not in (INTEGER, FLOAT, "double") for base in bases):
-        return None
-    return "double" if "double" in bases else FLOAT if FLOAT in bases else INTEGER
+def known_types(kernel: KernelModel) -> dict[str, c.Type | None]:
+    """Of everything that steps may name, as far as the model tells; None where two of one name differ."""
+    found: dict[str, c.Type | None] = {p.name: p.type for p in kernel.function.parameters}
+    found |= {task.name: c.Type(task.type) for task in kernel.tasks}
+    found |= {task.count: c.Type("unsigned int") for task in kernel.tasks if task.count}
+    found |= {kept.name: c.Type(kept.type.base, 1) for kept in kernel.kept}
+    bodies: list[c.Stmt] = []
+    for step in all_steps(kernel.steps):
+        if isinstance(step, Each | Repeat):
+            found[step.index] = c.Type(step.type)
+        if isinstance(step, Each):
+            found |= {total.name: total.type for total in step.totals}
+        if isinstance(step, Each | Let | Once):
+            bodies += step.body
+    return found | declared_types(bodies)
 
 
 # The function -> its macro, and how the macro reads when fast. `{0}` are the arguments.
@@ -140,7 +78,7 @@ class FastMath:
     names: Names
     fast: str = ""  # the macros that decide; "" where there is none
     reciprocal: str = ""
-    results: Mapping[str, c.Type] = field(default_factory=dict)  # of the source's own functions
+    functions: tuple[c.Function, ...] = ()  # the source's own, as far as their results are known
     aliases: Mapping[str, str] = field(default_factory=dict)  # the source's own names for types
     _macros: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # what -> name, plain, fast
     _over: str = ""
@@ -157,14 +95,16 @@ class FastMath:
         `varying` are the names that change from turn to turn; None: there is no loop.
         """
         stmts = tuple(body)
-        known = {name: self._plain(type_) for name, type_ in {**types, **declared_types(stmts)}.items()}
+        named = {**types, **declared_types(stmts)}
+        known = {name: self._plain(type_) for name, type_ in named.items() if type_ is not None}
         changing = None if varying is None else varying | set(declared_in(stmts))
         inverses: dict[c.Expr, str] = {}
 
         def rewrite(node: c.Expr) -> c.Expr:
             match node:
                 case c.Call(function=function, args=args) if self.fast and function in self._table:
-                    if function not in self.results and base_of(node, known, self._results) == FLOAT:
+                    is_own = any(own.name == function for own in self.functions)
+                    if not is_own and self._base(node, known) == FLOAT:
                         return c.Call(self._function(function), args)
                 case c.Binary(op="/", left=left, right=right):
                     return self._quotient(left, right, node, known, changing, inverses)
@@ -177,16 +117,18 @@ class FastMath:
         done = map_statements(stmts, lambda expr: map_expr(expr, rewrite))
         return done, tuple((name, divisor) for divisor, name in inverses.items())
 
-    def _plain(self, type_: c.Type | None) -> c.Type | None:
-        if type_ is None or type_.base not in self.aliases:
-            return type_
-        return replace(type_, base=self.aliases[type_.base])
+    def _plain(self, type_: c.Type) -> c.Type:
+        return replace(type_, base=self.aliases.get(type_.base, type_.base))
 
-    @property
-    def _results(self) -> dict[str, c.Type]:
-        """Of calls: the source's functions, and our macros for floats."""
-        own = {name: c.Type("float") for name, _, _ in self._macros.values()}
-        return {**self.results, **own, self._over: c.Type("float")}
+    def _base(self, expr: c.Expr, known: Types) -> str | None:
+        """ "float", "int" for any integer, another type's name; None where it is not known."""
+        counts = {name: len(_parameters(what).split(",")) for what, (name, _, _) in self._macros.items()}
+        counts[self._over] = 3
+        macros = (c.Function(name, (_ANY,) * count, (), _ANY.type) for name, count in counts.items())
+        type_ = type_of(expr, known, (*self.functions, *macros), self.language)
+        if type_ is None or type_.is_pointer:
+            return None
+        return INTEGER if is_integer(type_) else type_.base
 
     @property
     def _table(self) -> Mapping[str, tuple[str, str]]:
@@ -208,11 +150,11 @@ class FastMath:
         left: c.Expr,
         right: c.Expr,
         node: c.Expr,
-        known: Mapping[str, c.Type | None],
+        known: Types,
         changing: frozenset[str] | None,
         inverses: dict[c.Expr, str],
     ) -> c.Expr:
-        bases = [base_of(side, known, self._results) for side in (left, right)]
+        bases = [self._base(side, known) for side in (left, right)]
         if _has_effects(left) or _has_effects(right):
             return node
         if FLOAT not in bases or not set(bases) <= {FLOAT, INTEGER} or _is_power_of_two(right):
@@ -293,12 +235,7 @@ def _has_effects(expr: c.Expr) -> bool:
 def _is_power_of_two(expr: c.Expr) -> bool:
     if not isinstance(expr, c.Number) or expr.value <= 0:
         return False
-    mantissa = float(expr.value)
-    while mantissa < 1:
-        mantissa *= 2
-    while mantissa >= 2:
-        mantissa /= 2
-    return mantissa == 1
+    return math.frexp(expr.value)[0] == 0.5
 
 
 # -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions

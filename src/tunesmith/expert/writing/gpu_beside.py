@@ -14,8 +14,9 @@ from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Ter
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
-from tunesmith.expert.writing.bodies import Body, known_types, prepare
+from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import GpuLoops
+from tunesmith.expert.writing.loops import Body
 from tunesmith.expert.writing.naming import CodeLines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan
@@ -60,7 +61,7 @@ class SideBySide(GpuLoops):
 
     def _write_all(self, run: Sequence[LoopPlan], out: CodeLines) -> None:
         type_ = self._joint_type(run)
-        if all(loop.packs for loop in run) and self._is_packed(run[0]):
+        if all(loop.packs for loop in run) and run[0].is_packed:
             alike = self._alike(run)
             parts = self._parts(run if alike is None else alike, type_, out)
             self._joint_packs(parts, alike is not None, type_, out)
@@ -80,9 +81,8 @@ class SideBySide(GpuLoops):
                 stop = f"({self._inside} ? {stop} : 0)"
             end = self._plan.names.fresh("end")
             out.add(f"const {type_} {end} = {f'{before} + ' if before else ''}{stop};")
-            body = prepare(loop, self._plan, self._fast, self._of_pack, self._item, {}, self.chains)
-            for name, divisor in body.inverses:
-                out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
+            body = self._prepared(loop)
+            self._inverses(body, out)
             parts.append(LoopPart(loop, body, before, end))
             before = end
         return parts
@@ -128,24 +128,14 @@ class SideBySide(GpuLoops):
     ) -> None:
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
         with self._over_items(type_, self._plan.knobs.items.name, out):
-            if not alike:
-                self._each_alone(parts, type_, out, loads)
-                return
-            with out.block(f"if ({self._here} < {parts[-1].end})"):
-                self._own_index(parts, type_, out)
-                if loads is None:
-                    self._turns(parts[0].loop.each, parts[0].body, self._here, type_, out)
-                self._moves(parts, type_, out, loads)
-
-    def _each_alone(
-        self, parts: Sequence[LoopPart], type_: str, out: CodeLines, loads: Sequence[Pack] | None
-    ) -> None:
-        for number, part in enumerate(parts):
-            with out.block(f"{'else ' if number else ''}if ({self._here} < {part.end})"):
-                if loads is None:
-                    here = print_expr(part.index(self._here))
-                    self._turns(part.loop.each, part.body, here, type_, out)
-                self._moves([part], type_, out, loads)
+            for number, part in enumerate(parts[-1:] if alike else parts):
+                with out.block(f"{'else ' if number else ''}if ({self._here} < {part.end})"):
+                    own, here = (parts, self._here) if alike else ([part], print_expr(part.index(self._here)))
+                    if alike:
+                        self._own_index(parts, type_, out)
+                    if loads is None:
+                        self._turns(own[0].loop.each, own[0].body, here, type_, out)
+                    self._moves(own, type_, out, loads)
 
     def _own_index(self, parts: Sequence[LoopPart], type_: str, out: CodeLines) -> None:
         """In the loop it belongs to, whichever that is: what they have in common is computed once."""
@@ -171,10 +161,10 @@ class SideBySide(GpuLoops):
         places: list[Expr] = []
         for part, pack in packs:
             at: Expr = Name(self._own) if len(packs) > 1 else part.index(self._here)
-            if part.loop.each.type != type_ and part.loop.each.type == self._type(part.loop):
+            if part.loop.each.type != type_ and part.loop.each.type == self._plan.index_type(part.loop):
                 at = Cast(Type(part.loop.each.type), at)
             places.append(self._place(pack, part.loop, at))
-        types = {name: type_ for name, type_ in known_types(self._plan).items() if type_ is not None}
+        types = {name: type_ for name, type_ in known_types(self._plan.kernel).items() if type_ is not None}
         place = places[-1]
         for (part, _), other in zip(reversed(packs[:-1]), reversed(places[:-1]), strict=True):
             first = Binary("<", Name(self._here), Name(part.end))
@@ -196,10 +186,7 @@ class SideBySide(GpuLoops):
                     return None
                 names[other.key] = first.names[own.key]
             shared.append(replace(loop, names=names))
-        bodies = [
-            prepare(loop, self._plan, self._fast, self._of_pack, self._item, {}, self.chains)
-            for loop in shared
-        ]
+        bodies = [self._prepared(loop) for loop in shared]
         own_names = declared_in(bodies[0].packed)
         for loop, body in zip(shared, bodies, strict=True):
             declared = declared_in(body.packed)

@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-from tunesmith.csource.nodes import Assign, Evaluate, Expr, Index, Name, Number, Stmt
+from tunesmith.csource.nodes import Assign, Evaluate, Index, Name, Stmt
 from tunesmith.csource.printing import print_expr
+from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.writing.bodies import Body, IndexDivision, prepare
 from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.gpu_packs import GpuPacks
+from tunesmith.expert.writing.loops import Body, ElementLoops, prepare
 from tunesmith.expert.writing.naming import CodeLines
 from tunesmith.expert.writing.packs import Pack, converted
 from tunesmith.expert.writing.plan import Group, LoopPlan, WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals, joined
 
 
-class GpuLoops(GpuPacks):
+class GpuLoops(ElementLoops):
+    """`pack`: the name of the type for packs."""
+
     def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
+        super().__init__(plan, fast, inside)
         fresh = plan.names.fresh
-        self._fast, self._totals = fast, totals
-        self._inside = inside  # whether the task is one; "" where every thread that comes here has one
-        self.lane = fresh("lane")
-        self.piece, self.pieces = fresh("PIECE"), fresh("PIECES")
-        self.chains, self.count, self.chunk = fresh("CHAINS"), fresh("COUNT"), fresh("CHUNK")
-        self._base = fresh("base")
-        super().__init__(plan, pack, here=fresh("here"), item=fresh("k"))
-        self._of_pack = fresh("v")
-        self.division = IndexDivision(plan)
+        self._totals, self._pack = totals, pack
+        self.chains, self.count, self._of_pack = fresh("CHAINS"), fresh("COUNT"), fresh("v")
         self._declared: set[int] = set()  # groups whose packs are there already
 
-    # -- what the loop says at the top of the file --------------------------------------------------
-
     def defines(self) -> list[str]:
-        knobs = self._plan.knobs
-        chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
-        lines = [f"#define {self.chunk} ({chunk})  // elements of a task that a block takes at once"]
-        if self._uses_parts:
+        knobs, lines = self._plan.knobs, super().defines()
+        if any(loop.each.totals and loop.is_packed for loop in self._plan.all_loops):
             wide = f"{knobs.vector.name} > 1"
             lines.append(f"#define {self.chains} ({wide} ? 2 : 1)  // totals that do not wait for each other")
         if self._plan.keeps:
             keep, items = knobs.keep.name, knobs.items.name
             lines.append(f"#define {self.count} ({keep} ? {keep} : {items})  // packs a thread has under way")
         return lines
-
-    @property
-    def _uses_parts(self) -> bool:
-        return any(loop.each.totals and self._is_packed(loop) for loop in self._plan.all_loops)
-
-    def _is_packed(self, loop: LoopPlan) -> bool:
-        """Whether a thread takes VEC neighbours at once: where one access at least is wide, or must be."""
-        return loop.group is not None or any(pack.width for pack in loop.packs)
 
     # -- the loop -----------------------------------------------------------------------------------
 
@@ -62,7 +46,7 @@ class GpuLoops(GpuPacks):
         if each.line:
             out.blank()
         end = self._end(loop, out)
-        packed = self._is_packed(loop)
+        packed = loop.is_packed
         parts: dict[str, str] = {}
         for total in each.totals:
             start, declared = print_expr(total.start), "" if total.name in scope else f"{total.type.base} "
@@ -75,9 +59,8 @@ class GpuLoops(GpuPacks):
             scope.add(total.name)
         if not packed:
             loop = LoopPlan(each, ())
-        body = prepare(loop, self._plan, self._fast, self._of_pack, self._item, parts, self.chains)
-        for name, divisor in body.inverses:
-            out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
+        body = self._prepared(loop, parts)
+        self._inverses(body, out)
         if packed:
             self._packed(loop, body, end, out)
         else:
@@ -88,29 +71,15 @@ class GpuLoops(GpuPacks):
                 out.add(f"{total.name} = {self.chains} > 1 ? ({joined(total, first, second)}) : {first};")
         self._totals.reduce(each.totals, out)
 
-    def _end(self, loop: LoopPlan, out: CodeLines) -> str:
-        stop = print_expr(loop.each.stop)
-        if self._inside:
-            stop = f"{self._inside} ? {stop} : {print_expr(loop.each.start)}"
-        elif isinstance(loop.each.stop, Name | Number):
-            return stop
-        name = self._plan.names.fresh("end")
-        out.add(f"const {self._type(loop)} {name} = {stop};")
-        return name
+    def _prepared(self, loop: LoopPlan, parts: Mapping[str, str] | None = None) -> Body:
+        return prepare(loop, self._plan, self._fast, self._of_pack, self._item, parts or {}, self.chains)
 
-    def _first(self, loop: LoopPlan, per_thread: str, per_block: str, type_: str) -> str:
-        """Where a thread starts: its place in the block, behind the blocks before it."""
-        start = "" if loop.each.start == Number("0", 0) else f"{_grouped(loop.each.start)} + "
-        own = self.lane if per_thread == "1" else f"{self.lane} * {per_thread}"
-        if not self._plan.is_spread:
-            return f"{start}{own}"
-        return f"{start}({type_}){self.piece} * {_factor(per_block)} + {own}"
-
-    def _step(self, per_block: str, type_: str) -> str:
-        return f"({type_}){self.pieces} * {_factor(per_block)}" if self._plan.is_spread else per_block
+    def _inverses(self, body: Body, out: CodeLines) -> None:
+        for name, divisor in body.inverses:
+            out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
 
     def _plain(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
-        each, type_ = loop.each, self._type(loop)
+        each, type_ = loop.each, self._plan.index_type(loop)
         knobs = self._plan.knobs
         lanes, items = knobs.lanes.name, knobs.items.name
         index = each.index
@@ -129,49 +98,38 @@ class GpuLoops(GpuPacks):
             with out.block(f"if ({index} < {end})"):
                 self._statements(each, body.plain, out)
 
-    def _head(self, type_: str, first: str, end: str, step: str, variable: str = "") -> str:
-        base = variable or self._base
-        return f"for ({type_} {base} = {first}; {base} < {end}; {base} += {step})"
+    def _open(self, loop: LoopPlan, type_: str, end: str, out: CodeLines, group: Group | None = None) -> None:
+        """The head of a loop over chunks, with the group's packs.
 
-    def _open(self, loop: LoopPlan, type_: str, end: str, out: CodeLines) -> None:
-        """The head of a loop over chunks; of a split task every chunk has a block, and there is no loop."""
+        There is no loop where a split task has a block for every chunk, or a thread keeps its whole row.
+        """
         knobs = self._plan.knobs
         first = self._first(loop, knobs.vector.name, self.chunk, type_)
-        once = knobs.split.most > 0 and not self._plan.is_flat
+        once = knobs.split.name if knobs.split.most > 0 and not self._plan.is_flat else ""
+        if group is not None:
+            once = f"{knobs.keep.name}  // the whole row at once"
         if once:
-            out.add(f"#if {knobs.split.name}")
+            out.add(f"#if {once}")
+            if group is not None and id(group) not in self._declared:
+                self._declared.add(id(group))
+                self._declare(_packs_of(group), knobs.keep.name, loop, out)
             out.open()
             out.add(f"const {type_} {self._base} = {first};", "#else")
             out.indent -= 1
         out.open(self._head(type_, first, end, self._step(self.chunk, type_)))
+        if group is not None:
+            shared = [pack for pack in loop.packs if pack.key in group.shared]
+            self._declare(shared, knobs.items.name, loop, out)
         if once:
             out.add("#endif")
 
     def _packed(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
-        knobs, type_ = self._plan.knobs, self._type(loop)
-        vec, items = knobs.vector.name, knobs.items.name
         group = loop.group if self._plan.keeps and loop.group in self._plan.keeps else None
-        lasting = frozenset() if group is None else group.shared | group.early.keys()
-        shared = [pack for pack in loop.packs if pack.key in lasting]
+        shared = [pack for pack in loop.packs if group is not None and pack.key in group.shared]
         own = [pack for pack in loop.packs if pack not in shared]
-        if group is None:
-            self._open(loop, type_, end, out)
-            self._declare(own, items, loop, out)
-        else:
-            keep = knobs.keep.name
-            out.add(f"#if {keep}  // the whole row at once")
-            if id(group) not in self._declared:
-                self._declared.add(id(group))
-                self._declare(_packs_of(group), keep, loop, out)
-            out.open()
-            out.add(f"const {type_} {self._base} = {self._first(loop, vec, '', type_)};", "#else")
-            out.indent -= 1
-            first = self._first(loop, vec, self.chunk, type_)
-            out.open(self._head(type_, first, end, self._step(self.chunk, type_)))
-            self._declare(shared, items, loop, out)
-            out.add("#endif")
-            self._declare(own, self.count, loop, out)
-        self._loads(loop, shared, own, end, group, out)
+        self._open(loop, self._plan.index_type(loop), end, out, group)
+        self._declare(own, self._plan.knobs.items.name if group is None else self.count, loop, out)
+        self._loads(loop, [*shared, *own], end, group, out)
         self._lanes(loop, body, end, group, out)
         if group is not None and self.settles:
             self._settle(loop, group, out)
@@ -201,53 +159,35 @@ class GpuLoops(GpuPacks):
             yield
 
     def _loads(
-        self,
-        loop: LoopPlan,
-        shared: Sequence[Pack],
-        own: Sequence[Pack],
-        end: str,
-        group: Group | None,
-        out: CodeLines,
+        self, loop: LoopPlan, packs: Sequence[Pack], end: str, group: Group | None, out: CodeLines
     ) -> None:
         # A load that waits for another one's result would hold up those behind it.
-        loads = sorted((pack for pack in (*shared, *own) if pack.loads), key=self._waits)
+        loads = sorted((pack for pack in packs if pack.loads), key=self._waits)
         if not loads:
             return
         if group is None:
             for part in self._in_turn(loads, out):
-                over = self._over_items(self._type(loop), self._plan.knobs.items.name, out)
+                over = self._over_items(self._plan.index_type(loop), self._plan.knobs.items.name, out)
                 with over, out.block(f"if ({self._guard(loop, end)})"):
                     for pack in part:
                         self._load(pack, loop, out)
             return
         again = [pack for pack in loads if pack.key in loop.reused]
-        early = [pack for pack in loads if pack.key in group.early]
-        fresh = [pack for pack in loads if pack not in again and pack not in early]
-        keep = self._plan.knobs.keep.name
-        ahead = list(group.early.values()) if loop is group.loops[0] else []
-        anew, others = f"!{keep}", bool(fresh or early or ahead)
-        over, inside = self._over_items(self._type(loop), self.count, out), f"if ({self._guard(loop, end)})"
-        with out.only_if("" if others else anew), over, out.block(inside):
+        fresh = [pack for pack in loads if pack not in again]
+        anew, inside = f"!{self._plan.knobs.keep.name}", f"if ({self._guard(loop, end)})"
+        over = self._over_items(self._plan.index_type(loop), self.count, out)
+        with out.only_if("" if fresh else anew), over, out.block(inside):
             for pack in fresh:
                 self._load(pack, loop, out)
-            with out.only_if(anew if again and others else ""):
+            with out.only_if(anew if again and fresh else ""):
                 for pack in again:
-                    self._load(pack, loop, out)
-            self._early(ahead, f"{keep} && {{}}", loop, out)
-            self._early(early, f"!({keep} && {{}})", loop, out)
-
-    def _early(self, packs: Sequence[Pack], condition: str, loop: LoopPlan, out: CodeLines) -> None:
-        """Loads that come with those of an earlier loop, or where they are needed."""
-        choice = self._plan.draft.schedule.early
-        if packs and choice is not None:
-            with out.only_if(condition.format(choice.name)):
-                for pack in packs:
                     self._load(pack, loop, out)
 
     def _lanes(self, loop: LoopPlan, body: Body, end: str, group: Group | None, out: CodeLines) -> None:
-        count = self._plan.knobs.items.name if group is None else self.count
-        with self._over_items(self._type(loop), count, out), out.block(f"if ({self._guard(loop, end)})"):
-            self._turns(loop.each, body, self._here, self._type(loop), out)
+        type_ = self._plan.index_type(loop)
+        over = self._over_items(type_, self._plan.knobs.items.name if group is None else self.count, out)
+        with over, out.block(f"if ({self._guard(loop, end)})"):
+            self._turns(loop.each, body, self._here, type_, out)
             for pack in loop.packs:
                 if not pack.stores:
                     continue
@@ -311,37 +251,79 @@ class GpuLoops(GpuPacks):
                 out.add(f"{loop.names[pack.key]}[{item}].settle();")
 
     def _tail(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
-        each, type_ = loop.each, self._type(loop)
-        knobs = self._plan.knobs
-        vec, lanes = knobs.vector.name, knobs.lanes.name
-        start = "" if each.start == Number("0", 0) else f" - {_grouped(each.start)}"
-        rest = f"{end} - ({end}{start}) % {vec}" if start else f"{end} - {end} % {vec}"
-        own = self.lane if not self._plan.is_spread else f"({type_}){self.piece} * {lanes} + {self.lane}"
-        step = self._step(lanes, type_)
-        with (
-            out.only_if(f"{vec} > 1  // what is left of the range"),
-            out.block(self._head(type_, f"{rest} + {own}", end, step)),
-        ):
+        each, type_, knobs = loop.each, self._plan.index_type(loop), self._plan.knobs
+        head = self._head(type_, self._rest(loop, end, type_), end, self._step(knobs.lanes.name, type_))
+        with out.only_if(f"{knobs.vector.name} > 1  // what is left of the range"), out.block(head):
             out.add(f"const {each.type} {each.index} = ({each.type}){self._base};")
             self._statements(each, body.plain, out)
 
     def _statements(self, each: Each, body: tuple[Stmt, ...], out: CodeLines) -> None:
         out.statements(self.division.in_statements(body, Name(each.index)), self._plan.language)
 
+    # -- packs: their types, and in which order they are loaded -----------------------------------------
+
+    def _pack_type(self, pack: Pack) -> str:
+        base, vec = self._element(pack), self._plan.knobs.vector.name
+        align = 16 if pack.array not in self._plan.arrays else self._plan.element_align[pack.array]
+        if pack.element is not None:
+            align = byte_size(base) or 1
+        number = {0: "1", 1: vec}.get(pack.width, f"{pack.width} * {vec}")
+        limit = str(align)
+        size = byte_size(base)
+        if pack.width == 0:
+            limit = str(min(align, size or 1))
+        elif pack.unit != pack.width:
+            limit = f"{vec} * {size or 1} < {align} ? {vec} * {size or 1} : {align}"
+        return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
+
+    def _element(self, pack: Pack) -> str:
+        if pack.element is not None:
+            return pack.element.base
+        kept = {kept.name: kept.type for kept in self._plan.kernel.kept}
+        return {**self._plan.arrays, **kept}[pack.array].base
+
+    def _in_turn(self, loads: Sequence[Pack], out: CodeLines) -> Iterator[list[Pack]]:
+        """Loads that wait for nothing, then the others, with a branch in between where there is no loop."""
+        plan = self._plan
+        at_once = [pack for pack in loads if not self._waits(pack)]
+        later = [pack for pack in loads if self._waits(pack)]
+        once = plan.language == "cuda" and plan.knobs.split.most > 0 and not plan.is_flat
+        if not (at_once and later and once and later[0].array in plan.arrays):
+            yield [*at_once, *later]
+            return
+        yield at_once
+        out.add(f"#if {plan.knobs.split.name}")
+        out.add(f"if (!{later[0].array})  // never so; but the compiler puts no load off beyond a branch")
+        out.add("    __trap();", "#endif")
+        yield later
+
+    def _waits(self, pack: Pack) -> bool:
+        """Whether its place depends on more than parameters, the task and the index."""
+        plan = self._plan
+        known = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
+        known |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
+        return not pack.names <= known
+
+    def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
+        address = self._address(pack, loop)
+        out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_in(pack)}({address});")
+
+    def _way_in(self, pack: Pack) -> str:
+        hinted = self._plan.draft.schedule.load_hint is not None and pack.width > 0
+        if hinted and pack.array in self._plan.arrays and self._plan.is_touched_once(pack):
+            return "load_shared" if pack.array in self._plan.written else "load_once"
+        return "load"
+
+    def _way_out(self, pack: Pack) -> str:
+        hinted = self._plan.draft.schedule.store_hint is not None and pack.array in self._plan.arrays
+        return "store_once" if hinted else "store"
+
 
 def _packs_of(group: Group) -> list[Pack]:
+    """Each that lives as long as the group, once."""
     found: dict[object, Pack] = {}
     for loop in group.loops:
         for pack in loop.packs:
-            if pack.key in group.shared or pack.key in group.early:
+            if pack.key in group.shared:
                 found.setdefault(pack.key, pack)
     return list(found.values())
-
-
-def _factor(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"
-
-
-def _grouped(expr: Expr) -> str:
-    text = print_expr(expr)
-    return text if text.isidentifier() or text.isdigit() else f"({text})"

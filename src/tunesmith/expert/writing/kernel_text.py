@@ -9,14 +9,14 @@ from tunesmith.csource.nodes import Number, Parameter, Stmt
 from tunesmith.csource.printing import print_expr, print_parameter
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
-from tunesmith.expert.writing.bodies import known_types, unrolled
-from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
-from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.cpu_loops import CpuLoops
+from tunesmith.expert.writing.fast_math import FastMath, known_types
 from tunesmith.expert.writing.gpu_loops import GpuLoops
+from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import CodeLines, dialect
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.rules import Baked, kept_extent
-from tunesmith.expert.writing.team_totals import TeamTotals
+from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 
 
 def guard(plan: WritingPlan) -> str:
@@ -208,7 +208,7 @@ class KernelText:
                         self._steps(step.body, out, scope | {step.index})
 
     def _print(self, body: Sequence[Stmt], out: CodeLines) -> None:
-        stmts, _ = self._fast.statements(body, known_types(self._plan))
+        stmts, _ = self._fast.statements(body, known_types(self._plan.kernel))
         out.statements(unrolled(stmts, self._plan), self._plan.language)
 
 

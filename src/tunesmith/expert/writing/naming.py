@@ -132,6 +132,11 @@ class Names:
         return fresh_name(want, self._taken)
 
 
+def grouped(text: str) -> str:
+    """As a term or a factor."""
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
 def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     """Conditions by name; a name that stands for something else already gets a number."""
     found = dict(have)

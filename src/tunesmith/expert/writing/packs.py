@@ -41,6 +41,11 @@ class Pack:
     needs: frozenset[c.Expr]  # must be multiples of VEC
     unit: int = 1  # and times this, so that a pack starts at a multiple of its size
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What its place depends on."""
+        return names_in(self.index) | (frozenset() if self.offset is None else names_in(self.offset))
+
 
 def pack_accesses(
     each: Each, arrays: Mapping[str, c.Type], kept: Iterable[str], sizes: Sizes, most: int, aligned: bool

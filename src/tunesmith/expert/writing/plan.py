@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
-from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, terms
@@ -23,9 +22,9 @@ from tunesmith.expert.model.kernel import (
     map_steps,
     own_parts,
 )
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, dialect
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
-from tunesmith.expert.writing.sites import Independence, Sites, gathered, length_of_all, runs
+from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
 from tunesmith.problem.problem import Problem
 
@@ -38,9 +37,6 @@ class Group:
     stop: Expr
     loops: list[LoopPlan] = field(default_factory=list)
     shared: set[Key] = field(default_factory=set)  # packs that live as long as the group
-    early: dict[Key, Pack] = field(
-        default_factory=dict
-    )  # loads of later loops that may come with the first's
 
 
 @dataclass
@@ -54,10 +50,13 @@ class LoopPlan:
     dead: set[Key] = field(default_factory=set)  # stored again by a later one, and not read in between
 
     @property
+    def is_packed(self) -> bool:
+        """Whether a thread takes VEC neighbours at once: where one access at least is wide, or must be."""
+        return self.group is not None or any(pack.width for pack in self.packs)
+
+    @property
     def extent(self) -> Expr:
-        if self.each.start == Number("0", 0):
-            return self.each.stop
-        return Binary("-", self.each.stop, self.each.start)
+        return extent_of(self.each)
 
 
 @dataclass
@@ -118,10 +117,10 @@ class WritingPlan:
         """Whether several blocks share a task's elements."""
         return self.is_flat or self.knobs.split.most > 0
 
-    def index_type(self, loop: LoopPlan, wide: str) -> str:
+    def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
         reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
-        return "int" if self.sizes.fits_int(*reach) else wide
+        return "int" if self.sizes.fits_int(*reach) else dialect(self.language).wide
 
     @property
     def has_totals(self) -> bool:
@@ -134,8 +133,7 @@ class WritingPlan:
 
     def is_touched_once(self, pack: Pack) -> bool:
         """Whether its elements belong to one task, so that nobody else wants them in a cache."""
-        names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
-        return self.is_flat or not names.isdisjoint(task.name for task in self.kernel.tasks)
+        return self.is_flat or not pack.names.isdisjoint(task.name for task in self.kernel.tasks)
 
     def loop(self, each: Each) -> LoopPlan:
         return self.loops[id(each)]
@@ -206,24 +204,7 @@ def _share(group: Group, plan: WritingPlan) -> None:
     if group.shared:
         for loop in group.loops:
             loop.group = group
-        if plan.draft.schedule.early is not None:
-            _find_early(group, uses, plan)
         plan.groups.append(group)
-
-
-def _find_early(group: Group, uses: dict[Key, list[tuple[LoopPlan, Pack]]], plan: WritingPlan) -> None:
-    """Of arrays nobody writes, at places that need nothing the steps in between compute."""
-    known = {p.name for p in plan.kernel.function.parameters} | {task.name for task in plan.kernel.tasks}
-    for key, members in uses.items():
-        (loop, pack), first = members[0], group.loops[0]
-        if key in group.shared or len(members) > 1 or loop is first or not pack.loads or not pack.width:
-            continue
-        names = names_in(pack.index) | (frozenset() if pack.offset is None else names_in(pack.offset))
-        if key[0] not in plan.written and names - {loop.each.index} <= known:
-            index = {loop.each.index: Name(first.each.index)}
-            offset = None if pack.offset is None else substitute(pack.offset, index)
-            group.early[key] = replace(pack, index=substitute(pack.index, index), offset=offset)
-            first.names[key] = loop.names[key]
 
 
 def _outside(group: Group, plan: WritingPlan) -> set[str]:

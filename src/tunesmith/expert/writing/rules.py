@@ -10,9 +10,9 @@ from tunesmith.csource.nodes import Binary, Expr, Parameter
 from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Repeat, Step, TemplateDraft, When
-from tunesmith.expert.writing.bodies import division_rules
-from tunesmith.expert.writing.naming import Unwritable
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, loops_in, make_plan
+from tunesmith.expert.writing.loops import division_rules
+from tunesmith.expert.writing.naming import Unwritable, grouped
+from tunesmith.expert.writing.plan import WritingPlan, loops_in, make_plan
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
 from tunesmith.problem.problem import Problem
@@ -68,9 +68,9 @@ def rules_of(plan: WritingPlan) -> list[Rule]:
     if not plan.counts_tasks and not plan.is_flat:
         # The kernel is not told how many tasks there are.
         if knobs.tasks.most > 1:
-            require("whole_blocks", f"{_grouped(tasks_text(plan))} % {tasks} == 0")
+            require("whole_blocks", f"{grouped(tasks_text(plan))} % {tasks} == 0")
         if knobs.split.most > 0:
-            count = f"{_grouped(tasks_text(plan))} // {tasks}" if knobs.tasks.most > 1 else tasks_text(plan)
+            count = f"{grouped(tasks_text(plan))} // {tasks}" if knobs.tasks.most > 1 else tasks_text(plan)
             require("one_row_of_blocks", f"{knobs.split.size_text} == 0 or {count} <= {_MOST_Y}")
         if knobs.persistent.most > 0:
             raise Unwritable(
@@ -95,7 +95,7 @@ def _multiples(plan: WritingPlan) -> list[str]:
     found: dict[tuple[Node, int], None] = {}
     for loop in plan.all_loops:
         needs: list[tuple[Expr, int]] = [(need, pack.unit) for pack in loop.packs for need in pack.needs]
-        if _is_whole(loop):
+        if loop.is_packed and not loop.tail:
             needs.append((loop.extent, 1))
         for need, unit in needs:
             node = plan.sizes.node(need)
@@ -110,16 +110,8 @@ def _multiples(plan: WritingPlan) -> list[str]:
         if any(other != node and size >= unit and other in factors(node) for other, size in found):
             continue
         by = vec.size_text if unit == 1 else f"({unit} * {vec.size_text})"
-        texts.append(f"{_grouped(unparse(node))} % {by}")
+        texts.append(f"{grouped(unparse(node))} % {by}")
     return texts
-
-
-def _is_whole(loop: LoopPlan) -> bool:
-    return not loop.tail and (loop.group is not None or any(pack.width for pack in loop.packs))
-
-
-def _grouped(text: str) -> str:
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 # -- launch -----------------------------------------------------------------------------------------
@@ -206,7 +198,7 @@ def shared_bytes(plan: WritingPlan) -> str | None:
         extent = plan.sizes.text(kept_extent(plan, kept.name))
         if size is None or extent is None:
             raise Unwritable(f"the size of what is kept in {kept.name} is not known")
-        total.append(f"round_up({_grouped(extent)} * {size * kept.width}, 16)")
+        total.append(f"round_up({grouped(extent)} * {size * kept.width}, 16)")
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
     whole = each if tasks == "1" else f"{tasks} * ({each})"
@@ -274,9 +266,6 @@ class Baked:
             f"const {s.parameter.type.base} {s.parameter.name} = {s.macro} ? {s.macro} : {s.given};"
             for s in self.sizes
         ]
-
-    def defaults(self) -> list[str]:
-        return [line for s in self.sizes for line in (f"#ifndef {s.macro}", f"#define {s.macro} 0", "#endif")]
 
     def declared(self) -> list[tuple[str, str]]:
         """For the template's [defines]."""

@@ -279,8 +279,7 @@ class Independence:
         return frozenset(self.storage[array] for array in arrays)
 
     def stands_alone(self, loop: Each) -> bool:
-        from_zero = isinstance(loop.start, c.Number) and loop.start.value == 0
-        return from_zero and not loop.totals and not names_in(loop.body) & self.kept
+        return starts_at_zero(loop) and not loop.totals and not names_in(loop.body) & self.kept
 
     def is_apart(self, one: Each, other: Each) -> bool:
         a, b = self.touched(one), self.touched(other)
@@ -341,6 +340,15 @@ def runs(steps: Sequence[Step], rules: Independence) -> tuple[Run, ...]:
         elif isinstance(step, Repeat):
             found += runs(step.body, rules)
     return tuple(one for one in found if len(one) > 1)
+
+
+def starts_at_zero(each: Each) -> bool:
+    return isinstance(each.start, c.Number) and each.start.value == 0
+
+
+def extent_of(each: Each) -> c.Expr:
+    """How many indices it runs over."""
+    return each.stop if starts_at_zero(each) else c.Binary("-", each.stop, each.start)
 
 
 def length_of_all(run: Iterable[Each]) -> c.Expr:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.naming import CodeLines
-from tunesmith.expert.writing.plan import WritingPlan
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.rules import has_nested_totals
 
 _NEUTRAL = {"+": "0", "*": "1", "^": "0", "|": "0"}
@@ -117,6 +117,54 @@ class TeamTotals:
     @property
     def _mask(self) -> str:
         return self._mates if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
+
+
+class CpuTotals:
+    """Totals over the work-items of a task, through local memory."""
+
+    def __init__(self, plan: WritingPlan) -> None:
+        fresh = plan.names.fresh
+        self._plan = plan
+        totals = [total for loop in plan.all_loops for total in loop.each.totals]
+        self._arrays = {total.name: (fresh(f"{total.name}_of_item"), total.type.base) for total in totals}
+        self._turn, self._count, self._away = fresh("turn"), fresh("count"), fresh("away")
+
+    def defines(self) -> list[str]:
+        return []
+
+    def declare(self, out: CodeLines) -> None:
+        if self._arrays and self._plan.knobs.lanes.most > 1:
+            lanes, tasks = self._plan.knobs.lanes.name, self._plan.knobs.tasks.name
+            out.add(f"#if {lanes} > 1")
+            for array, base in self._arrays.values():
+                out.add(f"__local {base} {array}[2][{tasks}][{lanes}];")
+            out.add(f"int {self._turn} = 0;  // while totals are read, the next ones are written elsewhere")
+            out.add("#endif")
+
+    def reduce(self, loop: LoopPlan, lane: str, out: CodeLines) -> None:
+        lanes = self._plan.knobs.lanes
+        if not loop.each.totals or lanes.most == 1:
+            return
+        out.add(f"#if {lanes.name} > 1")
+        places = []
+        for total in loop.each.totals:
+            array = self._arrays[total.name][0]
+            places.append((total, f"{array}[{self._turn}][get_local_id(1)]"))
+            out.add(f"{places[-1][1]}[{lane}] = {total.name};")
+        count, away = self._count, self._away
+        # In pairs as far apart as can be: the fewest roundings, and the order of a tree written by hand.
+        with out.block(f"for (int {count} = {lanes.name}; {count} > 1; {count} = ({count} + 1) / 2)"):
+            out.add("barrier(CLK_LOCAL_MEM_FENCE);", f"const int {away} = ({count} + 1) / 2;")
+            with out.block(f"if ({lane} + {away} < {count})"):
+                for total, place in places:
+                    other = self._plan.names.fresh(f"{total.name}_away")
+                    out.add(f"const {total.type.base} {other} = {place}[{lane} + {away}];")
+                    out.add(f"{total.name} = {joined(total, total.name, other)};")
+                    out.add(f"{place}[{lane}] = {total.name};")
+        out.add("barrier(CLK_LOCAL_MEM_FENCE);")
+        for total, place in places:
+            out.add(f"{total.name} = {place}[0];")
+        out.add(f"{self._turn} ^= 1;", "#endif")
 
 
 _WORDS = {"+": "sum", "*": "product"}

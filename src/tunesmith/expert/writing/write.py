@@ -2,89 +2,106 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib import resources
 
+from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function
-from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.writing.cpu_loops import CpuLoops, CpuTotals
-from tunesmith.expert.writing.cpu_vectors import Lift
+from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
+from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
-from tunesmith.expert.writing.gpu_packs import filled, own_names, packs, resource
 from tunesmith.expert.writing.kernel_text import KernelText, guard
-from tunesmith.expert.writing.naming import Knob, Unwritable, distinct
+from tunesmith.expert.writing.naming import Knob, Names, Unwritable, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
-from tunesmith.expert.writing.team_totals import TeamTotals
+from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template_source import WORD, find_block, used_words
 from tunesmith.space.expr import parse
 
-_NOTES = {
-    "lanes": "threads that share a task",
-    "tasks": "tasks in a block",
-    "vector": "elements in one load or store",
-    "items": "vectors a thread has under way at once",
-    "split": "1: the elements of a task are spread over several blocks",
-    "beside": "1: loops that do not depend on each other run side by side",
-    "keep": "vectors of its task a thread keeps in registers; 0: they are read again",
-    "early": "1: what later loops load is sent for before totals are known",
-    "persistent": "blocks for every multiprocessor, which go on to further tasks; 0: blocks end",
-    "load_hint": "loads: 1: not kept in L1; 2: evicted first",
-    "store_hint": "1: results are evicted first",
-    "fast": "1: functions and quotients from the special-function unit",
-    "reciprocal": "quotients by what is the same for a row: 1: a product; 2: a product set right",
-    "convert": "1: conversions by the device's own instructions",
-    "divide": "index divisions: 1: by shifts, of powers of two; 2: by products",
-    "unroll": "turns of inner loops unrolled",
-    "bake": "1: sizes are constants of the build",
-    "bounds": "blocks that must fit on a multiprocessor at once",
-    "registers": "registers a thread may have, at most",
-    "flags": "compiler flags",
-}
+_USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
+
+
+def declaration(
+    choices: Iterable[ParameterChoice],
+    conditions: Iterable[tuple[str, Sequence[tuple[str, str]]]],
+    defines: Sequence[tuple[str, str]],
+    flags: Sequence[str],
+    launch: Iterable[str],
+    *,
+    aligned: bool,
+) -> list[str]:
+    """A template's declaration, as lines of a comment; `conditions` by table: name and text of each."""
+
+    def table(title: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
+        width = max((len(name) for name, _ in pairs), default=0) if aligned else 0
+        return [f"[{title}]", *(f"{name:<{width}} = {text}" for name, text in pairs)]
+
+    given = tuple(choices)
+    lines = ["/// tunesmith", *table("params", [(choice.name, _domain(choice)) for choice in given])]
+    lines += table("default", [(choice.name, str(choice.default)) for choice in given])
+    for title, pairs in conditions:
+        lines += table(title, [(name, json.dumps(text)) for name, text in pairs]) if pairs else []
+    if defines:
+        lines += ["[defines]", *(f"{macro} = {json.dumps(text)}" for macro, text in defines)]
+    lines += ["[build]", f"flags = {json.dumps(list(flags))}"] if flags else []
+    return [f"// {line}".rstrip() for line in (*lines, *launch, "///")]
+
+
+def _domain(choice: ParameterChoice) -> str:
+    values = str(list(choice.values))
+    if choice.categorical:
+        values = f"{{ values = {values}, categorical = true }}"
+    return values + (f"  # {choice.note}" if choice.note else "")
+
+
+def default_lines(name: str, value: object) -> tuple[str, ...]:
+    """A macro's value where a build gives it none."""
+    return f"#ifndef {name}", f"#define {name} {value}", "#endif"
+
+
+def _table_lines(text: str) -> Iterator[tuple[str, str]]:
+    """The lines of a template's declaration, each with the title above it."""
+    title = ""
+    for line in find_block(text, "template").toml.splitlines():
+        title = line.strip() if line.startswith("[") else title
+        yield title, "" if line.startswith("[") else line
+
+
+def declared(text: str) -> list[tuple[str, str]]:
+    """Name and line of each parameter, with the remark behind it."""
+    lines = [line for title, line in _table_lines(text) if title == "[params]"]
+    return [(name, " ".join(line.split())) for line in lines for name in WORD.findall(line)[:1]]
+
+
+def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoice]:
+    """Those that a template's text does not declare, or has nowhere in its code, its launch or its flags."""
+    words = {word for title, line in _table_lines(text) if title in _USING for word in WORD.findall(line)}
+    used = {name for name, _ in declared(text)} & (words | used_words(without_comments(text)))
+    return [choice for choice in choices if choice.name not in used]
 
 
 def header(plan: WritingPlan, baked: Baked) -> list[str]:
-    lines = ["/// tunesmith", "[params]"]
-    schedule = plan.draft.schedule
-    named = [(f, choice) for f, choice in vars(schedule).items() if isinstance(choice, ParameterChoice)]
-    width = max((len(choice.name) for _, choice in named), default=0)
-    for field, choice in named:
-        lines.append(_parameter(choice, width, choice.note or _NOTES[field]))
-    lines.append("[default]")
-    lines += [f"{choice.name:<{width}} = {choice.default}" for _, choice in named]
-    lines += _conditions(plan)
-    if baked.sizes:
-        lines.append("[defines]")
-        lines += [f'{macro} = "{text}"' for macro, text in baked.declared()]
+    schedule, structural = plan.draft.schedule, rules_of(plan)
+    given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
+    conditions = [
+        (title, distinct((), (*((name, text) for kind, name, text in structural if kind == title), *pairs)))
+        for title, pairs in given.items()
+    ]
     flags = [] if schedule.registers is None else [f"--maxrregcount={{{schedule.registers.name}}}"]
-    if flags := [*flags, *plan.draft.build_flags]:
-        quoted = ", ".join(f'"{flag}"' for flag in flags)
-        lines += ["[build]", f"flags = [{quoted}]"]
-    lines += _launch(plan)
-    lines.append("///")
-    return [f"// {line}".rstrip() for line in lines]
-
-
-def _parameter(choice: ParameterChoice, width: int, note: str) -> str:
-    values = f"[{', '.join(map(str, choice.values))}]"
-    if choice.categorical:
-        values = f"{{ values = {values}, categorical = true }}"
-    return f"{choice.name:<{width}} = {values}" + (f"  # {note}" if note else "")
-
-
-def _conditions(plan: WritingPlan) -> list[str]:
-    """What makes a configuration legal, what makes it worthwhile, and which ones answer a remedy."""
-    structural, draft = rules_of(plan), plan.draft
-    lines: list[str] = []
-    for kind, given in (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers)):
-        own = [(name, text) for rule_kind, name, text in structural if rule_kind == kind]
-        pairs = given if kind == "answers" else distinct((), (*own, *given))
-        width = max((len(name) for name, _ in pairs), default=0)
-        if pairs:
-            lines += [f"[{kind}]", *(f'{name:<{width}} = "{text}"' for name, text in pairs)]
-    return lines
+    return declaration(
+        schedule.choices,
+        [*conditions, ("answers", plan.draft.answers)],
+        baked.declared(),
+        [*flags, *plan.draft.build_flags],
+        _launch(plan),
+        aligned=True,
+    )
 
 
 def _launch(plan: WritingPlan) -> list[str]:
@@ -103,6 +120,68 @@ def _listed(name: str, texts: Sequence[str]) -> list[str]:
     quoted = [f'"{text}"' for text in texts]
     one = f"{name} = [{', '.join(quoted)}]"
     return [one] if len(one) <= 108 else [f"{name} = [", *(f"  {text}," for text in quoted), "]"]
+
+
+# -- packs of neighbours in CUDA and HIP: their types, and how they are moved --------------------------
+
+
+_OWN = ("settle_word", "Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once")
+
+
+def own_names(names: Names) -> dict[str, str]:
+    """What `gpu_packs.cuh` defines -> what it is called, should the source use a word of ours."""
+    return {word: names.fresh(word) for word in _OWN}
+
+
+def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles: bool) -> str:
+    """The types for packs; hinted ways of moving them where the schedule has hints."""
+    hip, at = language == "hip", "reinterpret_cast<{}word *>({})[w]"
+    own, source, target = at.format("", "at"), at.format("const ", "from"), at.format("", "to")
+    value = at.format("const ", "at")
+    loads, stores = {"load": source}, {"store": f"{target} = {value}"}
+    before = ""
+    if schedule.load_hint is not None:
+        hint = schedule.load_hint.name
+        both = {"fetch_once": ".nc", "fetch_shared": ""}
+        if hip:
+            before += "".join(_part("hip load", HINT=hint, NAME=name) for name in both)
+        else:
+            special = "".join(_part("load past L1", NAME=name, PATH=path) for name, path in both.items())
+            before += _part("load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
+        loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
+    if schedule.store_hint is not None:
+        store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
+        before += _part("store hint", HINT=schedule.store_hint.name, STORE=store)
+        stores["store_once"] = f"put_once(&{target}, {value})"
+    methods = [_method(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
+    methods += [_method(name, "(T *to) const", text) for name, text in stores.items()]
+    if settles:
+        before += _part("settle")
+        methods.append(_method("settle", "()", f"settle_word({own})"))
+    two, four = ("two_words", "four_words") if hip else ("uint2", "uint4")
+    words = (_part("hip types") if hip else "") + _part("words", TWO=two, FOUR=four)
+    text = f"{words}\n{before}{_part('pack', METHODS=''.join(methods))}"
+    return re.sub(r"\b(" + "|".join(called) + r")\b", lambda found: called[found.group()], text)
+
+
+def _method(name: str, arguments: str, statement: str) -> str:
+    return _part("method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
+
+
+@cache
+def resource(name: str) -> str:
+    return resources.files("tunesmith.expert.writing").joinpath(name).read_text(encoding="utf-8")
+
+
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """With words in the places of @WORD@."""
+    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], text)
+
+
+def _part(name: str, **words: str) -> str:
+    """A part of `gpu_packs.cuh`, with words in their places."""
+    parts = dict(part.split("\n", 1) for part in resource("gpu_packs.cuh").split("//= ")[1:])
+    return filled(parts[name], words)
 
 
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
@@ -164,25 +243,13 @@ def write(draft: TemplateDraft, problem: Problem) -> str:
     Choices that change nothing in this kernel are left out, and what is said of them holds for their default.
     """
     text = _write(draft, problem)
-    idle = [choice for choice in draft.schedule.choices if not _is_used(choice.name, text)]
+    idle = unused(draft.schedule.choices, text)
     return _write(without(draft, idle), problem) if idle else text
 
 
 def _write(draft: TemplateDraft, problem: Problem) -> str:
     plan = make_plan(draft, problem)
     return _write_opencl(plan) if plan.language == "opencl" else _write_gpu(plan)
-
-
-def _is_used(name: str, text: str) -> bool:
-    """In the code or the launch, beside its own declaration and default."""
-    word = re.compile(rf"\b{name}\b")
-    head, _, code = text.partition("\n// ///\n")
-    launch = head[head.index("// [launch]") :]
-    defines = head.partition("// [defines]")[2].partition("// [launch]")[0]
-    build = head.partition("// [build]")[2]
-    own = (f"#ifndef {name}", f"#define {name} ")
-    lines = [line for line in code.split("\n") if not line.startswith(own) and not line.startswith("//")]
-    return any(word.search(part) for part in (launch, defines, build, *lines))
 
 
 def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
@@ -206,8 +273,8 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 def fast_math(plan: WritingPlan) -> FastMath:
     schedule, source = plan.draft.schedule, plan.kernel.source
     fast, reciprocal = (c.name if c is not None else "" for c in (schedule.fast, schedule.reciprocal))
-    results = {f.name: f.result for f in source.functions if not f.template}
-    return FastMath(plan.language, plan.names, fast, reciprocal, results, dict(source.aliases))
+    functions = tuple(f for f in source.functions if not f.template)
+    return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
 
 
 def _write_gpu(plan: WritingPlan) -> str:
@@ -270,8 +337,9 @@ def macros(plan: WritingPlan, baked: Baked, code: list[list[str]]) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
     for choice in plan.draft.schedule.choices:
-        lines += [f"#ifndef {choice.name}", f"#define {choice.name} {choice.default}", "#endif"]
-    lines += baked.defaults()
+        lines += default_lines(choice.name, choice.default)
+    for size in baked.sizes:
+        lines += default_lines(size.macro, 0)
     knobs: list[Knob] = [k for k in vars(plan.knobs).values() if isinstance(k, Knob) and not k.is_parameter]
     return lines + used_defines([f"#define {knob.name} {knob.default}" for knob in knobs], code)
 

@@ -1,4 +1,6 @@
-"""A loop's body made ready for printing: cheap divisions, fast forms behind macros, packs for accesses.
+"""What loops over a task's elements have in common wherever they run: who starts where, and their bodies.
+
+A body is made ready for printing: cheap divisions, fast forms behind macros, packs for accesses.
 
 Cheaper divisions of a loop's index by what is the same for the whole launch: shifts, or products.
 
@@ -8,7 +10,7 @@ i / d, i % d        d a power of two: i >> shift, i & d - 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, For, Index, Name, Number, Stmt, Type, Verbatim
@@ -16,37 +18,29 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import Each, Let, Once, ParameterChoice, Repeat, all_steps
-from tunesmith.expert.writing.fast_math import FastMath, declared_types
-from tunesmith.expert.writing.packs import replacements, rewrite
+from tunesmith.expert.model.kernel import ParameterChoice
+from tunesmith.expert.writing.fast_math import FastMath, known_types
+from tunesmith.expert.writing.naming import CodeLines, grouped
+from tunesmith.expert.writing.packs import Pack, replacements, rewrite
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
-from tunesmith.expert.writing.sites import counted
+from tunesmith.expert.writing.sites import counted, starts_at_zero
 
 _WORDS = 4294967296  # 2^32
+_SHORT = 16  # turns
 _OF_ONE_WORD = frozenset(("int", "unsigned int", "unsigned"))
 
 
-@dataclass(frozen=True)
-class Divided:
-    """A loop's index by a divisor."""
-
-    loop: LoopPlan
-    by: Expr
-
-
-def divided(plan: WritingPlan) -> tuple[Divided, ...]:
-    """Divisors that only the call knows, of indices in one word; each once for a loop."""
+def divided(plan: WritingPlan) -> Iterator[tuple[LoopPlan, Expr]]:
+    """Loops with divisors of their index that only the call knows; of indices in one word."""
     known = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}
-    found: dict[tuple[int, Expr], Divided] = {}
     for loop in plan.all_loops:
-        from_zero = isinstance(loop.each.start, Number) and loop.each.start.value == 0
-        if not from_zero or loop.each.type not in _OF_ONE_WORD or plan.sizes.node(loop.extent) is None:
+        in_one_word = starts_at_zero(loop.each) and loop.each.type in _OF_ONE_WORD
+        if not in_one_word or plan.sizes.node(loop.extent) is None:
             continue
         for node in _divisions(loop.each.body, Name(loop.each.index)):
             by = node.right
             if names_in(by) and names_in(by) <= known and plan.sizes.node(by) is not None:
-                found[(id(loop), by)] = Divided(loop, by)
-    return tuple(found.values())
+                yield loop, by
 
 
 def _divisions(body: tuple[Stmt, ...], index: Expr) -> Iterator[Binary]:
@@ -69,9 +63,9 @@ class IndexDivision:
         self._choice: ParameterChoice | None = plan.draft.schedule.divide
         self._names: dict[Expr, str] = {}
         if self._choice is not None and plan.language != "opencl":
-            for one in divided(plan):
-                if one.by not in self._names:
-                    self._names[one.by] = plan.names.fresh("divisor")
+            for _, by in divided(plan):
+                if by not in self._names:
+                    self._names[by] = plan.names.fresh("divisor")
             self._quotient, self._rest = plan.names.fresh("DIVIDED"), plan.names.fresh("REMAINDER")
 
     def in_expr(self, expr: Expr, index: Expr) -> Expr:
@@ -132,8 +126,8 @@ def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
         return []
     powers: dict[str, None] = {}
     products: dict[str, None] = {}
-    for one in divided(plan):
-        by, extent = plan.sizes.text(one.by), plan.sizes.text(one.loop.extent)
+    for loop, divisor in divided(plan):
+        by, extent = plan.sizes.text(divisor), plan.sizes.text(loop.extent)
         powers[f"is_pow2({by})"] = None
         products[f"{by} > 1 and ({extent}) * ({by}) < {_WORDS}"] = None
     if not powers:
@@ -153,35 +147,19 @@ class Body:
     inverses: tuple[tuple[str, Expr], ...]  # reciprocals to compute before the loop
 
 
-def known_types(plan: WritingPlan) -> dict[str, Type | None]:
-    """Of everything a body may name, as far as the model tells."""
-    found: dict[str, Type | None] = {p.name: p.type for p in plan.kernel.function.parameters}
-    found.update({task.name: Type(task.type) for task in plan.kernel.tasks})
-    found.update({task.count: Type("unsigned int") for task in plan.kernel.tasks if task.count})
-    found.update({kept.name: Type(kept.type.base, 1) for kept in plan.kernel.kept})
-    for step in all_steps(plan.kernel.steps):
-        if isinstance(step, Each | Let | Once):
-            found.update(declared_types(step.body))
-        if isinstance(step, Each | Repeat):
-            found[step.index] = Type(step.type)
-        if isinstance(step, Each):
-            found.update({total.name: total.type for total in step.totals})
-    return found
-
-
 def prepare(
     loop: LoopPlan,
     plan: WritingPlan,
     fast: FastMath,
     lane: str,
     item: str,
-    parts: dict[str, str],
+    parts: Mapping[str, str],
     chains: str,
 ) -> Body:
     """`parts`: a total -> the array of its partial values, of which a lane takes one."""
     each = loop.each
     varying = frozenset((each.index, *(total.name for total in each.totals)))
-    body, inverses = fast.statements(each.body, known_types(plan), varying)
+    body, inverses = fast.statements(each.body, known_types(plan.kernel), varying)
     body = unrolled(body, plan)
     packs = {pack.key: Index(Name(loop.names[pack.key]), Name(item)) for pack in loop.packs}
     packed = rewrite(body, replacements(loop.packs, dict(packs), Name(lane)))
@@ -192,18 +170,104 @@ def prepare(
     return Body(body, packed, inverses)
 
 
+def is_short(loop: For) -> bool:
+    """Such a loop is unrolled whole, so that arrays stay in registers."""
+    count = counted(loop)
+    return count is not None and count[1] <= _SHORT
+
+
 def unrolled(body: Iterable[Stmt], plan: WritingPlan) -> tuple[Stmt, ...]:
-    """Short counted loops unrolled whole, so that arrays stay in registers; others as the schedule says."""
+    """Short counted loops unrolled whole; others as the schedule says."""
     choice = plan.draft.schedule.unroll
 
     def visit(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
         if not isinstance(stmt, For) or stmt.unroll is not None:
             return stmt
-        count = counted(stmt)
-        if count is not None and count[1] <= 16:
+        if is_short(stmt):
             return replace(stmt, unroll=0)
         if choice is not None:
             return Verbatim(f"#pragma unroll {choice.name}"), stmt
         return stmt
 
     return map_statements(body, on_stmt=visit)
+
+
+class ElementLoops:
+    """Loops over the elements of a task, which its threads share: the part that GPUs and CPUs have alike."""
+
+    def __init__(self, plan: WritingPlan, fast: FastMath, inside: str) -> None:
+        fresh = plan.names.fresh
+        self._plan, self._fast = plan, fast
+        self._inside = inside  # whether the task is one; "" where every thread that comes here has one
+        self.lane, self.piece, self.pieces = fresh("lane"), fresh("PIECE"), fresh("PIECES")
+        self.chunk = fresh("CHUNK")
+        # Where a thread's turn begins; which of its packs, and the index where that one starts.
+        self._base, self._item, self._here = fresh("base"), fresh("k"), fresh("here")
+        self.division = IndexDivision(plan)
+
+    def defines(self) -> list[str]:
+        """What the loops say at the top of the file."""
+        knobs, team = self._plan.knobs, "group" if self._plan.language == "opencl" else "block"
+        chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
+        return [f"#define {self.chunk} ({chunk})  // elements of a task that a {team} takes at once"]
+
+    def _text(self, expr: Expr) -> str:
+        return print_expr(expr, self._plan.language)
+
+    def _start(self, loop: LoopPlan) -> str:
+        """As a term of a sum; nothing where the loop starts at 0."""
+        return "" if loop.each.start == Number("0", 0) else grouped(self._text(loop.each.start))
+
+    def _end(self, loop: LoopPlan, out: CodeLines) -> str:
+        """A name for where the loop ends: nowhere behind its start, for a thread without a task."""
+        stop = self._text(loop.each.stop)
+        if self._inside:
+            stop = f"{self._inside} ? {stop} : {self._text(loop.each.start)}"
+        elif isinstance(loop.each.stop, Name | Number) and self._plan.language != "opencl":
+            return stop
+        name = self._plan.names.fresh("end")
+        out.add(f"const {self._plan.index_type(loop)} {name} = {stop};")
+        return name
+
+    def _first(self, loop: LoopPlan, per_thread: str, per_block: str, type_: str) -> str:
+        """Where a thread starts: its place in the block, behind the blocks before it."""
+        start, own = self._start(loop), self._in_grid(per_thread, per_block, type_)
+        return f"{start} + {own}" if start else own
+
+    def _in_grid(self, per_thread: str, per_block: str, type_: str) -> str:
+        own = self.lane if per_thread == "1" else f"{self.lane} * {per_thread}"
+        return f"({type_}){self.piece} * {_factor(per_block)} + {own}" if self._plan.is_spread else own
+
+    def _step(self, per_block: str, type_: str) -> str:
+        return f"({type_}){self.pieces} * {_factor(per_block)}" if self._plan.is_spread else per_block
+
+    def _head(self, type_: str, first: str, end: str, step: str, variable: str = "") -> str:
+        base = variable or self._base
+        return f"for ({type_} {base} = {first}; {base} < {end}; {base} += {step})"
+
+    def _rest(self, loop: LoopPlan, end: str, type_: str) -> str:
+        """Where a thread starts on what the whole vectors leave of the range, one element at a time."""
+        start, vec = self._start(loop), self._plan.knobs.vector.name
+        left = f"({end} - {start}) % {vec}" if start else f"{end} % {vec}"
+        return f"{end} - {left} + {self._in_grid('1', self._plan.knobs.lanes.name, type_)}"
+
+    def _place(self, pack: Pack, loop: LoopPlan, here: Expr) -> Index:
+        """The pack's first element, where `here` is the first index of the pack."""
+        if loop.each.type != self._plan.index_type(loop):
+            here = Cast(Type(loop.each.type), here)
+        index = {loop.each.index: here}
+        bare = here.value if isinstance(here, Cast) else here
+        base: Expr = Name(pack.array)
+        if pack.offset is not None:
+            base = Binary("+", base, self.division.in_expr(substitute(pack.offset, index), bare))
+        if pack.element is not None:
+            own = self._plan.arrays.get(pack.array, Type(""))
+            base = Cast(Type(pack.element.base, 1, own.const, space=own.space), base)
+        return Index(base, self.division.in_expr(substitute(pack.index, index), bare))
+
+    def _address(self, pack: Pack, loop: LoopPlan) -> str:
+        return f"&{self._text(self._place(pack, loop, Name(self._here)))}"
+
+
+def _factor(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"

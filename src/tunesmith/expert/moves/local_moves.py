@@ -8,8 +8,8 @@ from math import prod
 
 from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.local.port import Edit, LaunchText, LocalDraft, add, one_at_a_time
-from tunesmith.expert.moves.port import Context, move
+from tunesmith.expert.moves.local_draft import Edit, LaunchText, LocalDraft, add, one_at_a_time
+from tunesmith.expert.moves.port import AS_TODAY, NO_CAP, Context, move, register_cap, saving_level
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import Undefined
 
@@ -211,40 +211,23 @@ def largest_block(draft: LocalDraft, context: Context) -> int:
     return most
 
 
-CAPS = (32, 64, 128, 255)
-NO_CAP = 255  # all that a thread can have
-
-
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")
 def registers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """A cap on registers for the whole file: more threads on a multiprocessor, at the risk of spills."""
-    if context.language != "cuda":
-        return f"no flag caps registers in {context.language}"
-    if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
-        return "the problem's own flags cap registers already"
-    return add(
-        draft,
-        "registers",
-        ParameterChoice(name, CAPS, NO_CAP, "registers of a thread, at most"),
-        flags=(f"-maxrregcount={{{name}}}",),
-        prefer=one_at_a_time(draft, name, NO_CAP),
-        answers=((Remedy.REGISTER_CAP, f"{name} < {NO_CAP}"),),
-    )
-
-
-AS_TODAY = 5  # ptxas's own default, of 0 to 10
+    choice = register_cap(context, name)
+    if isinstance(choice, str):
+        return choice
+    prefer, answers = one_at_a_time(draft, name, NO_CAP), [(Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")]
+    flags = (f"-maxrregcount={{{name}}}",)
+    return add(draft, "registers", choice, flags=flags, prefer=prefer, answers=answers)
 
 
 @move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")
 def flags(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """What the assembler may be asked: how hard it should try to save registers."""
-    if context.language != "cuda":
-        return f"no build flag of {context.language} takes a number that tunes"
-    return add(
-        draft,
-        "flags",
-        ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers"),
-        flags=(f"-Xptxas=--register-usage-level={{{name}}}",),
-        prefer=one_at_a_time(draft, name, AS_TODAY),
-        answers=((Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}"),),
-    )
+    found = saving_level(context, name)
+    if isinstance(found, str):
+        return found
+    prefer = one_at_a_time(draft, name, AS_TODAY)
+    answers = [(Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}")]
+    return add(draft, "flags", found[0], flags=found[1:], prefer=prefer, answers=answers)

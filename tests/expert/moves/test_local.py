@@ -11,7 +11,7 @@ from tests.samples import HOPPER
 from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
 from tunesmith.expert.moves import LOCAL_MOVES, Context
-from tunesmith.expert.moves.local import LocalDraft, find_site, start, template_text
+from tunesmith.expert.moves.local_draft import LocalDraft, find_site, start, template_text
 from tunesmith.lab.builders import unit_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem

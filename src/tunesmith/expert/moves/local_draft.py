@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
+from tunesmith.csource.lex import lex, split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.port import Context, alone, either
 from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
 from tunesmith.expert.writing.naming import Pairs, distinct
+from tunesmith.expert.writing.write import declaration, default_lines
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import PLACEHOLDER
 
@@ -26,7 +28,6 @@ from tunesmith.problem.template import PLACEHOLDER
 _WORD = re.compile(r"[^\W\d]\w*")
 _PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
-_OPEN, _CLOSE = "([{<", ")]}>"
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _site(text: str, source: Blanked, header: Header) -> EditSite | str:
         line=text.count("\n", 0, header.offset) + 1,
         after_includes=_after_includes(text, source),
         has_bounds=header.launch_bounds is not None or "__launch_bounds__" in text[header.offset : body_at],
-        pointers=_pointers(source.plain, head),
+        pointers=_pointers(head),
         inner_loops=_inner_loops(text, source, body_at, body_at + len(body)),
     )
 
@@ -116,39 +117,24 @@ def _after_includes(text: str, source: Blanked) -> int:
     return 0
 
 
-def _pointers(plain: str, head: str) -> tuple[PointerParameter, ...]:
+def _pointers(head: str) -> tuple[PointerParameter, ...]:
     """Of the parameter list that `head` ends with."""
-    end = len(head) - 1
-    depth, start = 0, end
-    while start >= 0:
-        depth += (plain[start] == ")") - (plain[start] == "(")
-        if depth == 0:
-            break
-        start -= 1
+    tokens = lex(head)
+    first, depth = len(tokens), 0
+    while first == len(tokens) or depth:
+        first -= 1
+        depth += (tokens[first].text == ")") - (tokens[first].text == "(")
     found: list[PointerParameter] = []
-    for first, last in _parts(plain, start + 1, end):
-        part = plain[first:last].split("=")[0]
-        words = list(_WORD.finditer(part))
-        star = part.rfind("*")
+    for part in split_at(",", tokens[first + 1 : -1]):
+        words = [token.text for token in split_at("=", part)[0]]
         # A name right behind the last star, and no brackets: what else a declarator may be is left alone.
-        if star < 0 or not words or words[-1].start() < star or "[" in part or "(" in part or "&" in part:
+        names = [place for place, word in enumerate(words) if _WORD.fullmatch(word)]
+        star = len(words) - 1 - words[::-1].index("*") if "*" in words else -1
+        if star < 0 or not names or names[-1] < star or any(mark in word for word in words for mark in "[(&"):
             continue
-        between = part[star + 1 : words[-1].start()]
-        found.append(PointerParameter(words[-1].group(), first + words[-1].start(), "restrict" in between))
+        restrict = any("restrict" in word for word in words[star + 1 : names[-1]])
+        found.append(PointerParameter(words[names[-1]], part[names[-1]].offset, restrict))
     return tuple(found)
-
-
-def _parts(plain: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the parameters begin and end: commas outside every bracket part them."""
-    depth, first, found = 0, start, []
-    for place in range(start, end):
-        character = plain[place]
-        depth += (character in _OPEN) - (character in _CLOSE)
-        if character == "," and depth == 0:
-            found.append((first, place))
-            first = place + 1
-    found.append((first, end))
-    return found
 
 
 def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[SourceLoop, ...]:
@@ -258,12 +244,12 @@ def one_at_a_time(draft: LocalDraft, name: str, default: int) -> list[tuple[str,
 
 
 def template_text(draft: LocalDraft, context: Context) -> str:
-    header = [f"// {line}".rstrip() for line in _declaration(draft, context)]
-    defaults = [
-        line
-        for choice in draft.choices
-        for line in (f"#ifndef {choice.name}", f"#define {choice.name} {choice.default}", "#endif")
-    ]
+    sizes, launches = _with_sizes(draft.launches, context)
+    conditions = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
+    title = "[[launch]]" if len(launches) > 1 else "[launch]"
+    launch_lines = [line for item in launches for line in (title, *_launch(item))]
+    header = declaration(draft.choices, conditions, sizes, draft.flags, launch_lines, aligned=False)
+    defaults = [line for choice in draft.choices for line in default_lines(choice.name, choice.default)]
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
     head = [*header, "//", about, *defaults, *draft.preamble]
     return "\n".join(head) + "\n" + _edited(draft)
@@ -279,51 +265,20 @@ def _edited(draft: LocalDraft) -> str:
     return text
 
 
-def _declaration(draft: LocalDraft, context: Context) -> Iterator[str]:
-    problem = context.problem
-    yield "/// tunesmith"
-    yield "[params]"
-    for choice in draft.choices:
-        values = json.dumps(list(choice.values))
-        domain = f"{{ values = {values}, categorical = true }}" if choice.categorical else values
-        yield f"{choice.name} = {domain}  # {choice.note}"
-    yield "[default]"
-    for choice in draft.choices:
-        yield f"{choice.name} = {choice.default}"
-    for title, pairs in (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers)):
-        if pairs:
-            yield f"[{title}]"
-            yield from (f"{name} = {json.dumps(text)}" for name, text in pairs)
-    sizes, launches = _with_sizes(draft.launches, problem, context)
-    if sizes:
-        yield "[defines]"
-        yield from (f"{macro} = {json.dumps(size)}" for size, macro in sizes.items())
-    if draft.flags:
-        yield "[build]"
-        yield f"flags = {json.dumps(list(draft.flags))}"
-    several = len(launches) > 1
-    for launch in launches:
-        yield "[[launch]]" if several else "[launch]"
-        yield from _launch(launch)
-    yield "///"
-
-
 def _with_sizes(
-    launches: tuple[LaunchText, ...], problem: Problem, context: Context
-) -> tuple[dict[str, str], tuple[LaunchText, ...]]:
-    """A size that an entry inserts, `kernel<{d}>`, reaches a template as a define."""
-    sizes: dict[str, str] = {}
+    launches: tuple[LaunchText, ...], context: Context
+) -> tuple[list[tuple[str, str]], list[LaunchText]]:
+    """A size that an entry inserts, `kernel<{d}>`, reaches a template as a define; and the launches so."""
+    macros: dict[str, str] = {}
 
     def named(entry: str) -> str:
         for size in PLACEHOLDER.findall(entry):
-            if size in problem.size_names:
-                sizes[size] = context.macro(f"ENTRY_{size.upper()}")
-        return PLACEHOLDER.sub(lambda m: f"{{{sizes.get(m.group(1), m.group(1))}}}", entry)
+            if size in context.problem.size_names:
+                macros[size] = context.macro(f"ENTRY_{size.upper()}")
+        return PLACEHOLDER.sub(lambda m: f"{{{macros.get(m.group(1), m.group(1))}}}", entry)
 
-    changed = tuple(
-        replace(item, launch=replace(item.launch, entry=named(item.launch.entry))) for item in launches
-    )
-    return sizes, changed
+    changed = [replace(one, launch=replace(one.launch, entry=named(one.launch.entry))) for one in launches]
+    return [(macro, size) for size, macro in macros.items()], changed
 
 
 def _launch(item: LaunchText) -> Iterator[str]:
