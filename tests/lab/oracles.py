@@ -11,9 +11,8 @@ from tests.lab.python_kernels import Kernel, PythonBackend, PythonSession
 from tunesmith.backends.messages import CheckCase, Judged, StoreCase, Unit
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.device_cases import StoredCases
-from tunesmith.lab.device_oracle import DeviceOracle
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.oracle import HostOracle
+from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import CaseRun, Runner
 from tunesmith.problem.cases import Case

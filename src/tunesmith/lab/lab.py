@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tunesmith.errors import BadInput
-from tunesmith.lab import policies
+from tunesmith.lab import measuring
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Examined, Verdict
-from tunesmith.lab.oracle import HostOracle
+from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References, draw_of
@@ -71,7 +71,7 @@ class LocalLab:
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device)
-        self._policies = policies.policies_of(device)
+        self._policies = measuring.policies_of(device)
         how_many, compiler = settings.builders, settings.compiler
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
         self._reference = spawn("reference")
@@ -101,8 +101,6 @@ class LocalLab:
 
     def _make_oracle(self, references: References) -> Oracle:
         if self._device.inspects:
-            from tunesmith.lab.device_oracle import DeviceOracle
-
             return DeviceOracle(self._problem, references, self._runner, self._original.plan)
         return HostOracle(
             self._problem,
@@ -317,7 +315,7 @@ class LocalLab:
             plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
             if isinstance(plan, CannotRun):
                 return Verdict(plan.status, plan.reason)
-            deadline = policies.case_deadline(seconds, self._device, code.seconds, plan)
+            deadline = measuring.case_deadline(seconds, self._device, code.seconds, plan)
             examined.append(Examined(case, plan, deadline))
         return self._oracle.examine(code, examined)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.backends.counting import Counting, NoCounting
+from tunesmith.backends.port import Counting, NoCounting
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.ceilings import KeptCeilings
 from tunesmith.lab.lab import LabSettings, LocalLab

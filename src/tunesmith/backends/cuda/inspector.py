@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import checked, driver
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer
@@ -109,12 +110,10 @@ class CudaInspector:
 
     @cached_property
     def _functions(self) -> dict[str, Any]:
-        from tunesmith.backends.cuda import CudaBackend
-
         cu = driver()
         source = resources.files("tunesmith.backends.cuda").joinpath("inspector.cu").read_text()
         unit = Unit("inspector.cu", source, "cuda", FLAGS, ENTRIES)
-        symbols, cubin = unpack(CudaBackend().build(unit, self._device).data)
+        symbols, cubin = unpack(build(unit, self._device).data)
         self._module = checked(cu.cuModuleLoadData(cubin))
         return {e: checked(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES}
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda.driver import Throttling, checked, driver
+from tunesmith.backends.cuda.devices import Throttling, checked, driver
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector
 from tunesmith.backends.messages import Unit

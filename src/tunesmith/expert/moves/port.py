@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from tunesmith import backends
+from tunesmith.backends.backend_kind import TuningFlags
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.device import Device
@@ -34,6 +36,12 @@ class Context:
     @property
     def language(self) -> str:
         return self.problem.kernel.language
+
+    @property
+    def flags(self) -> TuningFlags:
+        """Of the backend that runs the kernel's language."""
+        own = backends.kind_for(self.language)
+        return own.flags if own is not None else TuningFlags()
 
     @property
     def on_cpu(self) -> bool:

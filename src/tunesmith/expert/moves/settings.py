@@ -58,7 +58,7 @@ def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")
 def registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A cap on registers: more threads on a multiprocessor, at the risk of spills."""
-    if context.language != "cuda":
+    if not context.flags.register_cap:
         return f"no flag caps registers in {context.language}"
     if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
         return "the problem's own flags cap registers already"
@@ -67,15 +67,17 @@ def registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraf
         prefer.append(("regs_persist", f"{name} == {NO_CAP} or {draft.schedule.persistent.name} == 0"))
     choice = ParameterChoice(name, CAPS, NO_CAP, "registers of a thread, at most")
     answers = [(Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")]
-    return extend(draft, "registers", choice, prefer, answers)
+    flag = context.flags.register_cap.format(f"{{{name}}}")
+    changed = replace(draft, build_flags=(*draft.build_flags, flag))
+    return extend(changed, "registers", choice, prefer, answers)
 
 
 @move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")
 def flags(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """What the assembler may be asked: how hard it should try to save registers."""
-    if context.language != "cuda":
+    if not context.flags.register_level:
         return f"no build flag of {context.language} takes a number that tunes"
-    flag = f"-Xptxas=--register-usage-level={{{name}}}"
+    flag = context.flags.register_level.format(f"{{{name}}}")
     choice = ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")
     prefer = one_at_a_time(draft, context, name, AS_TODAY)
     answers = [(Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}")]

@@ -58,9 +58,8 @@ def header(plan: WritingPlan, baked: Baked) -> list[str]:
     if baked.sizes:
         lines.append("[defines]")
         lines += [f'{macro} = "{text}"' for macro, text in baked.declared()]
-    flags = [] if schedule.registers is None else [f"--maxrregcount={{{schedule.registers.name}}}"]
-    if flags := [*flags, *plan.draft.build_flags]:
-        quoted = ", ".join(f'"{flag}"' for flag in flags)
+    if plan.draft.build_flags:
+        quoted = ", ".join(f'"{flag}"' for flag in plan.draft.build_flags)
         lines += ["[build]", f"flags = [{quoted}]"]
     lines += _launch(plan)
     lines.append("///")

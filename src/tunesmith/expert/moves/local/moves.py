@@ -218,7 +218,7 @@ NO_CAP = 255  # all that a thread can have
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")
 def registers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """A cap on registers for the whole file: more threads on a multiprocessor, at the risk of spills."""
-    if context.language != "cuda":
+    if not context.flags.register_cap:
         return f"no flag caps registers in {context.language}"
     if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
         return "the problem's own flags cap registers already"
@@ -226,7 +226,7 @@ def registers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | st
         draft,
         "registers",
         ParameterChoice(name, CAPS, NO_CAP, "registers of a thread, at most"),
-        flags=(f"-maxrregcount={{{name}}}",),
+        flags=(context.flags.register_cap.format(f"{{{name}}}"),),
         prefer=one_at_a_time(draft, name, NO_CAP),
         answers=((Remedy.REGISTER_CAP, f"{name} < {NO_CAP}"),),
     )
@@ -238,13 +238,13 @@ AS_TODAY = 5  # ptxas's own default, of 0 to 10
 @move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")
 def flags(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """What the assembler may be asked: how hard it should try to save registers."""
-    if context.language != "cuda":
+    if not context.flags.register_level:
         return f"no build flag of {context.language} takes a number that tunes"
     return add(
         draft,
         "flags",
         ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers"),
-        flags=(f"-Xptxas=--register-usage-level={{{name}}}",),
+        flags=(context.flags.register_level.format(f"{{{name}}}"),),
         prefer=one_at_a_time(draft, name, AS_TODAY),
         answers=((Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}"),),
     )
