@@ -18,7 +18,7 @@ from tunesmith.lab.memory import RIGHT, Examined, Verdict
 from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
-from tunesmith.lab.references import References, draw_of
+from tunesmith.lab.references import References
 from tunesmith.lab.runner import Runner
 from tunesmith.problem.cases import Case, ExtraCase, Level, extra_cases, full_cases, smoke_cases, verify_cases
 from tunesmith.problem.device import Device
@@ -75,9 +75,11 @@ class LocalLab:
         how_many, compiler = settings.builders, settings.compiler
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
         self._reference = spawn("reference")
-        self._original = Original(problem, device, self._builders, self._runner)
+        self._original = Original(problem, device, self._builders)
         self._timer = TrialTimer(problem, device, self._runner, self._original, settings.seed, cache)
-        self._oracle = self._make_oracle(References(problem, self._reference))
+        judge = DeviceOracle if device.inspects else HostOracle
+        references = References(problem, self._reference)
+        self._oracle: Oracle = judge(problem, device, references, self._runner, self._original.plan)
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -98,20 +100,6 @@ class LocalLab:
         self._builders.warm()
         self._reference.ensure_started()
         self._runner.start()
-
-    def _make_oracle(self, references: References) -> Oracle:
-        if self._device.inspects:
-            return DeviceOracle(self._problem, references, self._runner, self._original.plan)
-        return HostOracle(
-            self._problem,
-            self._device.limits.alignment,
-            references,
-            lambda case: self._original.plan(case)[1],
-            self._original.run,
-            lambda code, case, plan, deadline: self._runner.run(
-                code, plan, draw_of(self._problem, case), deadline
-            ),
-        )
 
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""

@@ -11,8 +11,7 @@ from tunesmith.backends.messages import Draw, Timed, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.references import draw_of
-from tunesmith.lab.runner import CaseRun, Race, Runner
+from tunesmith.lab.runner import Race, Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, necessary_traffic, plan_launch, show_sizes
@@ -125,12 +124,11 @@ METHOD = 3  # counts changes of how times are taken, so that none is compared wi
 
 @dataclass
 class Original:
-    """The original kernel in the lab: built, planned and run as it is."""
+    """The original kernel in the lab: built and planned as it is."""
 
     _problem: Problem
     _device: Device
     _builders: Builders
-    _runner: Runner
 
     def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | CannotRun]:
         variant = original(self._problem, sizes)
@@ -145,16 +143,6 @@ class Original:
             hint = "narrow the contract in problem.toml to what the kernel can do on this device"
             raise BadInput(words, hint=hint)
         return code, plan
-
-    def run(self, case: Case, plan: Plan) -> CaseRun | Verdict:
-        code, _ = self.planned(dict(case.sizes))
-        deadline = ORIGINAL_SECONDS + data_seconds(plan)
-        run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
-        if isinstance(run, Verdict) and run.status is Status.CRASHED:
-            # Perhaps what an earlier kernel did to that process: only a fresh one can tell.
-            self._runner.restart()
-            run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
-        return run
 
 
 def original_failed(problem: Problem, verdict: Verdict, where: Case | Workload) -> TunesmithError:

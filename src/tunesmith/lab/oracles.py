@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_
 from tunesmith.lab.runner import CaseRun, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
 from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_other_rows
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.text import digest_of
@@ -32,6 +33,7 @@ from tunesmith.text import digest_of
 CACHED_BYTES = 1 << 29
 
 Array = NDArray[Any]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,28 @@ class Expectation:
 
 
 @dataclass
-class HostOracle:
-    """Judges in our process. The callables plan and run the original on a case, so that its own error can be
-    measured, and run a candidate."""
+class CaseOracle:
+    """What both have in common. `original` plans and builds the original for a case."""
 
     _problem: Problem
-    _alignment: int
+    _device: Device
     _references: References
-    _plan_original: Callable[[Case], Plan]
-    _run_original: Callable[[Case, Plan], CaseRun | Verdict]
-    _run: Callable[[BuiltCode, Case, Plan, float], CaseRun | Verdict]
+    _runner: Runner
+    _original: Callable[[Case], tuple[BuiltCode, Plan]]
+
+    def _of_original(self, run: Callable[[], R]) -> R:
+        """Once more where it crashed: an earlier kernel may have spoilt that process, a fresh one tells."""
+        found = run()
+        if isinstance(found, Judged | Verdict) and found.status is Status.CRASHED:
+            self._runner.restart()
+            found = run()
+        return found
+
+
+@dataclass
+class HostOracle(CaseOracle):
+    """Judges in our process, by what a candidate and the original left in memory."""
+
     _known: OrderedDict[Case, Expectation | Verdict] = field(default_factory=OrderedDict)
 
     def establish(self, case: Case) -> float | Verdict:
@@ -70,7 +84,7 @@ class HostOracle:
 
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
         for c in cases:
-            run = self._run(code, c.case, c.plan, c.deadline)
+            run = self._runner.run(code, c.plan, draw_of(self._problem, c.case), c.deadline)
             verdict = run if isinstance(run, Verdict) else self.judge(c.case, c.plan, run)
             if not verdict.ok:
                 return verdict
@@ -118,7 +132,7 @@ class HostOracle:
         return True
 
     def _establish(self, case: Case) -> Expectation | Verdict:
-        plan = self._plan_original(case)
+        code, plan = self._original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
         referred = self._references.ask(case, plan, digests=True)
         rows, sampled = referred.rows, referred.sampled
@@ -127,7 +141,9 @@ class HostOracle:
             spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
             for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True)
         }
-        run = self._run_original(case, plan)
+        deadline = measuring.ORIGINAL_SECONDS + measuring.data_seconds(plan)
+        draw = draw_of(self._problem, case)
+        run = self._of_original(lambda: self._runner.run(code, plan, draw, deadline))
         if isinstance(run, Verdict):
             return run
         given = {r.name: r.payload_digest for r in run.report.buffers}
@@ -161,7 +177,7 @@ class HostOracle:
                 return Verdict(Status.CRASHED, f"the worker garbled {b.name}")
 
         def damage(b: BufferPlan, number: int) -> str:
-            layout = guards.guarded(b.nbytes, max(b.align, self._alignment))
+            layout = guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
             intact = reports[b.name].guard_digest == digest_of(*guards.zones(layout, number))
             return "" if intact else reports[b.name].damage or "the guard zone changed"
 
@@ -207,13 +223,9 @@ class _Established:
 
 
 @dataclass
-class DeviceOracle:
-    """`original` plans and builds the original for a case."""
+class DeviceOracle(CaseOracle):
+    """Judges by what the device says; only what it convicts is looked at again."""
 
-    _problem: Problem
-    _references: References
-    _runner: Runner
-    _original: Callable[[Case], tuple[BuiltCode, Plan]]
     _known: dict[Case, _Established | Verdict] = field(default_factory=dict)
     _referred: OrderedDict[Case, Referred] = field(default_factory=OrderedDict)
 
@@ -296,13 +308,9 @@ class DeviceOracle:
         rules = (accuracy.deterministic, accuracy.baseline_may_fail)
         request = StoreCase(_name(case), *launch, *expected, *rules)
         # The user's function and the copies from our memory are as slow as anywhere.
-        deadline = measuring.ORIGINAL_SECONDS + plan.nbytes / measuring.DATA_RATE
+        deadline = measuring.ORIGINAL_SECONDS + measuring.data_seconds(plan)
         deadline += measuring.INPUT_SECONDS if self._problem.inputs is not None else 0.0
-        judged = self._runner.store(code, request, referred.blobs, deadline)
-        if judged.status is Status.CRASHED:
-            # Perhaps what an earlier kernel did to that process: only a fresh one can tell.
-            self._runner.restart()
-            judged = self._runner.store(code, request, referred.blobs, deadline)
+        judged = self._of_original(lambda: self._runner.store(code, request, referred.blobs, deadline))
         if isinstance(judged, Judged):
             wanted = dict(referred.answer.input_digests)
             self._references.refuse_varying(wanted, dict(judged.input_digests))

@@ -48,9 +48,14 @@ def parse_spec(text: str) -> Spec:
     return Spec(kind, name, url)
 
 
+def names_roles(text: str) -> bool:
+    """Whether it is `ROLE=SPEC` and not a model for all; an address may have that sign, too."""
+    return "=" in text.split("@", 1)[0]
+
+
 def parse_models(text: str) -> Mapping[Role, Spec]:
     """`SPEC` for all roles, or `planner=SPEC,author=SPEC`: roles that are not named are the expert's."""
-    if "=" not in text.split("@", 1)[0]:
+    if not names_roles(text):
         return dict.fromkeys(ROLES, parse_spec(text))
     found: dict[Role, Spec] = {}
     for part in text.split(","):
@@ -67,7 +72,7 @@ def parse_models(text: str) -> Mapping[Role, Spec]:
 
 def alone(text: str) -> str:
     """The one model that plays whatever roles are named; where they are several, the text as it is."""
-    if "=" not in text.split("@", 1)[0]:
+    if not names_roles(text):
         return text
     named = {part.partition("=")[2].strip() for part in text.split(",")} - {EXPERT}
     return named.pop() if len(named) == 1 else text
@@ -75,7 +80,7 @@ def alone(text: str) -> str:
 
 def placed(text: str, below: str) -> str:
     """The same models with their folders one of their own below the one named, where they have one."""
-    if "=" not in text.split("@", 1)[0]:
+    if not names_roles(text):
         return _placed(text, below)
     parts = (part.partition("=") for part in text.split(","))
     return ",".join(f"{role}={_placed(spec, below)}" for role, _, spec in parts)

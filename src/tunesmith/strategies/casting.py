@@ -213,9 +213,9 @@ def played(spec: str, strategy: str) -> dict[Role, Spec]:
 
 def _alone(spec: str) -> Spec:
     """Whom one conversation is held with."""
-    from tunesmith.models import EXPERT, parse_spec
+    from tunesmith.models import EXPERT, names_roles, parse_spec
 
-    role, has_role, rest = spec.partition("=") if "=" in spec.split("@", 1)[0] else ("", "", spec)
+    role, has_role, rest = spec.partition("=") if names_roles(spec) else ("", "", spec)
     if has_role and (role.strip() != SINGLE or "," in rest):
         hint = "write --model SPEC, without roles"
         raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
