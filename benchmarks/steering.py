@@ -37,7 +37,7 @@ from benchmarks.replayed import (
 )
 from benchmarks.steering_page import page
 from tunesmith import backends
-from tunesmith.backends.counting import NoCounting
+from tunesmith.backends.port import NoCounting
 from tunesmith.lab.profiling import Profiler
 from tunesmith.problem.template import configs_of
 from tunesmith.run.candidates import Templates
@@ -49,7 +49,7 @@ from tunesmith.session import machine
 from tunesmith.session.machine import temporary_scratch
 from tunesmith.session.runs import DEFAULT_EVALS, UNLIMITED
 from tunesmith.space.expr import parse
-from tunesmith.strategies.strategies import roles
+from tunesmith.strategies.casting import roles
 
 WITHIN = -math.log(1 - 0.03)
 MISLED = ", every answer turned round"

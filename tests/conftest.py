@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import thoroughness  # noqa: F401 (its profile)
-from tunesmith.backends.cuda.driver import describe_all
+from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
 from tunesmith.session import machine
 

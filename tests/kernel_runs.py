@@ -17,7 +17,7 @@ from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.space.params import Config
-from tunesmith.strategies.strategies import models_talking
+from tunesmith.strategies.casting import models_talking
 
 ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}
 

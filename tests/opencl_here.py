@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.backends.opencl import pocl as opencl_pocl
+from tunesmith.backends.opencl import pocl_environment
 from tunesmith.errors import TunesmithError
 from tunesmith.session import machine
 
@@ -19,7 +19,7 @@ from tunesmith.session import machine
 def show_unpacked_pocl() -> None:
     """Lets this process see the PoCL that set-up unpacked: it is too late for LD_LIBRARY_PATH, so the
     libraries are loaded beforehand, each as soon as those that it needs are."""
-    os.environ.update(opencl_pocl.environment(Path(sys.prefix), os.environ))
+    os.environ.update(pocl_environment(Path(sys.prefix), os.environ))
     # Not by the links: PoCL looks for its data beside the path it was loaded from.
     libraries = {link.resolve() for link in Path(sys.prefix, "pocl", "lib").glob("*.so*")}
     while libraries and (loaded := {library for library in libraries if _loads(library)}):

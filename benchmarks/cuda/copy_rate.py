@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda.race import Contender, Track
-from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.backends.cuda.devices import checked, driver
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import TimingPolicy
 from tunesmith.backends.port import Pointer

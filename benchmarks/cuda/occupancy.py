@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from tunesmith import backends
-from tunesmith.backends.cuda.driver import checked, describe_all, driver
+from tunesmith.backends.cuda.devices import checked, describe_all, driver
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device, Resources, occupancy

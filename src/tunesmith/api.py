@@ -124,7 +124,7 @@ def tune(
     configurations. `out` is the run's folder. Ctrl-C raises `Interrupted`, and `resume` goes on.
     """
     from tunesmith.session import library, retuning
-    from tunesmith.strategies import strategies
+    from tunesmith.strategies import casting
 
     if prior_runs and others.get("prior") is False:
         fault = f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from"
@@ -136,7 +136,7 @@ def tune(
         for line in retuning.offers(definition, os.fspath(problem), config):
             listening.say(line)
     given = load_template(Path(template), definition, files) if template is not None else None
-    strategies.check(config, given is not None, bool(earlier), from_library)
+    casting.check(config, given is not None, bool(earlier), from_library)
     kept = library.to_begin_from(definition, given, config, listening.note) if from_library else ()
 
     def priors(chosen: Device) -> tuple[Primed, ...]:

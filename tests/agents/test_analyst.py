@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tunesmith.agents.advisers import MOST_ADVICE, MOST_EVIDENCE, analysis_text
-from tunesmith.agents.prompting import PromptPart, of_role, own_prompt
-from tunesmith.agents.replies import ANALYSIS
+from tunesmith.agents.prompting import ANALYSIS, PromptPart, of_role, own_prompt
+from tunesmith.agents.roles import MOST_ADVICE, MOST_EVIDENCE, analysis_text
 from tunesmith.run.dialogue import Exchange, Message, Reply, Request
 
 REQUEST = Request(1, "analyst", (Message("user", "the original takes 12.5 µs"),), "json")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.samples import a_problem
-from tunesmith.agents.prompting import example_file
-from tunesmith.agents.replies import read_file
+from tunesmith.agents.prompting import example_file, read_file
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import vet
 from tunesmith.run.dialogue import Reply

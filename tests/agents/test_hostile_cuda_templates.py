@@ -6,12 +6,12 @@ import pytest
 
 from tests.run.test_loop import MemoryTexts
 from tests.running import EXAMPLES
-from tunesmith.agents.author import ModelAuthor
-from tunesmith.backends.cuda.architectures import absent_device
+from tunesmith.agents.roles import ModelAuthor
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.run.candidates import Templates
 from tunesmith.run.ports import Catalogue
 from tunesmith.session.problems import load_problem
-from tunesmith.strategies.strategies import signature_fault
+from tunesmith.strategies.casting import signature_fault
 
 PROBLEM, _ = load_problem(EXAMPLES / "cuda" / "silu_and_mul")
 DEVICE = absent_device("H200")

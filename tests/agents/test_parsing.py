@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.agents.replies import (
+from tunesmith.agents.prompting import (
     ANALYSIS,
     SPENT,
     Analysis,

@@ -13,7 +13,7 @@ from tests.lab.labs import Harness, device_of, lab, read_problem, template_text
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import TimeRuns
 from tunesmith.errors import BadInput, KernelWrong
-from tunesmith.lab import policies
+from tunesmith.lab import measuring
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 
@@ -31,8 +31,8 @@ value = "n"
 def short() -> Iterator[None]:
     """How long is measured is not the subject here."""
     with pytest.MonkeyPatch.context() as patch:
-        once = policies.TimingPolicy(rounds=3, min_rounds=3, chain_seconds=0.001, max_seconds=1.0)
-        patch.setattr(policies, "policies_of", lambda _device: policies.Policies(once, once, once, once))
+        once = measuring.TimingPolicy(rounds=3, min_rounds=3, chain_seconds=0.001, max_seconds=1.0)
+        patch.setattr(measuring, "policies_of", lambda _device: measuring.Policies(once, once, once, once))
         yield
 
 

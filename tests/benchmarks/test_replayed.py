@@ -22,7 +22,7 @@ from tunesmith.run.scores import scores
 from tunesmith.run.talking import Talking
 from tunesmith.search import searcher
 from tunesmith.space.params import Config
-from tunesmith.strategies.strategies import roles
+from tunesmith.strategies.casting import roles
 
 WITHIN = -math.log(0.97)
 

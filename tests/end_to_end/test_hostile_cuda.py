@@ -12,7 +12,7 @@ from benchmarks.cuda.hostile import table
 from benchmarks.cuda.journals import read_run
 from tests.cuda_here import needs_no_driver, needs_nvrtc
 from tests.running import FIXTURES, journal, tunesmith, wait_until_alone
-from tunesmith.backends.cuda.driver import describe_all
+from tunesmith.backends.cuda.devices import describe_all
 
 HOSTILE = FIXTURES / "hostile_cuda"
 EXPECTED = json.loads((HOSTILE / "expected.json").read_text(encoding="utf-8"))

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.expert.moves.kernels import CPU
-from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.expert.planning import SHARING, next_round

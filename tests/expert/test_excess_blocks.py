@@ -10,13 +10,13 @@ import pytest
 
 from tests.expert.model.kernels import lifted, row_problem
 from tests.running import EXAMPLES, FIXTURES
-from tunesmith.backends.cuda.architectures import absent_device
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.excess_blocks import ExcessBlocks, excess_block_notes, excess_blocks
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.session.problems import load_problem
 from tunesmith.space.expr.expression import parse
-from tunesmith.strategies.strategies import launch_notes
+from tunesmith.strategies.casting import launch_notes
 
 H200 = absent_device("H200")
 SHIPPED = sorted(path.parent for root in (EXAMPLES, FIXTURES) for path in root.glob("**/problem.toml"))

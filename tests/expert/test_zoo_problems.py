@@ -12,7 +12,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.lab.labs import lab
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, tunesmith
-from tunesmith.backends.cuda.architectures import absent_device
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Refer
 from tunesmith.lab.references import compute, draw_of
 from tunesmith.problem.cases import Case, full_cases, verify_cases

@@ -11,11 +11,9 @@ from tests.lab.python_kernels import Kernel, PythonBackend, PythonSession
 from tunesmith.backends.messages import CheckCase, Judged, StoreCase, Unit
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.device_cases import StoredCases
-from tunesmith.lab.device_oracle import DeviceOracle
-from tunesmith.lab.memory import Verdict
-from tunesmith.lab.oracle import HostOracle
+from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.references import References, draw_of
-from tunesmith.lab.runner import CaseRun, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, plan_launch
@@ -81,27 +79,13 @@ class Judges:
         return Runner(worker, self.gpu)  # type: ignore[arg-type]
 
     def on_the_host(self) -> HostOracle:
-        runner = self.runner()
-
-        def run(code: BuiltCode, case: Case, plan: Plan, deadline: float) -> CaseRun | Verdict:
-            return runner.run(code, plan, draw_of(self.problem, case), deadline)
-
-        return HostOracle(
-            self.problem,
-            self.gpu.limits.alignment,
-            self.references,
-            self.plan,
-            lambda case, plan: run(self.code("original"), case, plan, SECONDS),
-            run,
-        )
+        return HostOracle(self.problem, self.gpu, self.references, self.runner(), self.original)
 
     def on_the_device(self, runner: Runner | None = None) -> DeviceOracle:
-        return DeviceOracle(
-            self.problem,
-            self.references,
-            runner or self.runner(),
-            lambda case: (self.code("original"), self.plan(case)),
-        )
+        return DeviceOracle(self.problem, self.gpu, self.references, runner or self.runner(), self.original)
+
+    def original(self, case: Case) -> tuple[BuiltCode, Plan]:
+        return self.code("original"), self.plan(case)
 
 
 class Keeper:

@@ -230,8 +230,8 @@ def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
 
 @needs_nvrtc
 def test_the_cuda_kernels_build_with_wide_accesses() -> None:
-    from tunesmith.backends.cuda.architectures import absent_device
     from tunesmith.backends.cuda.compile import build
+    from tunesmith.backends.cuda.devices import absent_device
     from tunesmith.lab.builders import unit_of
     from tunesmith.lab.ceilings import variant_of
 

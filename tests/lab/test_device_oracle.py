@@ -20,7 +20,7 @@ from tunesmith.backends.fake.simulated import FAULTS
 from tunesmith.backends.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
 from tunesmith.backends.port import LaunchFailed
 from tunesmith.errors import BadInput, KernelWrong
-from tunesmith.lab import device_oracle
+from tunesmith.lab import oracles
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
@@ -140,7 +140,7 @@ class TestWorkers:
     def judges(self, **kernels: Kernel) -> Judges:
         return Judges(scale_problem(), {"original": TWICE, "right": TWICE, **kernels})
 
-    def examine(self, judges: Judges, oracle: device_oracle.DeviceOracle, name: str) -> Verdict:
+    def examine(self, judges: Judges, oracle: oracles.DeviceOracle, name: str) -> Verdict:
         return oracle.examine(judges.code(name), [Examined(a_case(), judges.plan(a_case()), SECONDS)])
 
     def counts(self, judges: Judges) -> tuple[int, int, int]:
@@ -234,7 +234,7 @@ class TestWorkers:
     def test_references_beyond_their_share_of_memory_are_asked_for_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(device_oracle, "CACHED_BYTES", 10_000)  # one case of 24 * 32 float64
+        monkeypatch.setattr(oracles, "REFERENCES_BYTES", 10_000)  # one case of 24 * 32 float64
         judges = self.judges()
         runner = judges.runner()
         oracle = judges.on_the_device(runner)

@@ -12,7 +12,7 @@ import pytest
 from tests.lab.labs import Harness, device_of, fake_kernel, fault_template, lab, scale_problem, template_text
 from tests.lab.process_list import gone
 from tunesmith.backends.messages import Build, Load, RunCase, TimeRuns
-from tunesmith.lab import policies
+from tunesmith.lab import measuring
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.run.events import Surveyed
 from tunesmith.run.outcome import Timing, Trial
@@ -157,13 +157,13 @@ class TestOutOfTheRace:
     )
     def test_how_slow_it_may_be(self, inspects: bool, best: float | None, limit: float) -> None:
         device = replace(device_of("fake"), inspects=inspects)
-        assert policies.give_up(1.0, best, device) == pytest.approx(limit)
+        assert measuring.give_up(1.0, best, device) == pytest.approx(limit)
 
     def test_the_best_at_its_workload_sets_the_pace(self) -> None:
         """The original takes 20512 ns at small; the first is much faster, the second three times slower."""
         times = "5000 + 20000 * (KIND // 2)"
         with lab(scale_problem(), fault_template("0", time=times)) as harness:
-            usual = policies.policies_of(device_of("fake")).short
+            usual = measuring.policies_of(device_of("fake")).short
             before = len(harness.log.of(TimeRuns))
             counts = []
             for number in (2, 0, 2 + 1, 1):
@@ -433,17 +433,19 @@ def plan_of(nbytes: int, strides: tuple[int, ...] = (1,)) -> Plan:
 class TestDeadlines:
     def test_a_candidate_has_a_hundred_times_the_original_and_a_second_at_least(self) -> None:
         device = device_of("fake")
-        assert policies.launch_deadline(0.001, device, 5.0) == 1.0
-        assert policies.launch_deadline(0.5, device, 5.0) == 50.0
+        assert measuring.launch_deadline(0.001, device, 5.0) == 1.0
+        assert measuring.launch_deadline(0.5, device, 5.0) == 50.0
 
     def test_and_time_to_finish_compiling_where_the_driver_does_that_late(self) -> None:
         device = replace(device_of("fake"), finishes_compiling_at_launch=True)
-        assert policies.launch_deadline(0.001, device, 4.0) > 20.0
+        assert measuring.launch_deadline(0.001, device, 4.0) > 20.0
 
     def test_and_time_for_its_data(self) -> None:
         """Drawing, digesting and moving a gigabyte is not the candidate's doing."""
         device = device_of("fake")
-        assert policies.case_deadline(0.001, device, 0.0, plan_of(1 << 30)) > 10
-        assert policies.case_deadline(0.001, device, 0.0, plan_of(1 << 10)) < 1.1
+        assert measuring.case_deadline(0.001, device, 0.0, plan_of(1 << 30)) > 10
+        assert measuring.case_deadline(0.001, device, 0.0, plan_of(1 << 10)) < 1.1
         gpu = replace(device, inspects=True)
-        assert policies.case_deadline(0.001, gpu, 0.0, plan_of(1 << 30)) > 10, "the host may have to judge it"
+        assert measuring.case_deadline(0.001, gpu, 0.0, plan_of(1 << 30)) > 10, (
+            "the host may have to judge it"
+        )

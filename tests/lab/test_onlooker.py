@@ -7,8 +7,8 @@ import pytest
 from tests.lab.in_process import Log, spawner
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tests.lab.test_profiling import BLOCKS, CEILINGS, Recorder
-from tunesmith.backends.counting import Counting, NoCounting
 from tunesmith.backends.messages import TimeRuns
+from tunesmith.backends.port import Counting, NoCounting
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.runner import Runner

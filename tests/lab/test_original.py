@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.labs import device_of, fake_kernel, fault_template, lab, scale_problem
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
-from tunesmith.lab import policies, references
+from tunesmith.lab import measuring, references
 from tunesmith.lab.measuring import original_failed
 from tunesmith.lab.memory import Verdict
 from tunesmith.problem.cases import Case
@@ -88,7 +88,7 @@ class TestWrongAlready:
     def test_also_when_it_takes_its_process_along(
         self, fault: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(policies, "ORIGINAL_SECONDS", 1.0)
+        monkeypatch.setattr(measuring, "ORIGINAL_SECONDS", 1.0)
         error = failure(scale_problem(kernel=fake_kernel(fault=fault)), tmp_path)
         assert isinstance(error, KernelWrong)
         assert re.search(words, error.message)

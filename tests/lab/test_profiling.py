@@ -10,8 +10,8 @@ import pytest
 
 from tests.lab.in_process import Log, spawner
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
-from tunesmith.backends.counting import Counted, Counting, NoCounting, ToCount
 from tunesmith.backends.messages import LaunchOnce, TimeRuns
+from tunesmith.backends.port import Counted, Counting, NoCounting, ToCount
 from tunesmith.errors import BadInput
 from tunesmith.lab.builders import Builders
 from tunesmith.lab.profiling import Profiler, ProfileSubject, half_grid, main_launch

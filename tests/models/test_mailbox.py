@@ -10,7 +10,7 @@ import pytest
 
 from tests.models.questions import request
 from tunesmith.errors import BadInput
-from tunesmith.models.mailbox import Mailbox
+from tunesmith.models.letters import Mailbox
 from tunesmith.run.dialogue import LONGEST, Message, Pending, Reply
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tunesmith.errors import BadInput
-from tunesmith.models.names import Spec, alone, parse_models, parse_spec, placed
+from tunesmith.models import Spec, alone, parse_models, parse_spec, placed
 
 
 @pytest.mark.parametrize(

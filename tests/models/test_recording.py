@@ -10,7 +10,7 @@ import pytest
 from tests.models.questions import request
 from tests.samples import started
 from tunesmith.errors import BadInput
-from tunesmith.models.recording import Player, keep, read_about
+from tunesmith.models.letters import Player, keep, read_about
 from tunesmith.run.dialogue import Exchange, Message, NoReply, Reply, Request, Usage
 from tunesmith.run.events import Settings
 

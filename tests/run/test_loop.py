@@ -39,7 +39,7 @@ from tunesmith.run.state import State
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Exhaustive, Random
 from tunesmith.space.params import Config, Param
-from tunesmith.strategies.strategies import GivenTemplate, Silent
+from tunesmith.strategies.casting import GivenTemplate, Silent
 from tunesmith.text import counted, digest_of
 
 PROBLEM = a_problem()

@@ -20,7 +20,7 @@ from tunesmith.run.survey import Survey, planned
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Random
 from tunesmith.space.params import Config
-from tunesmith.strategies.strategies import GivenTemplate, Silent
+from tunesmith.strategies.casting import GivenTemplate, Silent
 
 PROBLEM = a_problem()
 TEMPLATE = a_template(PROBLEM)

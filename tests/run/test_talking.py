@@ -13,8 +13,7 @@ from tests.run.test_loop import PROBLEM, FakeLab, MemoryTexts, Run, delivered, e
 from tests.run.test_rounds import DEEP, WIDE, cost, failing, survey
 from tests.samples import started
 from tests.talkers import Said, Scripted, file, plan
-from tunesmith.agents.author import ModelAuthor
-from tunesmith.agents.planner import ModelPlanner
+from tunesmith.agents.roles import ModelAuthor, ModelPlanner
 from tunesmith.errors import WaitingForModel
 from tunesmith.expert.planning import ExpertPlanner, InOrder
 from tunesmith.problem.template import Template
@@ -57,7 +56,7 @@ class TalkingRun(Run):
         writer = None
         if "author" in self.models:
             writer = ModelAuthor(PROBLEM, templates, lambda: MOVES, "Write.", "scripted", lambda _: None)
-        planner = ModelPlanner(PROBLEM, templates, lambda: MOVES, expert, "Plan.", writer is not None)
+        planner = ModelPlanner(PROBLEM, templates, lambda: MOVES, "Plan.", None, expert, writer is not None)
         chosen = planner if "planner" in self.models else expert
         conversation = Conversation(self.models, self.pauses.append)  # type: ignore[arg-type]
         return Talking(PROBLEM, templates, chosen, author, writer, None, conversation)

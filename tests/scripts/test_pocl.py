@@ -14,7 +14,7 @@ import pytest
 
 import tunesmith
 from tests.scripts.played_machine import SCRIPTS, SH, Machine
-from tunesmith.backends.opencl import pocl as opencl_pocl
+from tunesmith.backends.opencl import pocl_environment
 from tunesmith.session import machine
 
 NO_DOWNLOAD = 3  # pocl.sh's exit status where nothing could be downloaded
@@ -126,16 +126,16 @@ class TestEnvironment:
 
     def test_the_loaders_are_pointed_at_it(self, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         own = {"OCL_ICD_VENDORS": f"{prefix}/pocl/vendors", "LD_LIBRARY_PATH": f"{prefix}/pocl/lib"}
-        assert opencl_pocl.environment(prefix, os.environ) == own
+        assert pocl_environment(prefix, os.environ) == own
         monkeypatch.setenv("LD_LIBRARY_PATH", "/given")
-        assert opencl_pocl.environment(prefix, os.environ)["LD_LIBRARY_PATH"] == f"{prefix}/pocl/lib:/given"
+        assert pocl_environment(prefix, os.environ)["LD_LIBRARY_PATH"] == f"{prefix}/pocl/lib:/given"
 
     def test_where_there_is_none_nothing_is_set(self, prefix: Path) -> None:
-        assert opencl_pocl.environment(prefix / "elsewhere", os.environ) == {}
+        assert pocl_environment(prefix / "elsewhere", os.environ) == {}
 
     def test_the_users_choice_wins(self, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OCL_ICD_VENDORS", "/etc/OpenCL/vendors")
-        assert opencl_pocl.environment(prefix, os.environ) == {}
+        assert pocl_environment(prefix, os.environ) == {}
 
     @pytest.mark.parametrize(("backend", "told"), [("opencl", True), ("fake", False)])
     def test_workers_are_started_with_it(
@@ -175,7 +175,7 @@ def test_a_kernel_runs_on_the_pocl_of_this_distribution(tmp_path: Path) -> None:
     shutil.copytree(Path(loader.origin).parent, tmp_path / "packages" / "pyopencl", ignore=away)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("OCL_ICD_VENDORS", raising=False)
-        found = opencl_pocl.environment(tmp_path, os.environ)
+        found = pocl_environment(tmp_path, os.environ)
         source = str(Path(tunesmith.__file__).parents[1])
         path = os.pathsep.join(
             filter(None, [str(tmp_path / "packages"), source, os.environ.get("PYTHONPATH")])

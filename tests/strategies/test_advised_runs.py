@@ -14,8 +14,7 @@ from tests.run.test_loop import PROBLEM, FakeLab, delivered, events
 from tests.run.test_rounds import cost, survey
 from tests.run.test_talking import BETTER, GOOD, TalkingRun, a_run, model_of, said
 from tests.talkers import Said, plan
-from tunesmith.agents.advisers import Analysed, ModelAnalyst, ModelTester
-from tunesmith.agents.planner import ModelPlanner
+from tunesmith.agents.roles import Analysed, ModelAnalyst, ModelPlanner, ModelTester
 from tunesmith.deliver.report import report_markdown
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.codec import decode

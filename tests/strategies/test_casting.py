@@ -11,22 +11,20 @@ from tests.run.test_loop import MemoryTexts
 from tests.running import EXAMPLES
 from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, started, state_of
 from tests.talkers import Scripted, plan
-from tunesmith.agents.advisers import Analysed
-from tunesmith.agents.author import ModelAuthor
-from tunesmith.agents.planner import ModelPlanner, RewritePlanner
 from tunesmith.agents.prompting import own_prompt
+from tunesmith.agents.roles import Analysed, ModelAuthor, ModelPlanner, RewritePlanner
 from tunesmith.agents.single import SinglePlanner, SingleWriter
-from tunesmith.backends.cuda.architectures import absent_device
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.errors import BadInput
 from tunesmith.expert.planning import ExpertPlanner
-from tunesmith.models.mailbox import Mailbox
+from tunesmith.models.letters import Mailbox
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Drafted, Event, Recorded, Replied, Requested, Settings
 from tunesmith.run.state import apply, fold
 from tunesmith.session.problems import load_problem
 from tunesmith.strategies import casting
-from tunesmith.strategies.strategies import catalogue_of, signature_fault
+from tunesmith.strategies.casting import catalogue_of, signature_fault
 
 TWO_LAUNCHES = """\
 // /// tunesmith

@@ -11,7 +11,7 @@ import pytest
 from tests.kernel_runs import KernelRun, a_run, goes_on_after_any_event, kernel, stop, text
 from tests.run.test_loop import PROBLEM, delivered, events
 from tests.talkers import Said, file
-from tunesmith.agents.replies import StopReply
+from tunesmith.agents.prompting import StopReply
 from tunesmith.agents.single import CONVERSATION, fitted, read_turn, words_around
 from tunesmith.errors import WaitingForModel
 from tunesmith.problem.plan import Status

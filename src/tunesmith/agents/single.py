@@ -6,22 +6,30 @@ first; the kernel as it is, the last reply and the best kernel stay whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.agents import measured, prompting
-from tunesmith.agents.author import SignatureFaults, faults_of
 from tunesmith.agents.material import tested_part
-from tunesmith.agents.planner import to_measure
-from tunesmith.agents.prompting import QUOTED, NoAnswer, PromptPart, fenced, shortened
-from tunesmith.agents.replies import MARK, StopReply, Unusable, read_json, read_kernel, without_files
+from tunesmith.agents.prompting import (
+    MARK,
+    QUOTED,
+    NoAnswer,
+    PromptPart,
+    StopReply,
+    Unusable,
+    fenced,
+    read_json,
+    read_kernel,
+    shortened,
+    without_files,
+)
+from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template
 from tunesmith.run.budget import last_written, rounds_begun
-from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
 from tunesmith.run.events import Decided
-from tunesmith.run.ports import Catalogue, Declined, Written
+from tunesmith.run.ports import Declined, Written
 from tunesmith.run.prior import in_view
 from tunesmith.run.rounds import leader, round_reports
 from tunesmith.run.state import Candidate, State
@@ -63,15 +71,8 @@ class SinglePlanner:
 
 
 @dataclass(frozen=True)
-class SingleWriter:
-    """`signature` tells whether callers can call a kernel as they call the original."""
-
-    problem: Problem
-    templates: Templates
-    catalogue: Callable[[], Catalogue]  # for what the expert reads in the kernel
-    prompt: str
-    name: str  # of the model
-    signature: SignatureFaults
+class SingleWriter(ModelAuthor):
+    concrete: bool = True
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question:
         turn = state.this_turn(SINGLE)
@@ -94,9 +95,6 @@ class SingleWriter:
         noted = words_around(turn[-1].reply.text)
         return Written(found, decision.moves, notes=(noted,) if noted else (), author=self.name)
 
-    def faults(self, template: Template) -> str | None:
-        return faults_of(self.problem, template, self.signature, concrete=True)
-
     def _next(self, state: State, is_repair: bool) -> Question:
         """The first message, what the lab says of the last kernel, or why it has to be corrected."""
         before = of_this_round(state)
@@ -105,10 +103,10 @@ class SingleWriter:
             why = shortened(rejected.reason, measured.LONGEST_REASON)
             return self._go_on(state, prompting.refusal(why, "turn"))
         if last_said(state) is None:
-            return self._question(prompting.messages(self.prompt, self._first(state)))
+            return self._question(prompting.messages(self.prompt, self._opening(state)))
         return self._go_on(state, prompting.material(self._news(state)))
 
-    def _first(self, state: State) -> list[PromptPart]:
+    def _opening(self, state: State) -> list[PromptPart]:
         """Everything a planner and an author would be told."""
         return [
             *measured.task_parts(self.problem, state, self.catalogue()),

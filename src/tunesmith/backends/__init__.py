@@ -107,8 +107,7 @@ def compilers(spec: str) -> tuple[tuple[str, str], ...] | None:
 
 
 def toolchain(spec: str) -> Toolchain | None:
-    make = kind(spec).toolchain
-    return make() if make is not None else None
+    return kind(spec).toolchain
 
 
 def instructions_reader(spec: str) -> ReadInstructions:

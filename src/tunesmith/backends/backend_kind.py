@@ -1,7 +1,5 @@
-"""What is known of a backend without loading it: one value for each, defined in the backend's own folder.
-
-Everything that takes a driver, a compiler or numpy is behind a function that imports it on use.
-"""
+"""What is known of a backend: one value for each, defined in the backend's own folder, which is loaded when
+it is asked for. Drivers, compilers and their bindings are loaded on use."""
 
 from __future__ import annotations
 
@@ -10,11 +8,10 @@ import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tunesmith.backends.counting import Counting
-    from tunesmith.backends.port import Backend
+    from tunesmith.backends.port import Backend, Counting
     from tunesmith.problem.device import Device
     from tunesmith.problem.languages import SourceLanguage
     from tunesmith.profiles.facts import Instructions
@@ -45,6 +42,14 @@ class CeilingKernels:
 
 
 @dataclass(frozen=True)
+class TuningFlags:
+    """Build flags that a template may have with a parameter as their value, {}; empty where there is none."""
+
+    register_cap: str = ""  # registers of a thread, at most
+    register_level: str = ""  # how hard the assembler saves registers
+
+
+@dataclass(frozen=True)
 class Toolchain:
     """The compilers of a backend that has a choice of them."""
 
@@ -72,7 +77,10 @@ class BackendKind:
     absent_device: Callable[[str | None], Device | None] = lambda _wanted: None
     architecture: Callable[[Device], str] = lambda _device: ""  # of a device, as users name it
     is_architecture: Callable[[Device, str], bool] = lambda _device, _wanted: False
-    toolchain: Callable[[], Toolchain] | None = None  # None: there is no choice
+    toolchain: Toolchain | None = None  # None: there is no choice
+    flags: TuningFlags = TuningFlags()
+    # The command that compiles kernels with the host's part in one file; None: they are delivered without.
+    host_command: Callable[[Sequence[str], Device], str] | None = None
     no_profiles: str = ""  # why a search has no profile to be steered by
     no_counters: str = "this backend reads no hardware counters"
     counting: Callable[[Sequence[str], Mapping[str, str], Path], Counting] | None = None
@@ -83,11 +91,6 @@ class BackendKind:
     @property
     def install(self) -> str:
         return f"pip install 'tunesmith[{self.extra}]'" if self.extra else ""
-
-
-def late(module: str, name: str) -> Callable[..., Any]:
-    """What the module has by that name, imported when it is called."""
-    return lambda *arguments: getattr(importlib.import_module(module), name)(*arguments)
 
 
 def has_module(name: str) -> bool:

@@ -24,12 +24,6 @@ from tunesmith.text import plain
 
 NAME = "launch.cu"
 _RULE = f"// {'-' * 100}\n"
-# NVRTC's own words, and what nvcc says instead.
-_NVCC_SAYS = {
-    "default-device": "--expt-relaxed-constexpr",
-    "device-as-default-execution-space": "--expt-relaxed-constexpr",
-    "device-int128": "",
-}
 MOST_INSTANCES = 64  # of an original whose entry names sizes
 
 
@@ -78,13 +72,17 @@ class _DispatchLine:
 Units = dict[tuple[str, object], _SourceUnit]  # by source and headers
 
 
-def launch_cu(problem: Problem, device: Device, dispatch: Sequence[DispatchCase]) -> str:
+def launch_cu(problem: Problem, device: Device, dispatch: Sequence[DispatchCase], command: str) -> str:
+    """`command` is how such a file is compiled."""
     units: Units = {}
     lines = [_line(problem, device, served, units) for served in _instances(problem, dispatch)]
     host = Host.of(problem, [line.variant for line in lines if line.unit])
     outer = f"{identifier(problem.name)}_tuned"
     dispatching = _dispatch(host, lines)  # first: it says which entries the units must name
-    text = _comment(_head(problem, device, host, lines)) + "#include <cuda_runtime.h>\n#include <mutex>\n"
+    text = (
+        _comment(_head(problem, device, host, lines, command))
+        + "#include <cuda_runtime.h>\n#include <mutex>\n"
+    )
     text += "".join(f"#include <{name}>\n" for name in host.headers)
     for unit, includes in _distinct_includes(list(units.values())):
         text += "\n" + _comment([f"The headers of {unit.namespace}, under its macros."]) + includes
@@ -197,11 +195,9 @@ def _dispatch(host: Host, lines: Sequence[_DispatchLine]) -> str:
     return "\n".join([*functions, f"{declaration('launch', host.parameters)} {{\n{''.join(body)}}}\n"])
 
 
-def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_DispatchLine]) -> list[str]:
-    flags = problem.kernel.flags
-    capability = f"sm_{device.limits.capability}" if device.limits.capability else "native"
-    arch = () if any("arch" in flag for flag in flags) else (f"-arch={capability}",)
-    compiled = shlex.join(("nvcc", "-O3", *arch, *_for_nvcc(flags)))
+def _head(
+    problem: Problem, device: Device, host: Host, lines: Sequence[_DispatchLine], command: str
+) -> list[str]:
     name = identifier(problem.name)
     conditions = ["otherwise" if line.served.when == "1" else line.served.when for line in lines]
     table = [f"  {when}  ->  {line.label}" for when, line in zip(conditions, lines, strict=True)]
@@ -209,8 +205,8 @@ def _head(problem: Problem, device: Device, host: Host, lines: Sequence[_Dispatc
     return [
         f"{problem.name}, tuned by Tunesmith on {device.name}: the original and every winner in one file.",
         "",
-        f"  {compiled} -c {NAME}",
-        f"  {compiled} -shared -Xcompiler -fPIC {NAME} -o lib{name}.so",
+        f"  {command} -c {NAME}",
+        f"  {command} -shared -Xcompiler -fPIC {NAME} -o lib{name}.so",
         "",
         f"Call {name}_tuned::launch or, from C and Python, {name}_launch; both take",
         "",
@@ -237,20 +233,6 @@ def _fixed(host: Host, lines: Sequence[_DispatchLine]) -> list[str]:
         "A tuned line serves only where every scalar has the value said above: the kernel may have it in its",
         "code, and no other one was verified. With other values the original serves.",
     ]
-
-
-def _for_nvcc(flags: Sequence[str]) -> list[str]:
-    """The words of a command line: one flag may be several, and some are in NVRTC's words."""
-    words: list[str] = []
-    for flag in flags:
-        try:
-            words += shlex.split(flag)
-        except ValueError:  # a quote that does not end
-            words.append(flag)
-    spelled = ((word, _NVCC_SAYS.get(word.lstrip("-"), word)) for word in words)
-    # What two words come to is said once; what the user repeats, such as -gencode, has its reasons.
-    known = set(words)
-    return [said for word, said in spelled if said and (said == word or said not in known)]
 
 
 def _comment(lines: Sequence[str], indent: str = "") -> str:

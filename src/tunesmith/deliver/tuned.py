@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from tunesmith import backends
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
@@ -113,10 +114,12 @@ def tuned_files(
     entries = tuple(_entry(each, headers.get(each.variant.headers)) for each in served)
     dispatch = Dispatch(problem.name, problem.kernel.language, device.name, entries)
     files["dispatch.json"] = encode(dispatch) + b"\n"
-    if problem.kernel.language == "cuda":
+    own = backends.kind_for(problem.kernel.language)
+    if own is not None and own.host_command is not None:
         from tunesmith.deliver.launch_cu import NAME, launch_cu
 
-        files[NAME] = launch_cu(problem, device, served).encode()
+        command = own.host_command(problem.kernel.flags, device)
+        files[NAME] = launch_cu(problem, device, served, command).encode()
     return files
 
 

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from tunesmith.backends import messages as m
 from tunesmith.backends import port
-from tunesmith.backends.counting import Marking
-from tunesmith.backends.port import Backend, Executable, Memory, OutOfMemory, Pointer, Session
+from tunesmith.backends.port import Backend, Executable, Marking, Memory, OutOfMemory, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
 from tunesmith.lab.device_cases import StoredCases

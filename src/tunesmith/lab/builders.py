@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from tunesmith.backends.messages import Build, Built, Failed, Unit
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.policies import BUILD_SECONDS
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Status
@@ -24,6 +23,7 @@ from tunesmith.run.outcome import Result
 from tunesmith.run.survey import judge
 from tunesmith.space.params import Config
 
+BUILD_SECONDS = 120.0
 COMPILER_CRASHED, COMPILER_SLOW = "the compiler crashed", "the compiler took more than"
 
 

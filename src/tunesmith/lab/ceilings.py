@@ -10,7 +10,7 @@ from typing import Protocol
 from tunesmith import backends
 from tunesmith.backends.backend_kind import CeilingKernels
 from tunesmith.backends.messages import Draw, TimingPolicy
-from tunesmith.lab import policies
+from tunesmith.lab import measuring
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, Runner
@@ -179,7 +179,7 @@ class _Measuring:
     ) -> float | None:
         policy = RECORDED if self._device.inspects else QUEUED
         race = Race(tuple((code, plan) for plan in plans), DRAW, policy, warm, plain)
-        deadline = policies.baseline_deadline(self._device, max(plan.nbytes for plan in plans))
+        deadline = measuring.baseline_deadline(self._device, max(plan.nbytes for plan in plans))
         timed = self._runner.time(race, deadline)
         if isinstance(timed, Verdict):
             self._notes.append(f"{what} was not measured: {timed.status}, {timed.first_line}")

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tunesmith.errors import BadInput
-from tunesmith.lab import policies
+from tunesmith.lab import measuring
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Examined, Verdict
-from tunesmith.lab.oracle import HostOracle
+from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
-from tunesmith.lab.references import References, draw_of
+from tunesmith.lab.references import References
 from tunesmith.lab.runner import Runner
 from tunesmith.problem.cases import Case, ExtraCase, Level, extra_cases, full_cases, smoke_cases, verify_cases
 from tunesmith.problem.device import Device
@@ -71,13 +71,15 @@ class LocalLab:
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device)
-        self._policies = policies.policies_of(device)
+        self._policies = measuring.policies_of(device)
         how_many, compiler = settings.builders, settings.compiler
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
         self._reference = spawn("reference")
-        self._original = Original(problem, device, self._builders, self._runner)
+        self._original = Original(problem, device, self._builders)
         self._timer = TrialTimer(problem, device, self._runner, self._original, settings.seed, cache)
-        self._oracle = self._make_oracle(References(problem, self._reference))
+        judge = DeviceOracle if device.inspects else HostOracle
+        references = References(problem, self._reference)
+        self._oracle: Oracle = judge(problem, device, references, self._runner, self._original.plan)
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -98,22 +100,6 @@ class LocalLab:
         self._builders.warm()
         self._reference.ensure_started()
         self._runner.start()
-
-    def _make_oracle(self, references: References) -> Oracle:
-        if self._device.inspects:
-            from tunesmith.lab.device_oracle import DeviceOracle
-
-            return DeviceOracle(self._problem, references, self._runner, self._original.plan)
-        return HostOracle(
-            self._problem,
-            self._device.limits.alignment,
-            references,
-            lambda case: self._original.plan(case)[1],
-            self._original.run,
-            lambda code, case, plan, deadline: self._runner.run(
-                code, plan, draw_of(self._problem, case), deadline
-            ),
-        )
 
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""
@@ -317,7 +303,7 @@ class LocalLab:
             plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
             if isinstance(plan, CannotRun):
                 return Verdict(plan.status, plan.reason)
-            deadline = policies.case_deadline(seconds, self._device, code.seconds, plan)
+            deadline = measuring.case_deadline(seconds, self._device, code.seconds, plan)
             examined.append(Examined(case, plan, deadline))
         return self._oracle.examine(code, examined)
 

@@ -1,18 +1,17 @@
-"""The original in the lab, and times: its own, a candidate's alone, and in alternation for finalists."""
+"""How long to measure, as one table, so that two figures under the same policy can be compared; the original
+in the lab; and times: its own, a candidate's alone, and in alternation for finalists."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.backends.messages import Draw, Timed, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
-from tunesmith.lab import policies
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.references import draw_of
-from tunesmith.lab.runner import CaseRun, Race, Runner
+from tunesmith.lab.runner import Race, Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, necessary_traffic, plan_launch, show_sizes
@@ -22,7 +21,99 @@ from tunesmith.run.outcome import Outcome, Result, Timing
 from tunesmith.run.ports import ResultCache
 from tunesmith.text import digest_of, seed_of
 
-# What they are: `core/checks/draws`.
+
+@dataclass(frozen=True)
+class Policies:
+    baseline: TimingPolicy
+    short: TimingPolicy
+    long: TimingPolicy
+    verify: TimingPolicy
+
+
+# Noisy: chains long enough to span several slices of a scheduler.
+_QUEUED = Policies(
+    baseline=TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.02, max_seconds=1.5),
+    short=TimingPolicy(rounds=5, min_rounds=3, chain_seconds=0.01, max_seconds=0.4),
+    long=TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2),
+    verify=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0),
+)
+# Replayed by the device alone: samples agree within a per cent when they take a millisecond.
+_RECORDED = Policies(
+    baseline=TimingPolicy(rounds=15, min_rounds=7, chain_seconds=0.003, max_seconds=1.0),
+    short=TimingPolicy(rounds=6, min_rounds=4, chain_seconds=0.0006, max_seconds=0.1),
+    long=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.0015, max_seconds=0.5),
+    verify=TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.002, max_seconds=0.8),
+)
+
+
+def policies_of(device: Device) -> Policies:
+    return _RECORDED if device.inspects else _QUEUED
+
+
+def give_up(original: float, best: float | None, device: Device) -> float:
+    """How slow a launch may be to be worth more than a look, by the original and the best one so far."""
+    factor = OUT_OF_RACE if device.inspects else OUT_OF_NOISY_RACE
+    return min(GIVE_UP_FACTOR * original, factor * (original if best is None else best))
+
+
+ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
+DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies, sends and judges at the very least
+LAYOUT_RATE = 500e6  # at which a device that fills its memory by itself lays out what is timed
+INPUT_SECONDS = 60.0  # for the user's function that makes inputs, where nobody has seen it at work yet
+GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
+OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
+OUT_OF_NOISY_RACE = 3.0
+
+
+def data_seconds(plan: Plan) -> float:
+    """What handling a case's arrays may take, whatever the kernel does. Also where the device judges: what it
+    does not find right at once, which may be right all the same, is read back and judged by the host."""
+    return plan.nbytes / DATA_RATE
+
+
+def case_deadline(original_seconds: float, device: Device, build_seconds: float, plan: Plan) -> float:
+    """What a candidate may take for one case: its launches, and everything around them."""
+    return launch_deadline(original_seconds, device, build_seconds) + data_seconds(plan)
+
+
+def launch_deadline(original_seconds: float, device: Device, build_seconds: float) -> float:
+    """What a candidate may take for one launch: 100 × the original, a second at least. Drivers that finish
+    compiling at the first launch get time for that as well, in proportion to the build."""
+    allowance = 2.0 + 5.0 * build_seconds if device.finishes_compiling_at_launch else 0.0
+    return max(1.0, 100.0 * original_seconds) + allowance
+
+
+def timing_deadline(
+    original_seconds: float, device: Device, build_seconds: float, policy: TimingPolicy, contenders: int
+) -> float:
+    one = launch_deadline(original_seconds, device, build_seconds)
+    return 2 * one + contenders * 4 * policy.max_seconds + _layout_seconds(device, 0)
+
+
+def baseline_deadline(device: Device, nbytes: int) -> float:
+    """For an original of unknown speed, of which two launches within ORIGINAL_SECONDS have been seen."""
+    launches = 2 + policies_of(device).baseline.min_rounds
+    return launches * ORIGINAL_SECONDS / 2 + _layout_seconds(device, nbytes)
+
+
+def _layout_seconds(device: Device, nbytes: int) -> float:
+    """The first request of a workload lays out its data."""
+    rate = LAYOUT_RATE if device.inspects else DATA_RATE
+    return (2.0 if device.inspects else 5.0) + (nbytes + 3 * device.limits.llc) / rate
+
+
+def together(deadlines: Sequence[float], device: Device) -> float:
+    """For several timings in one request: their data is laid out at most once each, usually long ago."""
+    layout = _layout_seconds(device, 0)
+    return layout + sum(deadline - layout for deadline in deadlines)
+
+
+def all_deadlines(deadlines: Iterable[float]) -> float:
+    """For several cases in one request: each has a second at the least, all together need it but once."""
+    return 1.0 + sum(deadline - 1.0 for deadline in deadlines)
+
+
+# What they are: `problem/draws`.
 WIDE = (
     "Inputs called wide have sizes from 1e-3 to 1e3 and both signs; where callers' are tamer, say "
     'values = "normal" or a range for that argument'
@@ -33,12 +124,11 @@ METHOD = 3  # counts changes of how times are taken, so that none is compared wi
 
 @dataclass
 class Original:
-    """The original kernel in the lab: built, planned and run as it is."""
+    """The original kernel in the lab: built and planned as it is."""
 
     _problem: Problem
     _device: Device
     _builders: Builders
-    _runner: Runner
 
     def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | CannotRun]:
         variant = original(self._problem, sizes)
@@ -53,16 +143,6 @@ class Original:
             hint = "narrow the contract in problem.toml to what the kernel can do on this device"
             raise BadInput(words, hint=hint)
         return code, plan
-
-    def run(self, case: Case, plan: Plan) -> CaseRun | Verdict:
-        code, _ = self.planned(dict(case.sizes))
-        deadline = policies.ORIGINAL_SECONDS + policies.data_seconds(plan)
-        run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
-        if isinstance(run, Verdict) and run.status is Status.CRASHED:
-            # Perhaps what an earlier kernel did to that process: only a fresh one can tell.
-            self._runner.restart()
-            run = self._runner.run(code, plan, draw_of(self._problem, case), deadline)
-        return run
 
 
 def original_failed(problem: Problem, verdict: Verdict, where: Case | Workload) -> TunesmithError:
@@ -104,7 +184,7 @@ class TrialTimer:
     _cache: ResultCache | None
 
     def __post_init__(self) -> None:
-        self._policies = policies.policies_of(self._device)
+        self._policies = policies_of(self._device)
         self._original_seconds: dict[str, float] = {}
         self._best: dict[str, float] = {}  # seconds by workload, of all candidates timed by themselves
         self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
@@ -132,7 +212,7 @@ class TrialTimer:
             own = self._own(workload)
             if isinstance(own, CannotRun):
                 raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
-            deadline = policies.baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
+            deadline = baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
             started = time.perf_counter()
             timed = self._runner.time(self._race([own], policy), deadline)
             self._took[workload.name] = time.perf_counter() - started
@@ -170,7 +250,7 @@ class TrialTimer:
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
         usual = self._original_seconds[item.workload.name]
-        deadline = policies.timing_deadline(usual, self._device, item.code.seconds, policy, 2)
+        deadline = timing_deadline(usual, self._device, item.code.seconds, policy, 2)
         timed = self._runner.time(self._race([own, item], policy), deadline + self._making(item.workload))
         if isinstance(timed, Verdict):
             return Result(item.workload.name, timed.status, detail=timed.detail)
@@ -184,7 +264,7 @@ class TrialTimer:
         deadlines = [self._alone_deadline(item) for item in items]
         timed: list[Timed] | Verdict | None = None
         if self._device.inspects and len(items) > 1:
-            timed = self._runner.time_all(races, policies.together(deadlines, self._device))
+            timed = self._runner.time_all(races, together(deadlines, self._device))
         for number, item in enumerate(items):
             if isinstance(timed, list):
                 one: Timed | Verdict = timed[number]
@@ -198,19 +278,19 @@ class TrialTimer:
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name
-        limit = policies.give_up(self._original_seconds[name], self._best.get(name), self._device)
+        limit = give_up(self._original_seconds[name], self._best.get(name), self._device)
         return replace(self._policies.short, give_up=limit)
 
     def _alone_deadline(self, item: Ready) -> float:
         usual = self._original_seconds[item.workload.name]
-        own = policies.timing_deadline(usual, self._device, item.code.seconds, self._policies.short, 1)
+        own = timing_deadline(usual, self._device, item.code.seconds, self._policies.short, 1)
         return own + self._making(item.workload)
 
     def _making(self, workload: Workload) -> float:
         """What the user's function may take to make the inputs, for a worker that has none yet."""
         if self._problem.inputs is None:
             return 0.0
-        return 2 * self._took.get(workload.name, policies.INPUT_SECONDS / 2)
+        return 2 * self._took.get(workload.name, INPUT_SECONDS / 2)
 
     def _own(self, workload: Workload) -> Ready | CannotRun:
         code, plan = self._original.planned(workload.as_dict())

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 
-from tunesmith.backends import counting
+from tunesmith.backends import port
 from tunesmith.backends.backend_kind import ReadInstructions
-from tunesmith.backends.counting import Counting
 from tunesmith.backends.messages import Draw
-from tunesmith.lab import policies
+from tunesmith.backends.port import Counting
+from tunesmith.lab import measuring
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
 from tunesmith.lab.memory import Verdict
@@ -91,7 +91,7 @@ class Profiler:
     _device: Device
     _builders: Builders
     _runner: Runner | None
-    _counting: counting.Counting
+    _counting: port.Counting
     _instructions: ReadInstructions
     _: KW_ONLY
     ceilings: f.Ceilings
@@ -154,7 +154,7 @@ class Profiler:
         experiments, notes = self._experiments(subject, workload, code, plan, seconds)
         found, unknown = self._weighed(found, code, plan, warm)
         notes = (*notes, *unknown)
-        if not isinstance(self._counting, counting.NoCounting):
+        if not isinstance(self._counting, port.NoCounting):
             self.progress(f"counting {where}")
         counted = self._count(found, code, plan, workload)
         if counted.left_out:
@@ -168,10 +168,10 @@ class Profiler:
         found = self._built(subject, workload)
         return found.profile.cannot_run if isinstance(found, Looked) else ""
 
-    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> counting.Counted:
+    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> port.Counted:
         main = found.parts.index(found.main) if found.main is not None else 0
         own = (code.unit, code.binary, code.code_digest, self._device, plan, self._draw())
-        return self._counting.count(counting.ToCount(*own, workload.cache == "warm", main))
+        return self._counting.count(port.ToCount(*own, workload.cache == "warm", main))
 
     # -- what a build tells -----------------------------------------------------------------------------
 
@@ -250,11 +250,11 @@ class Profiler:
 
     def _time(self, code: BuiltCode, plans: Sequence[Plan], warm: bool) -> list[float] | Verdict:
         assert self._runner is not None
-        policy = policies.policies_of(self._device).baseline
+        policy = measuring.policies_of(self._device).baseline
         race = Race(tuple((code, plan) for plan in plans), self._draw(), policy, warm)
-        deadline = policies.baseline_deadline(self._device, plans[0].nbytes)
+        deadline = measuring.baseline_deadline(self._device, plans[0].nbytes)
         if self._problem.inputs is not None:
-            deadline += policies.INPUT_SECONDS
+            deadline += measuring.INPUT_SECONDS
         timed = self._runner.time(race, deadline)
         return timed if isinstance(timed, Verdict) else [median(samples) for samples in timed.samples]
 

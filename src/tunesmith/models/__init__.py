@@ -1,1 +1,92 @@
-"""Language models behind one protocol: hosted ones, a mailbox of files, and recordings of either."""
+"""Language models behind one protocol, and how they are named on the command line:
+`openai:gpt-5@http://host/v1`, `mailbox:DIR`, `recorded:DIR`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunesmith.errors import BadInput
+from tunesmith.run.dialogue import ROLES, Role
+
+KINDS = ("openai", "anthropic", "mailbox", "recorded")
+EXPERT = "expert"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """`kind` is one of KINDS or "expert"; `rest` a model's name or a folder, `url` another place for it."""
+
+    kind: str
+    rest: str = ""
+    url: str = ""
+
+
+def parse_spec(text: str) -> Spec:
+    kind, _, rest = text.strip().partition(":")
+    if kind == EXPERT and not rest:
+        return Spec(EXPERT)
+    if kind not in KINDS:
+        known = ", ".join(f"{kind}:…" for kind in KINDS)
+        raise BadInput(
+            f"unknown model {text!r}; known are {known} and {EXPERT}",
+            hint="e.g. --model openai:gpt-5, --model openai:my-model@http://localhost:8000/v1, "
+            "--model mailbox:DIR",
+        )
+    if kind in ("mailbox", "recorded"):
+        if not rest and kind == "recorded":
+            raise BadInput(f"{text!r} names no folder", hint=f"write {kind}:DIR")
+        return Spec(kind, rest)
+    name, _, url = rest.partition("@")
+    if not name:
+        raise BadInput(f"{text!r} names no model", hint=f"write {kind}:NAME")
+    if "@" in url:
+        hint = f"leave it out, and put the key into the environment: {kind}:{name}@http://host:port/v1"
+        raise BadInput("an address with a password in it would end up in the journal", hint=hint)
+    if url and not url.startswith(("http://", "https://")):
+        raise BadInput(f"{url!r} is no address", hint=f"write {kind}:{name}@http://host:port/v1")
+    return Spec(kind, name, url)
+
+
+def names_roles(text: str) -> bool:
+    """Whether it is `ROLE=SPEC` and not a model for all; an address may have that sign, too."""
+    return "=" in text.split("@", 1)[0]
+
+
+def parse_models(text: str) -> Mapping[Role, Spec]:
+    """`SPEC` for all roles, or `planner=SPEC,author=SPEC`: roles that are not named are the expert's."""
+    if not names_roles(text):
+        return dict.fromkeys(ROLES, parse_spec(text))
+    found: dict[Role, Spec] = {}
+    for part in text.split(","):
+        name, _, spec = part.partition("=")
+        role = next((role for role in ROLES if role == name.strip()), None)
+        if role is None:
+            words = f"unknown role {name.strip()!r}; the roles are {', '.join(ROLES)}"
+            raise BadInput(words, hint="e.g. --model planner=expert,author=openai:gpt-5")
+        if role in found:
+            raise BadInput(f"the role {role} is named twice in {text!r}", hint="name one model for each role")
+        found[role] = parse_spec(spec)
+    return dict.fromkeys(ROLES, Spec(EXPERT)) | found
+
+
+def alone(text: str) -> str:
+    """The one model that plays whatever roles are named; where they are several, the text as it is."""
+    if not names_roles(text):
+        return text
+    named = {part.partition("=")[2].strip() for part in text.split(",")} - {EXPERT}
+    return named.pop() if len(named) == 1 else text
+
+
+def placed(text: str, below: str) -> str:
+    """The same models with their folders one of their own below the one named, where they have one."""
+    if not names_roles(text):
+        return _placed(text, below)
+    parts = (part.partition("=") for part in text.split(","))
+    return ",".join(f"{role}={_placed(spec, below)}" for role, _, spec in parts)
+
+
+def _placed(text: str, below: str) -> str:
+    spec = parse_spec(text)
+    has_folder = spec.kind in ("mailbox", "recorded") and spec.rest
+    return f"{spec.kind}:{spec.rest.rstrip('/')}/{below}" if has_folder else text

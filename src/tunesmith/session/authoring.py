@@ -22,7 +22,7 @@ from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.run.store import explained
 from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template
-from tunesmith.strategies import strategies as roles
+from tunesmith.strategies import casting
 
 
 def examine() -> list[DoctorFinding]:
@@ -120,7 +120,7 @@ def check(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
         known = (problem.name, device.name, problem.accuracy.reference is not None)
-        notes = roles.launch_notes(problem, device)
+        notes = casting.launch_notes(problem, device)
         if device.absent:
             built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
             missing = DeviceMissing(
@@ -138,8 +138,8 @@ def check(
 
 def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     device = _device(problem, config)
-    available, refused = roles.move_author(problem).available(problem, device)
-    lines, notes = roles.reading_of(problem), roles.launch_notes(problem, device)
+    available, refused = casting.move_author(problem).available(problem, device)
+    lines, notes = casting.reading_of(problem), casting.launch_notes(problem, device)
     return ExplainedKernel(problem.name, device.name, lines, available, refused, notes)
 
 
@@ -148,7 +148,7 @@ def make_template(
 ) -> TemplateMade:
     """With all moves that apply, or those named. Nothing is built or run."""
     device = _device(problem, config)
-    author = roles.move_author(problem)
+    author = casting.move_author(problem)
     available, refused = author.available(problem, device)
     if moves is not None:
         known = [*available, *(name for name, _ in refused)]

@@ -19,8 +19,8 @@ from tunesmith.deliver import comparison as pages
 from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
-from tunesmith.models.mailbox import near_miss
-from tunesmith.models.names import alone, placed
+from tunesmith.models import alone, placed
+from tunesmith.models.letters import near_miss
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.config import RunConfig, debugging
@@ -32,7 +32,7 @@ from tunesmith.session import machine, runs
 from tunesmith.session.problems import LoadedProblem, all_texts, read_text, restore, state_and_templates
 from tunesmith.session.runs import RunInput, begin, versions
 from tunesmith.strategies import casting
-from tunesmith.strategies.strategies import played
+from tunesmith.strategies.casting import played
 from tunesmith.text import counted, digest_of
 
 DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.backends.counting import NoCounting
+from tunesmith.backends.port import NoCounting
 from tunesmith.deliver.plots import roofline_svg
 from tunesmith.errors import BadInput
 from tunesmith.lab.ceilings import kept_or_measured

@@ -32,7 +32,7 @@ from tunesmith.session import problems
 from tunesmith.session.library import Library
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.runs import Priors, Run, RunInput, begin, no_priors
-from tunesmith.strategies.strategies import signature_fault
+from tunesmith.strategies.casting import signature_fault
 
 LOOKED_AT = 40  # of the runs here, the newest
 USED = 3

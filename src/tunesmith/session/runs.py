@@ -44,7 +44,7 @@ from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import library, machine, problems
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.strategies import casting, strategies
+from tunesmith.strategies import casting
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -140,7 +140,7 @@ def begin(
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
-    notes = strategies.launch_notes(problem, device)
+    notes = casting.launch_notes(problem, device)
     for note in notes:
         listener.say(f"note: {note}")
     primed = priors(device)
@@ -188,7 +188,7 @@ def begin(
 
 
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
-    strategies.check(config, template is not None)
+    casting.check(config, template is not None)
     if config.model and template is not None:
         fault = "with --template the template is given, and nothing is left for a model to write"
         raise BadInput(fault, hint="leave out --template or --model")
@@ -221,7 +221,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         rounds=rounds,
         tokens=config.tokens,
         dollars=config.money,
-        strategy=strategies.named(config.strategy),
+        strategy=casting.named(config.strategy),
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,

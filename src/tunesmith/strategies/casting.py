@@ -1,29 +1,267 @@
-"""Who plays the roles of a run: the expert, or models as the user names them. Makes models and prompts."""
+"""Who plays which role in a run: the built-in expert, unless a template is given, or models as the user
+names them. Makes models and prompts."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunesmith import backends
 from tunesmith.errors import BadInput, bug_text
+from tunesmith.problem import languages
 from tunesmith.run import config as settings
-from tunesmith.run.budget import STRATEGIES
-from tunesmith.run.dialogue import LanguageModel, Role
-from tunesmith.run.ports import Catalogue
+from tunesmith.run.budget import STRATEGIES, part_of
+from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
+from tunesmith.run.events import Decided
+from tunesmith.run.ports import Catalogue, Declined
+from tunesmith.run.state import State
 from tunesmith.run.store import explained
 from tunesmith.run.talking import Conversation, Talking
-from tunesmith.strategies.strategies import catalogue_of, models_talking, played, roles
 
 if TYPE_CHECKING:
-    from tunesmith.models.names import Spec
+    from tunesmith.models import Spec
+    from tunesmith.problem.device import Device
     from tunesmith.problem.problem import Problem
+    from tunesmith.problem.template import Template
     from tunesmith.run.candidates import Templates
+    from tunesmith.run.config import RunConfig
+    from tunesmith.run.events import Strategy
     from tunesmith.run.library import LibraryTemplate
+    from tunesmith.run.ports import Author, Catalogue, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
     from tunesmith.run.state import State
+    from tunesmith.run.talking import Conversation
+
+
+class GivenTemplate:
+    """Search it once, then stop; where there are several, each with its part of the budget."""
+
+    def decide(self, state: State) -> Decided:
+        waiting = [c for c in state.candidates if c.status == "admitted"]
+        if len(waiting) > 1:
+            evals, seconds = part_of(state, len(waiting))
+            reason = f"{len(waiting)} templates are given and not searched"
+            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
+        ended = [c.searched for c in state.candidates if c.searched is not None]
+        if waiting or not ended:
+            return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
+        return Decided("finish", ended[-1].reason)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An author for runs that need none."""
+
+    reason: str
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        del task, problem, device
+        return Declined(self.reason)
+
+
+def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
+    """Who plans and who writes: the built-in expert, unless the template is given."""
+    if templates.given is not None:
+        return GivenTemplate(), Silent("the template is given")
+    from tunesmith.expert.planning import ByDiagnosis, ExpertPlanner, InOrder
+
+    if (own := _own_author(problem)) is not None:
+        return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
+    author = move_author(problem)
+    return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
+
+
+def _own_author(problem: Problem) -> OwnAuthor | None:
+    """That of the backend which runs the kernel's language, where it has one."""
+    kind = backends.kind_for(problem.kernel.language)
+    return kind.author() if kind is not None and kind.author is not None else None
+
+
+def move_author(problem: Problem) -> MoveAuthor:
+    """Who writes templates by moves for a kernel's language."""
+    from tunesmith.expert.author import ExpertAuthor
+
+    return _own_author(problem) or ExpertAuthor()
+
+
+def reading_of(problem: Problem) -> tuple[str, ...]:
+    """What the expert makes of a kernel, in words."""
+    if (own := _own_author(problem)) is not None:
+        return own.reading
+    from tunesmith.expert.author import read, reading_lines
+
+    return reading_lines(problem, read(problem))
+
+
+def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
+    """What users should know of their launch before they trust a speed-up."""
+    if not languages.named(problem.kernel.language).is_c_family:
+        return ()
+    from tunesmith.expert.excess_blocks import excess_block_notes
+
+    try:
+        return excess_block_notes(problem, device)
+    except Exception as error:  # whatever a kernel does to the expert, it can be checked and run without
+        return (f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",)
+
+
+def catalogue_of(problem: Problem, device: Device) -> Catalogue:
+    """The moves as a model is offered them."""
+    if (own := _own_author(problem)) is not None:
+        from tunesmith.run.ports import Catalogue, Offer
+
+        available, refused = own.available(problem, device)
+        return Catalogue(own.reading, tuple(map(Offer, available)), refused)
+    from tunesmith.expert.author import catalogue
+
+    return catalogue(problem, device)
+
+
+def signature_fault(problem: Problem, template: Template) -> str | None:
+    """Why callers could not call a template as they call the original. A workspace may come after their
+    arguments."""
+    from tunesmith.expert.reading.source import missing_entry, signature_faults
+
+    extra = {argument.name for argument in template.workspace}
+    if len(problem.launches) == len(template.launches) == 1:
+        wanted, got = problem.launches[0].args, template.launches[0].args
+        if got[: len(wanted)] != wanted or not set(got[len(wanted) :]) <= extra:
+            return (
+                f"the kernel's arguments must stay ({', '.join(wanted)}), with a workspace behind them at "
+                f"most; [launch] passes ({', '.join(got)})"
+            )
+    as_problem = replace(
+        problem,
+        kernel=replace(problem.kernel, text=template.source, path=template.path),
+        launches=template.launches,
+        arguments=(*problem.arguments, *template.workspace),
+    )
+    if (no_entry := missing_entry(as_problem)) is not None:
+        return no_entry
+    found = signature_faults(as_problem)
+    return f"callers could not call it any more: {found[0]}" if found else None
+
+
+NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
+
+
+def named(text: str) -> Strategy:
+    if text not in STRATEGIES:
+        hint = "choose one of these, or leave --strategy out: templates are searched"
+        raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
+    return STRATEGIES[text].name
+
+
+def check(
+    config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
+) -> None:
+    """What does not go together is refused before a run begins."""
+    strategy = named(config.strategy)
+    if config.linear and STRATEGIES[strategy].is_chain is not None:
+        raise BadInput(
+            "--linear is for --strategy rewrite, where a round can go on from the last kernel; the strategy "
+            f"is {strategy}",
+            hint="leave out --linear, or add --strategy rewrite",
+        )
+    if not STRATEGIES[strategy].is_concrete:
+        return
+    named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
+    no_search = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
+    no_params = (
+        f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters"
+    )
+    for given, fault, hint in (
+        (template_given, named_too, "leave out one of the two"),
+        (priors_named, no_search, "leave out --prior-run"),
+        (from_library, no_params, "leave out --from-library"),
+    ):
+        if given:
+            raise BadInput(fault, hint=hint)
+    played(config.model, strategy)
+
+
+def played(spec: str, strategy: str) -> dict[Role, Spec]:
+    """The roles that a model plays; BadInput where the strategy cannot do with those."""
+    kind = STRATEGIES[strategy]
+    if kind.roles == (SINGLE,):
+        return {SINGLE: _alone(spec)}
+    if not spec and not kind.needed:
+        return {}
+    from tunesmith.models import EXPERT, parse_models
+
+    found = parse_models(spec) if spec else {}
+    models = {role: one for role, one in found.items() if one.kind != EXPERT}
+    missing = [role for role in kind.needed if role not in models]
+    if missing:
+        if not models:
+            fault = f"--strategy {strategy} needs a language model: kernels are planned and written in words"
+            raise BadInput(fault, hint=NAME_ONE)
+        raise BadInput(
+            f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
+            f"and their moves alone; it would be the {' and the '.join(missing)}",
+            hint="name both, e.g. --model planner=openai:NAME,author=openai:NAME; tester and analyst may be "
+            "left out",
+        )
+    return models
+
+
+def _alone(spec: str) -> Spec:
+    """Whom one conversation is held with."""
+    from tunesmith.models import EXPERT, names_roles, parse_spec
+
+    role, has_role, rest = spec.partition("=") if names_roles(spec) else ("", "", spec)
+    if has_role and (role.strip() != SINGLE or "," in rest):
+        hint = "write --model SPEC, without roles"
+        raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
+    if not rest or (found := parse_spec(rest)).kind == EXPERT:
+        raise BadInput(
+            "--strategy single needs a language model: the expert holds no conversation", hint=NAME_ONE
+        )
+    return found
+
+
+def models_talking(
+    problem: Problem,
+    templates: Templates,
+    strategy: str,
+    prompts: Mapping[Role, str],
+    conversation: Conversation,
+    catalogue: Callable[[], Catalogue],
+    expert: tuple[Planner, Author] | None = None,
+) -> Talking:
+    """The roles that models play, `expert` in those that they do not; None: kernels are concrete."""
+    from tunesmith.agents.roles import (
+        Analysed,
+        ModelAnalyst,
+        ModelAuthor,
+        ModelPlanner,
+        ModelTester,
+        RewritePlanner,
+    )
+    from tunesmith.agents.single import SinglePlanner, SingleWriter
+
+    own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
+    names = {role: model.name for role, model in conversation.models.items()}
+    moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
+    if strategy == "single":
+        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)
+        return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
+    analyst = ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
+    tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
+    writer, planner = None, expert[0] if expert is not None else None
+    if "author" in names:
+        writer = ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
+    if planner is None:
+        planner = RewritePlanner(*own, prompts["planner"], analyst)
+    elif "planner" in names:
+        planner = ModelPlanner(*own, prompts["planner"], analyst, planner, writer is not None)
+    if analyst is not None:  # whoever plans: an author and the report read it, too
+        planner = Analysed(analyst, planner)
+    return Talking(problem, templates, planner, moves, writer, tester, conversation)
+
 
 MAILBOX = "mailbox"  # of a run, where no other is named
 
@@ -128,7 +366,7 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
 
 def record(folder: Path, state: State) -> None:
     """What models were asked and said in a run so far, as files that can be read and played."""
-    from tunesmith.models.recording import keep
+    from tunesmith.models.letters import keep
 
     if state.started is not None:
         with explained("write the recording", folder, instead="another folder with --record"):
@@ -137,7 +375,7 @@ def record(folder: Path, state: State) -> None:
 
 def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role, LanguageModel]:
     """One for each that is named, whatever roles it plays."""
-    from tunesmith.models.recording import Player
+    from tunesmith.models.letters import Player
 
     made: dict[Spec, LanguageModel] = {}
     for spec in who.values():
@@ -153,8 +391,7 @@ def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role,
 
 def _model(spec: Spec, cast: Casting) -> LanguageModel:
     from tunesmith.models.hosted import KEYS, Hosted
-    from tunesmith.models.mailbox import Mailbox
-    from tunesmith.models.recording import Player
+    from tunesmith.models.letters import Mailbox, Player
 
     if spec.kind == "mailbox":
         return Mailbox(Path(spec.rest) if spec.rest else cast.folder / MAILBOX, cast.wait, cast.note)

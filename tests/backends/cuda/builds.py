@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.cuda_here import needs_nvcc, needs_nvrtc
-from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tunesmith.backends.cuda import inspector
+from tunesmith.backends.cuda.inspector import CudaMemory
 from tunesmith.backends.fake.simulated import FakeBackend, FakeMemory, FakeSession
 from tunesmith.problem.device import Device
 
@@ -99,7 +100,7 @@ class HostDriver:
         return (0,)
 
 
-class HostMemory(FakeMemory):
+class HostMemory(FakeMemory, CudaMemory):
     """Aligned like a driver's, so that vectors are used."""
 
     def __init__(self, nbytes: int) -> None:

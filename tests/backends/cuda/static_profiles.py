@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.backends.cuda.builds import built
-from tunesmith.backends.cuda.architectures import absent_device
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass

@@ -17,8 +17,8 @@ from tests.backends.cuda.builds import BOTH, HALF, built, refusal, unit
 from tests.cuda_here import needs_nvcc, needs_nvrtc
 from tunesmith.backends.cuda import CudaBackend, nvcc
 from tunesmith.backends.cuda import compile as cuda_compile
-from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.cubin import Cubin
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.port import Unsupported
 from tunesmith.problem.template_source import HeaderFile, user_headers
@@ -296,12 +296,12 @@ def test_without_the_bindings_everything_imports_and_says_what_is_missing(tmp_pa
     (tmp_path / "cuda.py").write_text("raise ImportError('there is no cuda')\n")
     program = """
 import tunesmith.backends.cuda
-from tunesmith.backends.cuda import architectures, compile, cubin, entries
+from tunesmith.backends.cuda import compile, cubin, devices, entries
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (Unsupported)
 assert "nvrtc" not in dict(compile.compilers())
 try:
-    compile.build(Unit("k.cu", "", "cuda", (), ("k",), compiler="nvrtc"), architectures.absent_device(None))
+    compile.build(Unit("k.cu", "", "cuda", (), ("k",), compiler="nvrtc"), devices.absent_device(None))
 except Unsupported as error:
     print(error)
 """

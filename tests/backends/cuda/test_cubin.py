@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.backends.cuda.builds import BOTH, HALF, built, unit
 from tests.cuda_here import needs_nvcc, needs_nvrtc
 from tunesmith.backends.cuda import nvrtc
-from tunesmith.backends.cuda.architectures import ARCHITECTURES
 from tunesmith.backends.cuda.cubin import Cubin
+from tunesmith.backends.cuda.devices import ARCHITECTURES
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.problem.codec import Malformed

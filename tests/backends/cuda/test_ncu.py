@@ -14,22 +14,27 @@ from pathlib import Path
 import pytest
 
 from tests.lab.labs import scale_problem
-from tunesmith.backends.counting import Counted, ToCount
 from tunesmith.backends.cuda import ncu
-from tunesmith.backends.cuda.ncu import LET_IN, NOT_PERMITTED, NcuCounting, command_line, find_ncu, main_of
-from tunesmith.backends.cuda.ncu_metrics import (
+from tunesmith.backends.cuda.ncu import (
     DURATION,
+    LET_IN,
     METRICS,
+    NOT_PERMITTED,
     RATIOS,
     SHARES,
     STALLS,
     SUMS,
+    NcuCounting,
+    command_line,
     counters_of,
+    find_ncu,
+    main_of,
     read_rows,
     stall_metric,
 )
 from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.backends.messages import Draw, Unit
+from tunesmith.backends.port import Counted, ToCount
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.template import original
 from tunesmith.run.config import worker_environment

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tunesmith.backends.cuda import CudaBackend
-from tunesmith.backends.cuda.driver import describe_all
+from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import LaunchCall, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
 from tunesmith.problem.device import Device

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.samples import HOPPER
-from tunesmith.backends.cuda.architectures import absent_device
 from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.moves import LOCAL_MOVES, Context
 from tunesmith.expert.moves.local_draft import LocalDraft, find_site, start, template_text
 from tunesmith.lab.builders import unit_of

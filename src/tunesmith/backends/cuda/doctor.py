@@ -6,11 +6,12 @@ import ctypes
 import sys
 
 from tunesmith.backends.backend_kind import DoctorFinding, ListDevices, has_module, module_finding
-from tunesmith.backends.cuda import KIND, ncu, nvcc, nvrtc, toolkit
-from tunesmith.backends.cuda.driver import OLDEST_DRIVER
+from tunesmith.backends.cuda import ncu, nvcc, nvrtc, toolkit
+from tunesmith.backends.cuda.devices import OLDEST_DRIVER
 from tunesmith.backends.port import Unsupported
 from tunesmith.errors import TunesmithError
 
+INSTALL = "pip install 'tunesmith[cuda]'"
 DRIVERS = "from https://www.nvidia.com/drivers"
 TOOLKIT = "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads"
 A_GPU = "a GPU that nvidia-smi -L lists; a container sees one if it is started with --gpus all"
@@ -20,7 +21,7 @@ def findings(devices: ListDevices) -> list[DoctorFinding]:
     """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
     driver = _nvidia_driver()
     here = [_device(devices), *_counters()] if driver.usable else []
-    small = module_finding("ml_dtypes", "comparing bfloat16 and float8", KIND.install)
+    small = module_finding("ml_dtypes", "comparing bfloat16 and float8", INSTALL)
     return [driver, *here, *_nvrtc(), _nvcc(), small]
 
 
@@ -55,7 +56,7 @@ def _device(devices: ListDevices) -> DoctorFinding:
     try:
         found = devices()
     except TunesmithError as error:
-        fix = A_GPU if has_module("cuda.bindings") else KIND.install
+        fix = A_GPU if has_module("cuda.bindings") else INSTALL
         return DoctorFinding("CUDA device", False, str(error), fix)
     if not found:
         return DoctorFinding("CUDA device", False, "the driver sees no device", A_GPU)
@@ -68,12 +69,12 @@ def _nvrtc() -> list[DoctorFinding]:
     try:
         version = nvrtc.version()
     except Unsupported as error:
-        return [DoctorFinding("NVRTC", False, str(error), KIND.install)]
+        return [DoctorFinding("NVRTC", False, str(error), INSTALL)]
     folders = toolkit.header_folders(None, version)
     detail = ", ".join(map(str, folders)) or "none found: kernels cannot include cuda_fp16.h and the like"
     return [
         DoctorFinding("NVRTC", True, ".".join(map(str, version))),
-        DoctorFinding("CUDA headers", bool(folders), detail, "" if folders else KIND.install),
+        DoctorFinding("CUDA headers", bool(folders), detail, "" if folders else INSTALL),
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.backends.port import BuildFailed
+from tunesmith.problem.device import Device
 
 STANDARD = "--std=c++17"
 
@@ -79,6 +80,8 @@ _FOR_NVRTC = {
     "--extended-lambda": "",
 }
 _FOR_NVCC = {"--device-as-default-execution-space": "", "--device-int128": ""}
+# The same for a file that has the host's part, too.
+_WITH_HOST = {**_FOR_NVCC, "--device-as-default-execution-space": "--expt-relaxed-constexpr"}
 
 
 @dataclass(frozen=True)
@@ -192,3 +195,21 @@ def _unknown(token: str, name: str) -> BuildFailed:
     known = (*_SWITCHES, *_VALUES, "ptxas-options", "gpu-architecture")
     listed = ", ".join(sorted(f"--{n}" for n in known if len(n) > 1))
     return BuildFailed(f"not a flag that shapes device code: {token!r}. Take it out; known are {listed}")
+
+
+def host_command(flags: Sequence[str], device: Device) -> str:
+    """How nvcc compiles a file that has the host's part, too. One flag may be several words of a command
+    line, and some are NVRTC's own."""
+    words: list[str] = []
+    for flag in flags:
+        try:
+            words += shlex.split(flag)
+        except ValueError:  # a quote that does not end
+            words.append(flag)
+    spelled = ((word, _WITH_HOST.get(_SWITCHES.get(word.lstrip("-"), ""), word)) for word in words)
+    # What two words come to is said once; what the user repeats, such as -gencode, has its reasons.
+    known = set(words)
+    own = [said for word, said in spelled if said and (said == word or said not in known)]
+    capability = device.limits.capability
+    arch = f"-arch={f'sm_{capability}' if capability else 'native'}"
+    return shlex.join(("nvcc", "-O3", *(() if any("arch" in flag for flag in flags) else (arch,)), *own))

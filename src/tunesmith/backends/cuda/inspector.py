@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.backends.cuda.driver import checked, driver
+from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import checked, driver
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer
@@ -30,6 +31,17 @@ FOUND = np.dtype(
 )
 
 
+class CudaMemory:
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address = address
+        self.nbytes = nbytes
+
+
+def address(pointer: Pointer) -> int:
+    assert isinstance(pointer.memory, CudaMemory)
+    return pointer.memory.address + pointer.offset
+
+
 class CudaInspector:
     def __init__(self, stream: Any, device: Device) -> None:
         self._stream = stream
@@ -39,17 +51,17 @@ class CudaInspector:
     def fill(self, to: Pointer, pattern: bytes) -> None:
         word = int.from_bytes(pattern, "little")
         if to.nbytes:
-            self._launch("fill", to.nbytes // 16, _address(to), to.nbytes, word)
+            self._launch("fill", to.nbytes // 16, address(to), to.nbytes, word)
 
     def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
         count = to.nbytes // itemsize
         if count:
             size = block.nbytes // itemsize
-            words = (_address(to), _address(block), count, size, roll, int(negate), itemsize)
+            words = (address(to), address(block), count, size, roll, int(negate), itemsize)
             self._launch("spread", count, *words)
 
     def differing(self, a: Pointer, b: Pointer) -> Difference:
-        return self._differences(a, _address(b), 0)
+        return self._differences(a, address(b), 0)
 
     def unlike(self, a: Pointer, pattern: bytes) -> Difference:
         return self._differences(a, 0, int.from_bytes(pattern, "little"))
@@ -67,7 +79,7 @@ class CudaInspector:
         if not count:
             return Comparison(0, 0.0, 0.0, 0.0, 0)
         words = (
-            *(_address(got), _address(expected), count, kind, KINDS[element.kind], element.bytes),
+            *(address(got), address(expected), count, kind, KINDS[element.kind], element.bytes),
             *(element.mantissa, element.min_exponent, int(element.name in WITHOUT_INFINITY)),
             *(*_edges(element), *_ends(element), float(rule.rtol), float(rule.atol), float(rule.ulps)),
             *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._results),
@@ -87,7 +99,7 @@ class CudaInspector:
         found = np.array([0, NOTHING, 0], dtype=np.uint64)
         place = self._results
         checked(cu.cuMemcpyHtoDAsync(place, found.ctypes.data, found.nbytes, self._stream))
-        self._launch("differences", a.nbytes // 16, _address(a), other, a.nbytes, pattern, place)
+        self._launch("differences", a.nbytes // 16, address(a), other, a.nbytes, pattern, place)
         checked(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
         checked(cu.cuStreamSynchronize(self._stream))
         count, first, last = map(int, found)
@@ -109,12 +121,10 @@ class CudaInspector:
 
     @cached_property
     def _functions(self) -> dict[str, Any]:
-        from tunesmith.backends.cuda import CudaBackend
-
         cu = driver()
         source = resources.files("tunesmith.backends.cuda").joinpath("inspector.cu").read_text()
         unit = Unit("inspector.cu", source, "cuda", FLAGS, ENTRIES)
-        symbols, cubin = unpack(CudaBackend().build(unit, self._device).data)
+        symbols, cubin = unpack(build(unit, self._device).data)
         self._module = checked(cu.cuModuleLoadData(cubin))
         return {e: checked(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES}
 
@@ -142,8 +152,3 @@ def _word(value: int | float) -> int:
     if isinstance(value, float):
         return int(struct.unpack("<q", struct.pack("<d", value))[0])
     return value - (1 << 64) if value >> 63 > 0 else value
-
-
-def _address(pointer: Pointer) -> int:
-    address: int = pointer.memory.address + pointer.offset  # type: ignore[attr-defined]
-    return address

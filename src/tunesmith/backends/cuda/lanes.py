@@ -10,7 +10,7 @@ import re
 import struct
 from typing import NamedTuple
 
-from tunesmith.backends.cuda.listing import INDIRECT, Instruction, Listing
+from tunesmith.backends.cuda.disassembly import INDIRECT, Instruction, Listing
 
 SAME, STEP, FAR, LANE, DATA = "same", "step", "far", "lane", "data"
 # Of conditions: met by one thread of a warp, by all but one, by those up to a bound.

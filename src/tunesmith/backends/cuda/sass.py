@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
+from tunesmith.backends.cuda.disassembly import INDIRECT, JUMPS, Instruction, Listing, disassemble, registers
+from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.lanes import ALL_BUT_ONE, DATA, FAR, LANE, ONE, SAME, STEP, Lanes, Value
-from tunesmith.backends.cuda.listing import INDIRECT, JUMPS, Instruction, Listing, registers
+from tunesmith.problem.codec import Malformed
 from tunesmith.profiles.facts import Direction, Instructions, MemoryAccess, Mix, Pattern, Space
 
 _FP64 = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
@@ -206,3 +209,19 @@ def _split(listing: Listing, lanes: Lanes, kind: str) -> int:
         extra |= set().union(*ways[:-1])
         loops += sum(last.number - target + 1 for target in last.targets if target < last.number) // 2
     return listing.size(extra) + loops
+
+
+_disassemble_once = lru_cache(maxsize=8)(lambda cubin: disassemble(cubin))
+
+
+def instructions_of(binary: bytes, entry: str) -> tuple[Instructions | None, str]:
+    try:
+        symbols, cubin = unpack(binary)
+    except Malformed as error:
+        return None, error.message
+    found = _disassemble_once(cubin)
+    if found.fault:
+        return None, found.fault
+    text = found.kernels.get(symbols.get(entry, ""))
+    read = read_sass(text) if text else None
+    return (read, "") if read is not None else (None, f"the disassembly has no code of {entry}")

@@ -12,20 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda.driver import Throttling, checked, driver
+from tunesmith.backends.cuda.devices import Throttling, checked, driver
 from tunesmith.backends.cuda.entries import unpack
-from tunesmith.backends.cuda.inspector import CudaInspector
+from tunesmith.backends.cuda.inspector import CudaInspector, CudaMemory, address
 from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
 
 SPARE = 256 << 20  # of the device's memory, left to the driver
-
-
-class CudaMemory:
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.address = address
-        self.nbytes = nbytes
 
 
 class CudaExecutable:
@@ -259,11 +253,6 @@ class CudaSession:
         checked(driver().cuStreamSynchronize(self.stream))
 
 
-def address(pointer: port.Pointer) -> int:
-    assert isinstance(pointer.memory, CudaMemory)
-    return pointer.memory.address + pointer.offset
-
-
 def _parameter_sizes(function: Any) -> list[int]:
     """Bytes of every parameter, in the kernel's order."""
     sizes: list[int] = []
@@ -322,23 +311,19 @@ def _config(call: port.LaunchCall, stream: Any) -> Any:
     config.gridDimX, config.gridDimY, config.gridDimZ = call.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = call.block
     config.sharedMemBytes, config.hStream = call.shared, stream
-    attributes = []
-    kinds = cu.CUlaunchAttributeID
+    attributes: list[Any] = []
+
+    def added(name: str) -> Any:
+        attributes.append(cu.CUlaunchAttribute())
+        attributes[-1].id = getattr(cu.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
+        return attributes[-1].value
+
     if call.cluster:
-        attribute = cu.CUlaunchAttribute()
-        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        size = attribute.value.clusterDim
+        size = added("CLUSTER_DIMENSION").clusterDim
         size.x, size.y, size.z = call.cluster
-        attributes.append(attribute)
     if call.cooperative:
-        attribute = cu.CUlaunchAttribute()
-        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attribute.value.cooperative = 1
-        attributes.append(attribute)
+        added("COOPERATIVE").cooperative = 1
     if call.pdl:
-        attribute = cu.CUlaunchAttribute()
-        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-        attribute.value.programmaticStreamSerializationAllowed = 1
-        attributes.append(attribute)
+        added("PROGRAMMATIC_STREAM_SERIALIZATION").programmaticStreamSerializationAllowed = 1
     config.attrs, config.numAttrs = attributes, len(attributes)
     return config

@@ -89,6 +89,18 @@ def _distance(version: tuple[int, int] | None, wanted: tuple[int, int]) -> int:
 
 Headers = tuple[tuple[str, str], ...]
 
+# Those of a line or none; others are files.
+_SHORT = {
+    "stdbool.h": "",
+    "stdio.h": "",
+    "stdlib.h": "#include <stddef.h>\n",
+    "cassert": "#include <assert.h>\n",
+    "cfloat": "#include <float.h>\n",
+    "climits": "#include <limits.h>\n",
+    "cstddef": "#include <stddef.h>\nnamespace std { using ::size_t; using ::ptrdiff_t; }\n",
+    "cstdio": "namespace std { using ::printf; }\n",
+    "cstdlib": "#include <cstddef>\nnamespace std { using ::abs; }\n",
+}
 _DEFINED = re.compile(r"#[ \t]*define[ \t]+(\w+)")
 
 
@@ -100,8 +112,8 @@ def standard_headers(source: str, given: Headers) -> Headers:
     queue += ["#include <math.h>"] if pre_included(source, given) else []
     while queue:
         for spelling, _ in includes(queue.pop()):
-            if spelling in _names() and spelling not in own and spelling not in found:
-                found[spelling] = _text(spelling)
+            if spelling in _texts() and spelling not in own and spelling not in found:
+                found[spelling] = _texts()[spelling]
                 queue.append(found[spelling])
     return tuple(found.items())
 
@@ -112,21 +124,12 @@ def pre_included(source: str, given: Headers) -> str:
     if any(spelling == "math.h" for spelling, _ in given):
         return ""
     texts = "\n".join([source, *(text for _, text in given)])
-    words = set(re.findall(r"\b[A-Z][A-Z0-9_]*\b", texts)) & _names_in_math()
+    words = set(re.findall(r"\b[A-Z][A-Z0-9_]*\b", texts)) & set(_DEFINED.findall(_texts()["math.h"]))
     words -= set(_DEFINED.findall(texts))
     return "math.h" if words else ""
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(file.name for file in resources.files(__package__).joinpath("headers").iterdir())
-
-
-@cache
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath("headers", name).read_text(encoding="utf-8")
-
-
-@cache
-def _names_in_math() -> frozenset[str]:
-    return frozenset(_DEFINED.findall(_text("math.h")))
+def _texts() -> dict[str, str]:
+    files = resources.files(__package__).joinpath("headers").iterdir()
+    return _SHORT | {file.name: file.read_text(encoding="utf-8") for file in files}

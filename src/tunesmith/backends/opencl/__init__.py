@@ -10,10 +10,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tunesmith.backends import backend_kind as kinds
-from tunesmith.backends.backend_kind import DoctorFinding, ListDevices, late
-from tunesmith.backends.opencl import pocl as opencl_pocl
+from tunesmith.backends.backend_kind import DoctorFinding, ListDevices
+from tunesmith.backends.opencl.device import OpenCLBackend
 from tunesmith.errors import TunesmithError
 from tunesmith.problem.languages import OPENCL
+
+
+def pocl_environment(prefix: Path, inherited: Mapping[str, str]) -> dict[str, str]:
+    """What a process must be started with to see the PoCL that set-up unpacks under `prefix` where no wheel
+    serves; empty where there is none, or where the user points the loader elsewhere. The loader of libraries
+    reads its variable only at the start."""
+    folder = prefix / "pocl"
+    if not (folder / "vendors" / "pocl.icd").is_file() or inherited.get("OCL_ICD_VENDORS"):
+        return {}
+    libraries = filter(None, [str(folder / "lib"), inherited.get("LD_LIBRARY_PATH")])
+    return {"OCL_ICD_VENDORS": str(folder / "vendors"), "LD_LIBRARY_PATH": os.pathsep.join(libraries)}
 
 
 def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -30,7 +41,7 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
         "CUDA_CACHE_DISABLE": "1",
         "LIBRARY_PATH": os.pathsep.join(filter(None, [inherited.get("LIBRARY_PATH"), str(stubs)])),
         "PYOPENCL_NO_CACHE": "1",
-        **opencl_pocl.environment(Path(sys.prefix), inherited),
+        **pocl_environment(Path(sys.prefix), inherited),
     }
 
 
@@ -50,7 +61,7 @@ def _check_device(devices: ListDevices) -> DoctorFinding:
         return DoctorFinding("OpenCL device", False, str(error), KIND.install)
     if found:
         names = "; ".join(f"{d.name} ({d.platform})" for d in found)
-        unpacked = opencl_pocl.environment(Path(sys.prefix), os.environ)
+        unpacked = pocl_environment(Path(sys.prefix), os.environ)
         where = f"; PoCL is the one unpacked in {Path(sys.prefix, 'pocl')}" if unpacked else ""
         return DoctorFinding("OpenCL device", True, names + where)
     if sys.platform == "linux" and platform.machine() == "x86_64":
@@ -63,7 +74,7 @@ def _check_device(devices: ListDevices) -> DoctorFinding:
 KIND = kinds.BackendKind(
     name="opencl",
     languages=(OPENCL,),
-    make=lambda _argument: late("tunesmith.backends.opencl.device", "OpenCLBackend")(),
+    make=lambda _argument: OpenCLBackend(),
     extra="opencl",
     check=_check,
     environment=_environment,

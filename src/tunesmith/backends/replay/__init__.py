@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tunesmith.backends.backend_kind import BackendKind, late
-from tunesmith.backends.fake import AUTHOR, NO_COUNTERS, NO_PROFILES
-from tunesmith.problem.languages import FAKE
+from dataclasses import replace
 
-KIND = BackendKind(
+from tunesmith.backends import fake
+from tunesmith.backends.replay.recorded import ReplayBackend
+
+KIND = replace(
+    fake.KIND,
     name="replay",
-    languages=(FAKE,),
-    make=late("tunesmith.backends.replay.recorded", "ReplayBackend"),
+    make=ReplayBackend,
     from_file=True,
-    no_profiles=NO_PROFILES,
-    no_counters=NO_COUNTERS,
-    author=AUTHOR,
+    plays_absent=False,
+    check=lambda _devices: [],
 )

@@ -128,14 +128,15 @@ def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")
 def registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A cap on registers: more threads on a multiprocessor, at the risk of spills."""
-    choice = register_cap(context, name)
-    if isinstance(choice, str):
-        return choice
+    found = register_cap(context, name)
+    if isinstance(found, str):
+        return found
     prefer = one_at_a_time(draft, context, name, NO_CAP)
     if draft.schedule.persistent is not None:
         prefer.append(("regs_persist", f"{name} == {NO_CAP} or {draft.schedule.persistent.name} == 0"))
     answers = [(Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")]
-    return extend(draft, "registers", choice, prefer, answers)
+    changed = replace(draft, build_flags=(*draft.build_flags, found[1]))
+    return extend(changed, "registers", found[0], prefer, answers)
 
 
 @move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")

@@ -214,12 +214,11 @@ def largest_block(draft: LocalDraft, context: Context) -> int:
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")
 def registers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """A cap on registers for the whole file: more threads on a multiprocessor, at the risk of spills."""
-    choice = register_cap(context, name)
-    if isinstance(choice, str):
-        return choice
+    found = register_cap(context, name)
+    if isinstance(found, str):
+        return found
     prefer, answers = one_at_a_time(draft, name, NO_CAP), [(Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")]
-    flags = (f"-maxrregcount={{{name}}}",)
-    return add(draft, "registers", choice, flags=flags, prefer=prefer, answers=answers)
+    return add(draft, "registers", found[0], flags=found[1:], prefer=prefer, answers=answers)
 
 
 @move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")

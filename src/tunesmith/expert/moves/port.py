@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from tunesmith import backends
+from tunesmith.backends.backend_kind import TuningFlags
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.device import Device
@@ -34,6 +36,12 @@ class Context:
     @property
     def language(self) -> str:
         return self.problem.kernel.language
+
+    @property
+    def flags(self) -> TuningFlags:
+        """Of the backend that runs the kernel's language."""
+        own = backends.kind_for(self.language)
+        return own.flags if own is not None else TuningFlags()
 
     @property
     def on_cpu(self) -> bool:
@@ -119,21 +127,22 @@ NO_CAP = 255  # all that a thread can have
 AS_TODAY = 5  # ptxas's own default, of 0 to 10
 
 
-def register_cap(context: Context, name: str) -> ParameterChoice | str:
-    """For a draft of either kind; or why registers are not capped."""
-    if context.language != "cuda":
+def register_cap(context: Context, name: str) -> tuple[ParameterChoice, str] | str:
+    """For a draft of either kind, with the flag; or why registers are not capped."""
+    if not context.flags.register_cap:
         return f"no flag caps registers in {context.language}"
     if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
         return "the problem's own flags cap registers already"
-    return ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP, "registers of a thread, at most")
+    choice = ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP, "registers of a thread, at most")
+    return choice, context.flags.register_cap.format(f"{{{name}}}")
 
 
 def saving_level(context: Context, name: str) -> tuple[ParameterChoice, str] | str:
-    """The same of a flag that says how hard the assembler should try; with the flag."""
-    if context.language != "cuda":
+    """The same of a flag that says how hard the assembler should try."""
+    if not context.flags.register_level:
         return f"no build flag of {context.language} takes a number that tunes"
     choice = ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")
-    return choice, f"-Xptxas=--register-usage-level={{{name}}}"
+    return choice, context.flags.register_level.format(f"{{{name}}}")
 
 
 def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:

@@ -93,12 +93,11 @@ def header(plan: WritingPlan, baked: Baked) -> list[str]:
         (title, distinct((), (*((name, text) for kind, name, text in structural if kind == title), *pairs)))
         for title, pairs in given.items()
     ]
-    flags = [] if schedule.registers is None else [f"--maxrregcount={{{schedule.registers.name}}}"]
     return declaration(
         schedule.choices,
         [*conditions, ("answers", plan.draft.answers)],
         baked.declared(),
-        [*flags, *plan.draft.build_flags],
+        plan.draft.build_flags,
         _launch(plan),
         aligned=True,
     )

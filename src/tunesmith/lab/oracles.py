@@ -1,22 +1,31 @@
-"""The oracle that judges on the host: what each case should give, and whether what came back is right."""
+"""Oracles: what each case should give, and whether what came back is right. One judges on the host; the
+other is for devices that judge for themselves: cases are stored there, verdicts come back.
+
+The latter only where kernels cannot reach the worker's own memory. A kernel may still reach what lies on
+the device, so a verdict of `wrong` counts where the original is still right, or once all has been laid out
+anew.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.backends.messages import CheckCase, Judged, StoreCase
+from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
-from tunesmith.lab.references import CONTESTED_ROWS, References
-from tunesmith.lab.runner import CaseRun
+from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_of
+from tunesmith.lab.runner import CaseRun, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
 from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_other_rows
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.text import digest_of
@@ -24,6 +33,7 @@ from tunesmith.text import digest_of
 CACHED_BYTES = 1 << 29
 
 Array = NDArray[Any]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -43,16 +53,28 @@ class Expectation:
 
 
 @dataclass
-class HostOracle:
-    """Judges in our process. The callables plan and run the original on a case, so that its own error can be
-    measured, and run a candidate."""
+class CaseOracle:
+    """What both have in common. `original` plans and builds the original for a case."""
 
     _problem: Problem
-    _alignment: int
+    _device: Device
     _references: References
-    _plan_original: Callable[[Case], Plan]
-    _run_original: Callable[[Case, Plan], CaseRun | Verdict]
-    _run: Callable[[BuiltCode, Case, Plan, float], CaseRun | Verdict]
+    _runner: Runner
+    _original: Callable[[Case], tuple[BuiltCode, Plan]]
+
+    def _of_original(self, run: Callable[[], R]) -> R:
+        """Once more where it crashed: an earlier kernel may have spoilt that process, a fresh one tells."""
+        found = run()
+        if isinstance(found, Judged | Verdict) and found.status is Status.CRASHED:
+            self._runner.restart()
+            found = run()
+        return found
+
+
+@dataclass
+class HostOracle(CaseOracle):
+    """Judges in our process, by what a candidate and the original left in memory."""
+
     _known: OrderedDict[Case, Expectation | Verdict] = field(default_factory=OrderedDict)
 
     def establish(self, case: Case) -> float | Verdict:
@@ -62,7 +84,7 @@ class HostOracle:
 
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
         for c in cases:
-            run = self._run(code, c.case, c.plan, c.deadline)
+            run = self._runner.run(code, c.plan, draw_of(self._problem, c.case), c.deadline)
             verdict = run if isinstance(run, Verdict) else self.judge(c.case, c.plan, run)
             if not verdict.ok:
                 return verdict
@@ -110,7 +132,7 @@ class HostOracle:
         return True
 
     def _establish(self, case: Case) -> Expectation | Verdict:
-        plan = self._plan_original(case)
+        code, plan = self._original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
         referred = self._references.ask(case, plan, digests=True)
         rows, sampled = referred.rows, referred.sampled
@@ -119,7 +141,9 @@ class HostOracle:
             spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
             for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True)
         }
-        run = self._run_original(case, plan)
+        deadline = measuring.ORIGINAL_SECONDS + measuring.data_seconds(plan)
+        draw = draw_of(self._problem, case)
+        run = self._of_original(lambda: self._runner.run(code, plan, draw, deadline))
         if isinstance(run, Verdict):
             return run
         given = {r.name: r.payload_digest for r in run.report.buffers}
@@ -153,7 +177,7 @@ class HostOracle:
                 return Verdict(Status.CRASHED, f"the worker garbled {b.name}")
 
         def damage(b: BufferPlan, number: int) -> str:
-            layout = guards.guarded(b.nbytes, max(b.align, self._alignment))
+            layout = guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
             intact = reports[b.name].guard_digest == digest_of(*guards.zones(layout, number))
             return "" if intact else reports[b.name].damage or "the guard zone changed"
 
@@ -187,3 +211,136 @@ class HostOracle:
     def _sampled(self, buffer: BufferPlan, array: Array, expected: Expectation) -> Array:
         rows = expected.rows if buffer.name in expected.sampled else None
         return array if rows is None else array[rows]
+
+
+REFERENCES_BYTES = 1 << 30  # of reference values, in our own memory, for when a worker has to be told again
+
+
+@dataclass
+class _Established:
+    seconds: float
+    generation: int  # of the worker that has it
+
+
+@dataclass
+class DeviceOracle(CaseOracle):
+    """Judges by what the device says; only what it convicts is looked at again."""
+
+    _known: dict[Case, _Established | Verdict] = field(default_factory=dict)
+    _referred: OrderedDict[Case, Referred] = field(default_factory=OrderedDict)
+
+    def establish(self, case: Case) -> float | Verdict:
+        """Seconds the original takes on the case; a Verdict when it fails there."""
+        known = self._known.get(case)
+        if isinstance(known, Verdict):
+            return known
+        if known is None or known.generation != self._runner.generation:
+            return self._store(case)
+        return known.seconds
+
+    def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
+        """In one request, which saves most of what requests cost; singly from the first that is not right."""
+        right = 0
+        if len(cases) > 1:
+            checks = [_request(c.case, code, c.plan) for c in cases]
+            judged = self._runner.check_all(code, checks, measuring.all_deadlines(c.deadline for c in cases))
+            if isinstance(judged, Verdict):
+                return judged
+            right = sum(j.status is Status.OK for j in judged or ())
+            if judged and right < len(judged):
+                verdict = self._confirmed(judged[right], code, cases[right])
+                if not verdict.ok:
+                    return verdict
+                right += 1
+        for c in cases[right:]:
+            found = self._check(c, code)
+            verdict = found if isinstance(found, Verdict) else self._confirmed(found, code, c)
+            if not verdict.ok:
+                return verdict
+        return RIGHT
+
+    def _confirmed(self, first: Judged, code: BuiltCode, at: Examined) -> Verdict:
+        """A wrong value may be an earlier kernel's doing, who spoilt what lies on the device: the original
+        tells, on the case as it lies there. If it is right the candidate is guilty, else all is made anew.
+
+        Nothing stored explains two runs that differ, nor guard zones, which are anew every time."""
+        while self._widen(at.case, first.contested):
+            again = self._check(at, code)
+            if isinstance(again, Verdict):
+                return again
+            first = again
+        verdict = _verdict(first, at.case)
+        if first.damage or first.status is not Status.WRONG or self._original_is_right(at):
+            return verdict
+        self._runner.restart()
+        again = self._check(at, code)
+        return again if isinstance(again, Verdict) else _verdict(again, at.case)
+
+    def _widen(self, case: Case, contested: Sequence[int]) -> bool:
+        """Whether the case is stored anew with these rows among those the reference is asked for."""
+        if not self._references.contest(case, contested):
+            return False
+        self._referred.pop(case, None)
+        return not isinstance(self._store(case), Verdict)
+
+    def _original_is_right(self, at: Examined) -> bool:
+        code, plan = self._original(at.case)
+        judged = self._runner.check(code, _request(at.case, code, plan), at.deadline)
+        return judged is not None and judged.status is Status.OK
+
+    def _check(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
+        request = _request(at.case, code, at.plan)
+        judged = self._runner.check(code, request, at.deadline)
+        if judged is None:
+            stored = self._store(at.case)
+            if isinstance(stored, Verdict):
+                return Verdict(stored.status, f"the original itself fails: {stored.detail}")
+            judged = self._runner.check(code, request, at.deadline)
+        return judged or Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
+
+    def _store(self, case: Case) -> float | Verdict:
+        code, plan = self._original(case)
+        referred = self._refer(case, plan)
+        accuracy = self._problem.accuracy
+        rows = tuple(referred.rows.tolist()) if referred.rows is not None else ()
+        launch = (code.code_digest, plan, draw_of(self._problem, case))
+        expected = (referred.answer.arrays, rows, tuple(sorted(referred.sampled)))
+        rules = (accuracy.deterministic, accuracy.baseline_may_fail)
+        request = StoreCase(_name(case), *launch, *expected, *rules)
+        # The user's function and the copies from our memory are as slow as anywhere.
+        deadline = measuring.ORIGINAL_SECONDS + measuring.data_seconds(plan)
+        deadline += measuring.INPUT_SECONDS if self._problem.inputs is not None else 0.0
+        judged = self._of_original(lambda: self._runner.store(code, request, referred.blobs, deadline))
+        if isinstance(judged, Judged):
+            wanted = dict(referred.answer.input_digests)
+            self._references.refuse_varying(wanted, dict(judged.input_digests))
+        if isinstance(judged, Verdict) or judged.status is not Status.OK:
+            verdict = Verdict(judged.status, judged.detail)
+            if verdict.status is Status.WRONG:
+                self._known[case] = verdict
+            return verdict
+        self._known[case] = _Established(judged.seconds, self._runner.generation)
+        return judged.seconds
+
+    def _refer(self, case: Case, plan: Plan) -> Referred:
+        if case not in self._referred:
+            self._referred[case] = self._references.ask(case, plan, digests=False)
+            while (
+                sum(r.nbytes for r in self._referred.values()) > REFERENCES_BYTES and len(self._referred) > 1
+            ):
+                self._referred.popitem(last=False)
+        self._referred.move_to_end(case)
+        return self._referred[case]
+
+
+def _request(case: Case, code: BuiltCode, plan: Plan) -> CheckCase:
+    return CheckCase(_name(case), code.code_digest, plan, case.compares_errors)
+
+
+def _verdict(judged: Judged, case: Case) -> Verdict:
+    detail = f"{case.where}: {judged.detail}" if judged.detail else ""
+    return Verdict(judged.status, detail)
+
+
+def _name(case: Case) -> str:
+    return digest_of(repr(case))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.backends.cuda.architectures import ARCHITECTURES, GPUS, absent_device
+from tunesmith.backends.cuda.devices import ARCHITECTURES, GPUS, absent_device
 from tunesmith.errors import BadInput
 
 

@@ -1,3 +1,0 @@
-#ifndef TUNESMITH_STDBOOL_H
-#define TUNESMITH_STDBOOL_H
-#endif

@@ -1,3 +1,0 @@
-#ifndef TUNESMITH_STDIO_H
-#define TUNESMITH_STDIO_H
-#endif
