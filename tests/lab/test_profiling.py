@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.in_process import Log, spawner
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
+from tests.wording import says
 from tunesmith.backends.counting import Counted, Counting, NoCounting, ToCount
 from tunesmith.backends.messages import LaunchOnce, TimeRuns
 from tunesmith.errors import BadInput
@@ -166,7 +167,7 @@ def test_a_kernel_that_fails_at_its_launch_is_told_not_raised() -> None:
     with profiler(problem, recorder) as own:
         looked = own.profile(ProfileSubject(), problem.workloads[0])
     assert looked.profile.seconds is None
-    assert "original at small could not be timed: crashed, the kernel takes 3 arguments" in looked.notes[0]
+    says(looked.notes[0], "original at small", "not be timed", "crashed", "3 arguments")
     assert not recorder.asked
 
 

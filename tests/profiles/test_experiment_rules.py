@@ -8,6 +8,7 @@ import pytest
 
 from tests.profiles.made_up import CEILINGS, counted, found, launch, profile
 from tests.profiles.recorded import BAD, planted, recorded, without_counters
+from tests.wording import says
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import Bound, Experiments, Kind, Profile, WorkNeeded
 
@@ -31,7 +32,7 @@ def test_half_the_grid_that_takes_as_long_while_all_blocks_are_there_is_waiting(
     assert own is not None
     assert own.source == "experiment"
     assert own.bound is Bound.LATENCY
-    assert own.evidence[0] == "half the grid takes 97 % of the time: what a block waits for decides"
+    says(own.evidence[0], "half the grid", "97 %")
     assert not found(tried(half=0.8, blocks=132 * 4), Kind.LATENCY)
 
 
