@@ -37,7 +37,7 @@ def test_arms() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "a-2", "a-3", "a-2-2", "b"]), max_size=8))
-def test_folders_are_distinct_and_a_name_that_is_free_is_kept(names: list[str]) -> None:
+def test_folders_are_distinct_and_a_name_that_is_free_is_used(names: list[str]) -> None:
     found = folder_names(names)
     assert len(set(found)) == len(names)
     assert all(own.startswith(name) for own, name in zip(found, names, strict=True))

@@ -251,7 +251,7 @@ def test_a_third_kernel_has_a_point_and_the_line_ends_at_the_winner() -> None:
     assert with_three.count("<line") == with_two.count("<line")
 
 
-def test_of_several_launches_each_is_told_with_its_share() -> None:
+def test_of_several_launches_each_is_shown_with_its_share() -> None:
     own = view("original", "large", 2e-5)
     assert own.profile.launch is not None
     first = LaunchPart("first", own.profile.static, replace(own.profile.launch, blocks=7), 0.25)

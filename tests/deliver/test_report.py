@@ -156,7 +156,7 @@ EXPLAINED = build_report(
 )
 
 
-def test_the_markdown_tells_what_mattered() -> None:
+def test_the_markdown_explains_the_winner() -> None:
     text = report_markdown(EXPLAINED)
     section = text[text.index("## What mattered") : text.index("## What did not work")]
     assert "For the general configuration, BLOCK=64 VEC=1:" in section
@@ -205,8 +205,8 @@ def test_a_model_is_called_one() -> None:
     value = ValueEffect(2, "model", 1.4, (1.2, 1.63), best=1.3)
     param = ParamEffect("VEC", 1, 1.4, 2, "model", (ValueEffect(1, "winner", 1.0), value))
     doubtful = replace(param, name="PAD", values=(param.values[0], replace(value, interval=(0.9, 2.2))))
-    told = Explanation("wide", {"VEC": 1, "PAD": 1}, (param, doubtful), 96, 0.83)
-    text = report_markdown(replace(EXPLAINED, explanations=(told,)))
+    explanation = Explanation("wide", {"VEC": 1, "PAD": 1}, (param, doubtful), 96, 0.83)
+    text = report_markdown(replace(EXPLAINED, explanations=(explanation,)))
     says(text, "at wide", "VEC=1 PAD=1")
     assert ["VEC", "1", "1.40× slower with 2", "model", "2: 1.40× (model, 1.20 to 1.63)"] in rows(text)
     assert ["PAD", "1", "not clear", "model", "2: 1.40× (model, 0.90 to 2.20)"] in rows(text)
@@ -265,18 +265,18 @@ def test_a_device_cannot_write_into_the_report_either() -> None:
 
 
 def a_round(**said: str) -> RoundReport:
-    told = {"reason": "narrow loads", "what": "", **said}
+    texts = {"reason": "narrow loads", "what": "", **said}
     return RoundReport(
-        1, told["reason"], (), "", (), {}, 0, None, 1.0, False, "no template", what=told["what"]
+        1, texts["reason"], (), "", (), {}, 0, None, 1.0, False, "no template", what=texts["what"]
     )
 
 
 @pytest.mark.parametrize("words", HOSTILE)
 def test_what_a_model_says_acts_nowhere_in_the_markdown(words: str) -> None:
     """Why it stopped, its plans, what an analyst said before, and what a template of its changed."""
-    told = replace(a_round(reason=words, what=words), changes=(f"+{words.splitlines()[0]}\x1b[2J",))
-    told = replace(told, analysis=" ".join(words.split()))
-    text = report_markdown(replace(REPORT, reason=words, rounds=(told,)))
+    shown = replace(a_round(reason=words, what=words), changes=(f"+{words.splitlines()[0]}\x1b[2J",))
+    shown = replace(shown, analysis=" ".join(words.split()))
+    text = report_markdown(replace(REPORT, reason=words, rounds=(shown,)))
     fenced, prose = re.search(r"(`{3,})diff\n.*\n\1\n", text, re.DOTALL), text
     assert fenced is not None
     prose = text.replace(fenced[0], "")
@@ -287,13 +287,13 @@ def test_what_a_model_says_acts_nowhere_in_the_markdown(words: str) -> None:
     assert html.unescape(prose).count(said) == 4
 
 
-def test_a_plan_is_told_whole_and_ends_in_a_full_stop() -> None:
+def test_a_plan_is_shown_whole_and_ends_in_a_full_stop() -> None:
     plan = " ".join(f"PARAMETER_{i} in 1, 2, 4;" for i in range(60)) + " and nothing else"
     text = html.unescape(report_markdown(replace(REPORT, rounds=(a_round(what=plan),))))
     assert f"What to change: {plan}.\n" in text
 
 
-def test_cases_of_a_tester_are_told_with_their_reasons() -> None:
+def test_cases_of_a_tester_are_listed_with_their_reasons() -> None:
     sizes = (("rows", 3), ("d", 24))
     added = Extended(
         (ExtraCase(sizes, "spikes", "odd"),), ((ExtraCase(sizes, "normal"), "the original fails"),)

@@ -187,21 +187,21 @@ class BusyDevice(KnownDevice):
         return own
 
 
-def obtained(kept: Kept, known: KnownDevice, **how: object) -> tuple[Ceilings, tuple[str, ...]]:
+def obtained(cache: Kept, known: KnownDevice, **how: object) -> tuple[Ceilings, tuple[str, ...]]:
     how = {"today": lambda: "2026-11-15", **how}
-    return kept_or_measured(kept, gpu(), known, lambda: known, lambda _text: None, **how)  # type: ignore[arg-type]
+    return kept_or_measured(cache, gpu(), known, lambda: known, lambda _text: None, **how)  # type: ignore[arg-type]
 
 
 def test_what_a_busy_machine_measured_is_made_possible_and_that_is_said() -> None:
-    kept = Kept()
-    found, notes = obtained(kept, BusyDevice())
+    cache = Kept()
+    found, notes = obtained(cache, BusyDevice())
     assert all(a.seconds <= b.seconds for a, b in pairwise(found.copy))
     assert all(r.seconds <= c.seconds for r, c in zip(found.read, found.copy, strict=True))
     assert found.cache_bandwidth is not None
     assert found.cache_bandwidth >= (best_bandwidth(found) or 0.0)
     assert any("copies of 4096 KiB, reads of 8 sizes" in note and "--remeasure" in note for note in notes)
-    again, told = obtained(kept, KnownDevice())  # what was kept before is corrected as well
-    assert (again, told) == (found, notes)
+    again, same_notes = obtained(cache, KnownDevice())  # what was cached before is corrected as well
+    assert (again, same_notes) == (found, notes)
 
 
 def test_ceilings_are_measured_once_and_again_when_asked_to() -> None:

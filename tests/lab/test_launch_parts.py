@@ -56,8 +56,8 @@ def test_a_profile_covers_every_launch() -> None:
     assert known.launch is not None
     assert known.launch.blocks == 16, "the one with the most threads"
     assert main_place(_plan(problem).launches) == 1
-    told = found.parts.index(found.main) if found.main else None
-    assert [what.main for what, _ in recorder.asked] == [told, 1], "counters are those of the launch told of"
+    main = found.parts.index(found.main) if found.main else None
+    assert [what.main for what, _ in recorder.asked] == [main, 1], "counters are those of the launch told of"
 
 
 def facts(blocks: int) -> LaunchFacts:

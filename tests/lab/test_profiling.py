@@ -149,7 +149,7 @@ def test_other_blocks_are_those_the_template_has() -> None:
     assert ProfileSubject(template, template.default.replace("BLOCK", 512)).other_blocks() == ()
 
 
-def test_a_kernel_that_cannot_run_is_told_not_raised() -> None:
+def test_a_kernel_that_cannot_run_is_reported_not_raised() -> None:
     problem = scale_problem(('block = ["64"]', 'block = ["4096"]'))
     with profiler(problem) as own:
         looked = own.profile(ProfileSubject(), problem.workloads[0])
@@ -161,7 +161,7 @@ def test_a_kernel_that_cannot_run_is_told_not_raised() -> None:
         assert own.refusal(ProfileSubject(), problem.workloads[0]) == ""
 
 
-def test_a_kernel_that_fails_at_its_launch_is_told_not_raised() -> None:
+def test_a_kernel_that_fails_at_its_launch_is_reported_not_raised() -> None:
     problem = scale_problem(kernel=fake_kernel(args="out, x, rows"))
     recorder = Recorder(Log())
     with profiler(problem, recorder) as own:

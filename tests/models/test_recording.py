@@ -97,7 +97,7 @@ def test_asked_more_often_than_recorded_there_is_no_reply(tmp_path: Path) -> Non
     says(found.reason, "2 replies", "planner", "request 0003-planner")
 
 
-def test_what_a_run_was_told_before_it_stopped_is_not_told_again(tmp_path: Path) -> None:
+def test_what_a_run_was_answered_before_it_stopped_is_not_answered_again(tmp_path: Path) -> None:
     player = Player(recorded(tmp_path))
     player.skip(STORY[:3])
     assert player.reply(request(4)) == THIRD

@@ -273,9 +273,9 @@ def test_a_grid_may_fill_the_device() -> None:
     (geometry,) = planned(made, device=H200, resources=SMALL_KERNEL).launches
     assert geometry.grid == (132 * 8, 1, 1)
     assert (geometry.occupancy, geometry.blocks_per_sm) == (100, 8)
-    told = replace(SMALL_KERNEL, blocks_per_sm=3)  # of no launch in particular
-    assert planned(made, device=H200, resources=told).launches[0].grid == (132 * 8, 1, 1)
-    assert planned(made, device=DEVICE, resources=told).launches[0].grid == (16 * 3, 1, 1)
+    known = replace(SMALL_KERNEL, blocks_per_sm=3)  # of no launch in particular
+    assert planned(made, device=H200, resources=known).launches[0].grid == (132 * 8, 1, 1)
+    assert planned(made, device=DEVICE, resources=known).launches[0].grid == (16 * 3, 1, 1)
 
 
 def test_blocks_and_shared_memory_decide_and_so_come_first() -> None:

@@ -146,7 +146,7 @@ def test_nothing_known_is_said_to_be_unknown() -> None:
     assert "not timed" in diagnosis.notes
 
 
-def test_not_timed_is_told_apart_from_no_floor() -> None:
+def test_not_timed_is_distinguished_from_no_floor() -> None:
     unknown = diagnose(profile(ceilings=Ceilings(), limits=None))
     assert unknown.summary == "no fault found; no floor is known"
     says(unknown.notes, "no ceiling is known")
@@ -248,7 +248,7 @@ def test_without_measured_ceilings_the_data_sheet_serves() -> None:
     assert "data sheet" in diagnosis.summary
 
 
-def test_a_symptom_is_told_only_where_no_fault_explains_it() -> None:
+def test_a_symptom_is_reported_only_where_no_fault_explains_it() -> None:
     waiting = counted({"memory": 0.9}, dram=0.2, issue=0.1)
     assert first(diagnose(waiting)) == Kind.LATENCY
     few = replace(waiting, launch=recorded("too_few_blocks").launch)

@@ -94,9 +94,9 @@ def test_nothing_is_concluded_from_what_is_mostly_the_launch() -> None:
     slow = replace(CEILINGS, graph_launch=TAKES / 2)
     for own in (tried(half=0.97), tried(gone=0.7), tried(half=0.51, gone=0.0), tried(1.9, blocks=132)):
         assert any(f.source == "experiment" for f in diagnose(own).findings)
-        told = diagnose(replace(own, ceilings=slow)).findings
-        assert told[0].kind is Kind.LAUNCH
-        assert not any(f.source == "experiment" for f in told)
+        findings = diagnose(replace(own, ceilings=slow)).findings
+        assert findings[0].kind is Kind.LAUNCH
+        assert not any(f.source == "experiment" for f in findings)
 
 
 def test_data_that_does_not_fit_the_cache_is_said_to_tell_nothing() -> None:

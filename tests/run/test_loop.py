@@ -707,7 +707,7 @@ def test_a_searcher_is_asked_what_to_build_of_everything_and_what_to_measure_of_
         assert all(len(numbers) == 5 for numbers in view.static.values())
 
 
-def test_what_its_build_condemns_is_not_measured_and_told_with_the_reason() -> None:
+def test_what_its_build_condemns_is_not_measured_and_reported_with_the_reason() -> None:
     run = Run(replace(WHOLE, ahead=AHEAD))
     state = run.go()
     rules = Counter(e.rule for e in events(run, Pruned))

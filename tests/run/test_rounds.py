@@ -88,7 +88,7 @@ def author_of(run: Run) -> Scripted:
 
 
 @both
-def test_each_round_goes_on_from_the_best_so_far_and_the_best_of_all_wins(ahead: int) -> None:
+def test_each_round_goes_on_from_the_best_and_the_best_of_all_wins(ahead: int) -> None:
     slow = {"FAST": [0, 1]}
     run = a_run({"wide": WIDE, "hint": slow, "keep": DEEP}, Settings(evals=80, ahead=ahead))
     state = run.go()

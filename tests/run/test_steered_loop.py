@@ -172,7 +172,7 @@ def test_when_a_focus_is_undone_the_next_builds_are_asked_for_everywhere() -> No
     assert any(not focus.holds(c) for c in asked if c is not None)
 
 
-def test_a_second_look_that_changes_nothing_is_told_as_such() -> None:
+def test_a_second_look_that_changes_nothing_is_reported_as_such() -> None:
     lab = FakeLab(no_profiles="", diagnosis=lambda _config, workload: diagnosed(None, workload))
     run = run_of(replace(STEER, evals=48), lab=lab)  # looks again when part of the focus is still open
     state = run.go()
@@ -190,7 +190,7 @@ def test_without_leave_nothing_is_looked_at() -> None:
     assert run.watcher.notes[0].startswith("verifying")
 
 
-def test_a_lab_that_can_profile_nothing_is_told_of_once() -> None:
+def test_a_lab_that_can_profile_nothing_is_reported_once() -> None:
     run = run_of(lab=FakeLab())
     state = run.go()
     (note,) = [note for note in run.watcher.notes if "no prior" in note]

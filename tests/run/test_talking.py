@@ -152,7 +152,7 @@ def said(run: TalkingRun, number: int) -> str:
     return "\n".join(m.text for m in model_of(run).asked[number - 1].messages)
 
 
-def test_what_a_model_is_told() -> None:
+def test_what_a_model_is_sent() -> None:
     run = a_run({1: [plan()], 2: [GOOD], 3: [plan("stop")]})
     run.go()
     first, second, third = (said(run, n) for n in (1, 2, 3))

@@ -130,7 +130,9 @@ class TestCompiler:
         with pytest.raises(BadInput, match=r"^kernel\.cl: the kernel does not compile:\nerror: no$"):
             compilers.choose(absent=True)
 
-    def test_an_original_over_the_limits_is_told_where_nothing_can_run(self, compilers: Compilers) -> None:
+    def test_an_original_over_the_limits_is_reported_where_nothing_can_run(
+        self, compilers: Compilers
+    ) -> None:
         small = replace(ABSENT, limits=replace(GPU.limits, max_threads=1))
         with pytest.raises(BadInput) as no:
             choose_compiler(PROBLEM, None, small, "cuda", Path(), lambda _text: None)
@@ -151,7 +153,7 @@ class TestCompiler:
         choose_compiler(PROBLEM, TEMPLATE, replace(GPU, limits=limits), "cuda", Path(), lambda _text: None)
         assert compilers.asked[1][1].startswith("BLOCK=32")
 
-    def test_what_no_compiler_takes_is_told_by_the_one_that_could(self, compilers: Compilers) -> None:
+    def test_what_no_compiler_takes_is_reported_by_the_one_that_could(self, compilers: Compilers) -> None:
         compilers.takes = lambda name, v: f"{HOSTED} <vector>" if name == "nvrtc" else "k.cu(3): error: y"
         with pytest.raises(BadInput) as no:
             compilers.choose()
@@ -271,7 +273,7 @@ class TestPlace:
         assert (found.device, found.missing) == (GPU, "")
         assert found.attached == Attached(GPU, "nvrtc 13.4", 10, (config(64), config(128)))
 
-    def test_what_an_accident_kept_from_building_is_tried_again(self, compilers: Compilers) -> None:
+    def test_what_an_accident_prevented_from_building_is_tried_again(self, compilers: Compilers) -> None:
         details = (f"{COMPILER_CRASHED}: SIGKILL", f"{COMPILER_SLOW} 60 s")
         found = [
             replace(f, refused=tuple(replace(r, detail=detail) for r in f.refused))

@@ -78,17 +78,17 @@ def test_what_a_run_keeps_is_enough(tmp_path: Path, cuda: Path) -> None:
         "template-header:shared/far.cuh",
     }
     begun = replace(started(), files=tuple(stored.items()), template="template:template.cu")
-    again, kept = reload(folder, begun)
+    again, same = reload(folder, begun)
     assert again is problem, "who begins a run reads it once"
-    assert kept is template
+    assert same is template
     folder.unlock()
     for gone in (cuda, tmp_path / "include"):
         shutil.rmtree(gone)
-    again, kept = reload(folder, begun)
+    again, same = reload(folder, begun)
     assert again == problem
-    assert kept == template
+    assert same == template
     config = template.default
-    assert kept.render(again, config).digest == template.render(problem, config).digest
+    assert same.render(again, config).digest == template.render(problem, config).digest
 
 
 def test_a_run_that_lost_a_header_says_so(tmp_path: Path, cuda: Path) -> None:

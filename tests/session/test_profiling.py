@@ -110,9 +110,9 @@ def test_where_the_device_is_absent_static_facts_are_shown_and_that_is_said(tmp_
     assert "is not here" in ended.err
     assert "\nhint: " in ended.err
     assert not list(tmp_path.glob("*.svg"))
-    told = tunesmith(tmp_path, "profile", FIXTURES / "scale", "--backend", "fake:absent", "--json")
-    assert told.code == 5
-    assert told.json["profile"]["workloads"][0]["views"][0]["profile"]["seconds"] is None
+    as_json = tunesmith(tmp_path, "profile", FIXTURES / "scale", "--backend", "fake:absent", "--json")
+    assert as_json.code == 5
+    assert as_json.json["profile"]["workloads"][0]["views"][0]["profile"]["seconds"] is None
 
 
 @pytest.mark.parametrize(

@@ -65,17 +65,17 @@ def test_rounds_go_on_from_the_best_and_a_loser_is_left_behind() -> None:
     assert delivered(state).general == Config((), "4")
     assert [trial.config for trial in run.lab.proven] == [Config((), "4")]
     assert not any(t.purpose == "search" for e in events(run, Asked) for t in e.trials), "nobody searches"  # type: ignore[union-attr]
-    told = report_of(run, state)
-    assert [(r.base, r.speedup, r.default, r.gain, r.kept) for r in told.rounds] == [
+    report = report_of(run, state)
+    assert [(r.base, r.speedup, r.default, r.gain, r.kept) for r in report.rounds] == [
         ("", 2.0, 2.0, 2.0, True),
         ("1", 1.5, 1.5, 0.75, False),
         ("1", 3.0, 3.0, 1.5, True),
     ]
-    assert (told.strategy, told.chain) == ("rewrite", None)
-    assert told.evaluations == {"ok": 3, "wrong": 1}, "a broken kernel is one, too"
+    assert (report.strategy, report.chain) == ("rewrite", None)
+    assert report.evaluations == {"ok": 3, "wrong": 1}, "a broken kernel is one, too"
 
 
-def test_what_planner_and_author_are_told() -> None:
+def test_what_planner_and_author_are_sent() -> None:
     run = a_run(STORY, SPEEDS, BEST)
     run.go()
     first, author, second = (run.said(n) for n in (1, 3, 4))

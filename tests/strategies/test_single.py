@@ -93,7 +93,7 @@ def test_what_the_lab_says() -> None:
     says(last_words(run, 7), "dropped:", "1.50×", "no gain", "3.00×")
 
 
-def test_a_round_that_ends_broken_is_told_and_the_next_begins() -> None:
+def test_a_round_that_ends_broken_is_reported_and_the_next_begins() -> None:
     script: dict[int, Sequence[Said]] = {n: [kernel(n)] for n in range(1, 5)}
     script |= {5: [kernel(5)], 6: [stop()]}
     speeds: dict[str, float | Status] = {**dict.fromkeys("1234", Status.CRASHED), "5": 2.0}
@@ -167,7 +167,7 @@ def test_old_turns_are_shortened_and_the_best_kernel_is_whole_in_every_request()
     says([m.text for m in run.model.asked[-1].messages], "file", "left out")
 
 
-def test_of_a_reply_beyond_measure_the_kernel_is_kept_and_the_words_are_not() -> None:
+def test_of_a_reply_that_is_too_long_the_kernel_stays_and_the_text_does_not() -> None:
     run = a_run({1: ["Well. " * 20_000 + "\n" + kernel(1)], 2: [stop()]}, SPEEDS, ALONE)
     assert run.go().stopped == Stopped("done")
     quoted = run.model.asked[1].messages[2].text
@@ -177,10 +177,10 @@ def test_of_a_reply_beyond_measure_the_kernel_is_kept_and_the_words_are_not() ->
 
 def test_the_first_and_the_last_two_messages_are_never_cut() -> None:
     said = [Message("user" if n % 2 else "assistant", f"{n} " + "x" * 4000) for n in range(9)]
-    kept = fitted(said, 100)
-    assert kept[:2] == tuple(said[:2])
-    assert kept[-2:] == tuple(said[-2:])
-    assert all(len(m.text) < 700 for m in kept[2:-2])
+    shortened = fitted(said, 100)
+    assert shortened[:2] == tuple(said[:2])
+    assert shortened[-2:] == tuple(said[-2:])
+    assert all(len(m.text) < 700 for m in shortened[2:-2])
     assert fitted(said, 100_000) == tuple(said)
 
 

@@ -26,7 +26,7 @@ def test_what_is_beyond_in_words() -> None:
     assert "local moves only" in lines[1]
 
 
-def test_branches_and_kept_rows_in_words() -> None:
+def test_branches_and_stored_rows_in_words() -> None:
     gathered = explain_lines(lift(problem_in("tests/fixtures/zoo/gather_rows")))
     assert "  line 11: if id < 0, the whole team:" in gathered
     assert "  otherwise:" in gathered

@@ -303,9 +303,9 @@ class TestPersistent:
             dict(draft.prefer)["many_to_go_on"] == "PERSIST == 0 or rows >= 2 * PERSIST * TASKS * device.sms"
         )
 
-    def test_a_kernel_that_is_not_told_how_many_rows_there_are_cannot_go_on(self) -> None:
-        untold = replace(NORM, tasks=(Task("row", Name("gridDim.x"), "int", "rows"),))
-        assert "not told how many tasks" in refused(untold, "lanes", "persistent")
+    def test_a_kernel_without_the_number_of_rows_cannot_go_on(self) -> None:
+        uncounted = replace(NORM, tasks=(Task("row", Name("gridDim.x"), "int", "rows"),))
+        assert "not told how many tasks" in refused(uncounted, "lanes", "persistent")
 
     def test_a_flat_loop_goes_on_by_pieces(self) -> None:
         draft = applied(FLAT, "lanes", "vector", "persistent", problem=FLAT_PROBLEM)

@@ -41,16 +41,10 @@ def test_arguments_as_the_kernel_takes_them(text: str, language: str) -> None:
     assert faults(text, OUT, X, N, language=language) == []
 
 
-def test_another_order_is_told_with_both() -> None:
+def test_another_order_is_reported_with_both() -> None:
     (fault,) = faults(CUDA, X, OUT, N)
-    says(
-        fault,
-        "arguments of k",
-        "order",
-        "kernel takes (out, x, n)",
-        "problem gives (x, out, n)",
-        "kernel.cu:1",
-    )
+    says(fault, "arguments of k", "order", "kernel.cu:1")
+    says(fault, "kernel takes (out, x, n)", "problem gives (x, out, n)")
 
 
 @pytest.mark.parametrize(("given", "count"), [((OUT, X), 2), ((OUT, X, N, scalar("m")), 4)])
@@ -160,7 +154,7 @@ class TestTemplates:
         assert faults(text, *given, entry=entry) == []
         assert missing_entry(problem_of(text, *given, entry=entry)) is None
 
-    def test_what_is_certain_is_still_told(self) -> None:
+    def test_what_is_certain_is_still_reported(self) -> None:
         (fault,) = faults(GATED, OUT, N, entry="ops::gated<float, f, true>")
         assert fault.startswith("gated takes 3 arguments, 2 are given")
         (fault,) = faults(GATED, OUT, X, array("d"), entry="ops::gated<float, f, true>")
