@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tests.wording import says
 from tunesmith.agents.prompting import ANALYSIS, PromptPart, of_role, own_prompt
 from tunesmith.agents.roles import MOST_ADVICE, MOST_EVIDENCE, analysis_text
 from tunesmith.run.dialogue import Exchange, Message, Reply, Request
@@ -11,17 +12,15 @@ from tunesmith.run.dialogue import Exchange, Message, Reply, Request
 REQUEST = Request(1, "analyst", (Message("user", "the original takes 12.5 µs"),), "json")
 
 
-def told(evidence: list[str], advice: list[str]) -> list[str]:
+def shown(evidence: list[str], advice: list[str]) -> list[str]:
     reply = Reply(json.dumps({"bound": "latency", "evidence": evidence, "advice": advice}))
     return analysis_text(Exchange(REQUEST, 1, 0, reply)).splitlines()
 
 
 def test_numbers_that_nobody_gave_are_left_out() -> None:
-    assert told(["it takes 12.5 µs", "occupancy is 0.3"], []) == [
-        "Bound: latency",
-        "- it takes 12.5 µs",
-        "- (1 more left out: they cite numbers that were not measured)",
-    ]
+    bound, first, left_out = shown(["it takes 12.5 µs", "occupancy is 0.3"], [])
+    assert (bound, first) == ("Bound: latency", "- it takes 12.5 µs")
+    says(left_out, "1 more left out", "numbers", "not measured")
 
 
 def test_numbers_of_the_prompt_and_of_the_example_are_nobodys_measurement() -> None:
@@ -33,8 +32,8 @@ def test_numbers_of_the_prompt_and_of_the_example_are_nobodys_measurement() -> N
     assert f"({len(echoed)} more left out" in text
 
 
-def test_of_long_lists_the_first_lines_are_told() -> None:
-    lines = told(["it takes 12.5 µs"] * 20, [f"change {'again ' * i}" for i in range(20)])
+def test_of_long_lists_the_first_lines_are_shown() -> None:
+    lines = shown(["it takes 12.5 µs"] * 20, [f"change {'again ' * i}" for i in range(20)])
     assert lines.count("- it takes 12.5 µs") == MOST_EVIDENCE
     assert sum(line.startswith("Advice: ") for line in lines) == MOST_ADVICE
     assert lines[-1] == "Advice: change " + " ".join(["again"] * (MOST_ADVICE - 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.samples import DEVICE, a_problem, state_of
+from tests.wording import says
 from tunesmith.agents import material, measured
 from tunesmith.agents.prompting import fenced
 from tunesmith.problem.cases import ExtraCase
@@ -35,7 +36,7 @@ def test_limits_have_the_names_that_expressions_use() -> None:
     assert "one core runs a work-group" in on_cpu
 
 
-def test_what_no_cpu_comes_near_is_not_told_as_what_memory_can_do() -> None:
+def test_what_no_cpu_comes_near_is_not_shown_as_the_rate_of_memory() -> None:
     """The bound by which absurd times are told there is that of its innermost caches."""
     cpu = replace(FAST, kind="cpu")
     assert "GB/s" not in material.device_part(cpu, state_of()).text
@@ -47,7 +48,7 @@ def test_a_fence_in_a_kernel_does_not_end_ours() -> None:
     assert text.splitlines()[0] == text.splitlines()[-1] == "````"
 
 
-def test_what_is_tested_anyway_is_told() -> None:
+def test_what_is_tested_anyway_is_listed() -> None:
     text = material.tested_part(PROBLEM, state_of()).text
     assert "rows=1, d=8" in text
     assert "normal, uniform" in text
@@ -67,10 +68,10 @@ def test_the_users_own_headers_are_shown_and_may_give_way() -> None:
 def test_moves_are_offered_by_name_and_place_and_refusals_with_the_reason() -> None:
     offers = (Offer("items", "Several in flight.", "loop over i (line 3)", ("ITEMS = [1, 2]",), ("unroll",)),)
     part = material.moves_part(Catalogue((), offers, (("keep", "nothing is read again"),)))
-    assert part.text.splitlines() == [
-        "- items: Several in flight. Where: loop over i (line 3). Adds ITEMS = [1, 2]. A remedy of: unroll.",
-        "- not here: keep, because nothing is read again",
-    ]
+    offered, refused = part.text.splitlines()
+    says(offered, "- items:", "Several in flight.", "loop over i (line 3)")
+    says(offered, "ITEMS = [1, 2]", "remedy of: unroll")
+    says(refused, "- not here: keep", "nothing is read again")
     assert part.summary == "Available: items"
 
 
@@ -84,7 +85,7 @@ def test_where_the_device_is_absent_the_compiler_is_quoted() -> None:
     assert measured.times_part(PROBLEM, absent).text == measured.NOTHING
 
 
-def test_ceilings_are_told_as_the_least_time_of_each_workload() -> None:
+def test_ceilings_are_shown_as_the_least_time_of_each_workload() -> None:
     found = Diagnosis("bandwidth", "near it", 0.9, (), 1.2, 5e-6, "memory bandwidth")
     state = state_of(Profiled(None, "small", found), Profiled(None, "wide", None, ("no counters",)))
     text = material.device_part(FAST, state).text

@@ -61,7 +61,7 @@ ALLOWED = {name: kernel(body) for name, body in BUILT_INS.items()}
 ALLOWED |= {name: kernel(body, before) for name, (before, body) in ATTRIBUTES.items()}
 
 
-def told_of_opencl(prompt: str) -> str:
+def opencl_rule(prompt: str) -> str:
     """The rule about OpenCL C, on one line."""
     rule = own_prompt(prompt).split("- In OpenCL C:")[1].split("\n- ")[0]
     return " ".join(rule.split())
@@ -69,7 +69,7 @@ def told_of_opencl(prompt: str) -> str:
 
 @pytest.mark.parametrize("prompt", AUTHORS)
 def test_what_authors_are_told_is_what_is_tested_here(prompt: str) -> None:
-    rule = told_of_opencl(prompt)
+    rule = opencl_rule(prompt)
     assert set(re.findall(r"__builtin_\w+", rule)) == BUILT_INS.keys()
     attributes = rule.split("Attributes that are accepted")[1].split("Build flags")[0]
     assert set(re.findall(r"`(\w+)`", attributes)) == ATTRIBUTES.keys()

@@ -12,22 +12,23 @@ import pytest
 
 from benchmarks.cuda import agents, evidence, render
 from tests.end_to_end.replaying import unpacked
+from tests.wording import says
 
 EXPERT = {"geometric_mean": 2.0, "workloads": [{"distance": 3.0, "weight": 1.0}]}
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpacked("opencl", tmp_path_factory.mktemp("kept")) / "compared"
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked("opencl", tmp_path_factory.mktemp("recorded")) / "compared"
 
 
 @pytest.fixture(scope="module")
-def told(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def results(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("out")
-    words = ["--out", str(out), "--comparison", str(kept), "--plots", str(out / "plots")]
-    words += ["--expert", str(kept)]
+    words = ["--out", str(out), "--comparison", str(recorded), "--plots", str(out / "plots")]
+    words += ["--expert", str(recorded)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["agents", *words, str(kept / "runs" / "softmax" / "template-1")])
+        patch.setattr(sys, "argv", ["agents", *words, str(recorded / "runs" / "softmax" / "template-1")])
         assert agents.main() == 0
     plots = {path.name for path in (out / "plots").iterdir()}
     assert plots == {"strategies-speed-ups.svg", "strategies-gain-per-round.svg"}
@@ -36,10 +37,12 @@ def told(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
     return found
 
 
-def test_the_tables_have_what_the_runs_say(told: dict[str, Any]) -> None:
-    runs = {(r["planned"]["problem"], r["planned"]["arm"]): r["facts"] for r in told["comparison"]["runs"]}
+def test_the_tables_have_what_the_runs_say(results: dict[str, Any]) -> None:
+    runs = {(r["planned"]["problem"], r["planned"]["arm"]): r["facts"] for r in results["comparison"]["runs"]}
     softmax = runs["softmax", "template"]
-    text = "\n".join(render.agents({"agents": told, "expert": {"expert": {"examples": {"softmax": EXPERT}}}}))
+    text = "\n".join(
+        render.agents({"agents": results, "expert": {"expert": {"examples": {"softmax": EXPERT}}}})
+    )
     row = next(line for line in text.splitlines() if line.startswith("| softmax | repeat 1 |"))
     assert f"| {softmax['speedup']:.2f}× |" in row
     expert = runs["softmax", "expert"]["speedup"]
@@ -47,20 +50,20 @@ def test_the_tables_have_what_the_runs_say(told: dict[str, Any]) -> None:
     assert f"| {' | '.join(counts)} | {expert:.2f}× | 2.00× | 3.00× |" in row
     alone = next(line for line in text.splitlines() if line.startswith("| softmax | alone |"))
     assert f"| model, moves | {softmax['speedup']:.2f}× |" in alone
-    assert "against the expert: 2 of 2 runs are ahead, 0 behind, 0 level" in text
+    says(text, "against the expert:", "2 of 2 runs", "0 behind", "0 level")
     assert "--strategies template,rewrite,single,expert --repeats 1 --rounds 2" in text
 
 
-def test_the_page_has_the_comparison_and_its_limits(told: dict[str, Any]) -> None:
-    text = "\n".join(render.strategies({"agents": told}))
+def test_the_page_has_the_comparison_and_its_limits(results: dict[str, Any]) -> None:
+    text = "\n".join(render.strategies({"agents": results}))
     assert "| softmax | template | 1 |" in text
     assert "### What this does and does not show" in text
     assert "](benchmarks/strategies-speed-ups.svg)" in text
     assert "report.md" not in text
 
 
-def test_an_expert_with_another_budget_is_not_set_beside(kept: Path) -> None:
-    ours = agents.compared(kept)
+def test_an_expert_with_another_budget_is_not_set_beside(recorded: Path) -> None:
+    ours = agents.compared(recorded)
     budget = replace(ours.plan.budget, evals=7)
     assert ours.plan.budget.evals != 7
     with pytest.raises(SystemExit, match="has other budget"):
@@ -75,16 +78,18 @@ def test_an_expert_with_another_budget_is_not_set_beside(kept: Path) -> None:
         (0.97, "0 of 1 runs are ahead, 1 behind, 0 level"),
     ],
 )
-def test_what_differs_by_less_than_runs_do_is_level(told: dict[str, Any], ratio: float, words: str) -> None:
-    run = told["runs"][0]
+def test_what_differs_by_less_than_runs_do_is_level(
+    results: dict[str, Any], ratio: float, words: str
+) -> None:
+    run = results["runs"][0]
     expert = EXPERT | {"geometric_mean": run["facts"]["speedup"] / ratio}
-    one = {**told, "comparison": {**told["comparison"], "runs": []}}
+    one = {**results, "comparison": {**results["comparison"], "runs": []}}
     text = "\n".join(render.agents({"agents": one, "expert": {"expert": {"examples": {"softmax": expert}}}}))
     assert words in text
 
 
-def test_a_run_that_is_not_finished_is_refused(kept: Path, tmp_path: Path) -> None:
-    run = kept / "runs" / "softmax" / "template-1"
+def test_a_run_that_is_not_finished_is_refused(recorded: Path, tmp_path: Path) -> None:
+    run = recorded / "runs" / "softmax" / "template-1"
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
     half = tmp_path / "half"
     half.mkdir()
@@ -96,16 +101,18 @@ def test_a_run_that_is_not_finished_is_refused(kept: Path, tmp_path: Path) -> No
         agents.one_run(half)
 
 
-def test_what_is_no_run_and_no_comparison_is_told(kept: Path, told: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_no_run_and_no_comparison_is_reported(
+    recorded: Path, results: dict[str, Any], tmp_path: Path
+) -> None:
     with pytest.raises(SystemExit, match="is no run of tunesmith"):
         agents.one_run(tmp_path)
     with pytest.raises(SystemExit, match="is no folder of tunesmith compare"):
-        agents.compared(kept / "runs")
-    waiting = json.loads(json.dumps(told["comparison"]))
+        agents.compared(recorded / "runs")
+    waiting = json.loads(json.dumps(results["comparison"]))
     waiting["runs"][0]["status"] = "waiting"
     (tmp_path / "compare-data.json").write_text(json.dumps({"comparison": waiting}))
     with pytest.raises(SystemExit, match=r"is not finished \(softmax/template-1\)"):
         agents.whole(tmp_path)
-    ours = agents.compared(kept)
+    ours = agents.compared(recorded)
     with pytest.raises(SystemExit, match="no finished run of the expert"):
         agents.beside(ours, replace(ours, runs=()))

@@ -12,6 +12,7 @@ from benchmarks import steering_page
 from benchmarks.cuda import floors, render
 from benchmarks.cuda.render_profiles import faults, occupancy
 from benchmarks.cuda.render_profiles import floors as rendered_floors
+from tests.wording import says
 
 MACHINE = {
     "device": "a GPU",
@@ -46,17 +47,17 @@ PAGE = a_page(
 )
 
 
-def test_floors_are_told_before_and_after(tmp_path: Path) -> None:
+def test_floors_are_shown_before_and_after(tmp_path: Path) -> None:
     (tmp_path / "it.profile.json").write_text(json.dumps(PAGE))
     assert floors.main(["--pages", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
-    told = json.loads((tmp_path / "out" / "floors.json").read_text())
-    text = "\n".join(rendered_floors({"floors": told}))
+    results = json.loads((tmp_path / "out" / "floors.json").read_text())
+    text = "\n".join(rendered_floors({"floors": results}))
     assert (
         "| it | small | 4.00 µs | 2.00× | latency | narrow access | 2.00 µs | 1.00× | bandwidth | none |"
         in text
     )
     assert "| it | large | 90.00 µs | 1.05× | bandwidth | none | the original stays |" in text
-    assert "1 of 1 tuned kernels are within 15 %" in text
+    says(text, "1 of 1 tuned kernels", "15 %")
     assert "NVIDIA X, driver CUDA 13; nvrtc 13" in text
     assert str(tmp_path) not in text
 
@@ -84,9 +85,9 @@ def test_planted_faults_are_counted_both_ways() -> None:
     healthy = {"fine": {"planted": [], "with": looked(True), "without": looked(True)}}
     text = "\n".join(faults({"faults": {**FACTS, "kernels": {**bad, **healthy}}}))
     assert "| k0 | tail | **latency** | **none** | 3.00× |" in text
-    assert "reached: the planted fault comes first in 9 of 10" in text
-    assert "**fell short**: with counters forbidden in 6 of 10" in text
-    assert "1 of 1 healthy kernels have no finding" in text
+    says(text, "reached:", "planted fault", "9 of 10")
+    says(text, "**fell short**:", "counters forbidden", "6 of 10")
+    says(text, "1 of 1 healthy kernels", "no finding")
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,8 @@ def test_planted_faults_are_counted_both_ways() -> None:
     [(1000, [], "reached"), (1000, [{}], "fell short"), (100, [], "fell short")],
 )
 def test_occupancy_agrees_or_does_not(cases: int, different: list[Any], verdict: str) -> None:
-    told = {**FACTS, "cases": cases, "different": different, "registers": [16, 255]}
-    text = "\n".join(occupancy({"occupancy": told}))
+    results = {**FACTS, "cases": cases, "different": different, "registers": [16, 255]}
+    text = "\n".join(occupancy({"occupancy": results}))
     assert verdict in text
     assert f"{cases - len(different)} of {cases} random cases" in text
 
@@ -151,4 +152,4 @@ def test_only_seeds_that_both_have_count() -> None:
 def test_where_the_default_is_close_enough_nothing_can_be_saved() -> None:
     rows = searches([1, 1], [1, 1], "easy") + searches([9, 1], [1, 1], "hard")
     text = steering_page.page(rows, "a GPU", "2026-01-02", ["x"])
-    assert "is as close already for easy: there nothing can be saved" in text
+    says(text, "already for easy", "nothing can be saved")

@@ -229,13 +229,13 @@ class BackendSuite(ABC):
         with pytest.raises(OutOfMemory):
             session.allocate(limits.max_allocation + 1)
         piece = min(limits.max_allocation, limits.memory // 4)
-        kept: list[Memory] = []
+        blocks: list[Memory] = []
         with pytest.raises(OutOfMemory):
-            kept.extend(session.allocate(piece) for _ in range(limits.memory // piece + 1))
-        assert kept
-        for memory in kept:
+            blocks.extend(session.allocate(piece) for _ in range(limits.memory // piece + 1))
+        assert blocks
+        for memory in blocks:
             session.release(memory)
-        for memory in [session.allocate(piece) for _ in kept]:
+        for memory in [session.allocate(piece) for _ in blocks]:
             session.release(memory)
 
     def test_reads_back_what_was_written_at_any_offset(self, session: Session) -> None:

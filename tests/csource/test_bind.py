@@ -100,7 +100,7 @@ def test_the_reason_why_a_kernel_was_not_read_is_passed_on():
     assert bind(source, "k") == source.unread[0]
 
 
-def test_overloads_with_different_templates_are_told_apart():
+def test_overloads_with_different_templates_are_distinguished():
     text = """
     template <typename T> __global__ void k(T *p) { p[0] = 1; }
     template <typename T, int N> __global__ void k(T *p) { p[0] = N; }

@@ -162,7 +162,7 @@ def test_templates_take_their_types_from_the_arguments():
     )
 
 
-def test_overloads_are_told_apart_by_types():
+def test_overloads_are_distinguished_by_types():
     helper = """
     __device__ void put(float &to, float x) { to = x; }
     __device__ void put(__half &to, float x) { to = __float2half(x); }

@@ -212,7 +212,7 @@ def test_control_flow():
         "if (int x = a) b = x;",
     ],
 )
-def test_what_is_not_understood_is_kept_with_its_names(text: str):
+def test_what_is_not_understood_is_stored_with_its_names(text: str):
     (stmt,) = statements_of(text)
 
     assert isinstance(stmt, Verbatim)
@@ -220,7 +220,7 @@ def test_what_is_not_understood_is_kept_with_its_names(text: str):
     assert stmt.names & {"a", "again"}
 
 
-def test_a_lambda_is_kept_as_text():
+def test_a_lambda_stays_text():
     (stmt,) = statements_of("auto f = [&](int q) { return q + a; };")
 
     assert stmt == Declare(
@@ -398,7 +398,7 @@ def test_scraps_do_not_raise(text: str):
     assert source.functions == ()
 
 
-def test_operators_are_kept_for_the_compiler():
+def test_operators_are_left_to_the_compiler():
     source = source_of("__device__ float2 operator+(float2 a, float2 b) { return a; }")
 
     assert source.functions == ()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.comparisons import BUDGET, plan
+from tests.wording import says
 from tunesmith.deliver.comparing import Planned, differences, divided, folder_names, parse_arms, schedule
 from tunesmith.errors import BadInput
 
@@ -36,7 +37,7 @@ def test_arms() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "a-2", "a-3", "a-2-2", "b"]), max_size=8))
-def test_folders_are_distinct_and_a_name_that_is_free_is_kept(names: list[str]) -> None:
+def test_folders_are_distinct_and_a_name_that_is_free_is_used(names: list[str]) -> None:
     found = folder_names(names)
     assert len(set(found)) == len(names)
     assert all(own.startswith(name) for own, name in zip(found, names, strict=True))
@@ -46,24 +47,22 @@ def test_folders_are_distinct_and_a_name_that_is_free_is_kept(names: list[str]) 
 def test_what_a_plan_has_that_is_not_wanted() -> None:
     own = plan("template,expert", repeats=2)
     assert differences(own, replace(own, versions=(("tunesmith", "9"),))) == ()
-    assert differences(own, replace(own, arms=("expert",), repeats=5)) == (
-        "it compares template,expert, you ask for expert",
-        "it has 2 repeats, you ask for 5 repeats",
-    )
-    assert differences(own, replace(own, budget=replace(BUDGET, evals=9, seconds=3.0))) == (
-        "it has 40 evaluations, you ask for 9 evaluations",
-        "it has no limit on seconds, you ask for 3 seconds",
-    )
-    assert differences(own, replace(own, model="mailbox", prompts=(("planner.md", "x"),))) == (
-        "its model is not given, you ask for mailbox",
-        "its prompts are others",
-    )
+    arms, repeats = differences(own, replace(own, arms=("expert",), repeats=5))
+    says(arms, "template,expert", "you ask for", "expert")
+    says(repeats, "2 repeats", "you ask for", "5 repeats")
+    evals, seconds = differences(own, replace(own, budget=replace(BUDGET, evals=9, seconds=3.0)))
+    says(evals, "40 evaluations", "you ask for", "9 evaluations")
+    says(seconds, "no limit on seconds", "you ask for", "3 seconds")
+    model, prompts = differences(own, replace(own, model="mailbox", prompts=(("planner.md", "x"),)))
+    says(model, "model", "not given", "you ask for", "mailbox")
+    says(prompts, "prompts")
     million = replace(own, budget=replace(BUDGET, tokens=10**6))
-    assert differences(million, replace(own, budget=replace(BUDGET, tokens=10**6 + 1))) == (
-        "it has 1000000 tokens, you ask for 1000001 tokens",
-    )
-    assert differences(own, replace(own, steer=False)) == ("its steering is on, you ask for off",)
-    assert differences(own, plan(problems="q")) == ("it has the problems p as they were then, you ask for q",)
+    (tokens,) = differences(million, replace(own, budget=replace(BUDGET, tokens=10**6 + 1)))
+    says(tokens, "1000000 tokens", "you ask for", "1000001 tokens")
+    (steering,) = differences(own, replace(own, steer=False))
+    says(steering, "steering", "on", "you ask for", "off")
+    (problems,) = differences(own, plan(problems="q"))
+    says(problems, "problems p", "you ask for", "q")
 
 
 def test_a_verified_gain_is_divided_as_short_measurements_divide_theirs() -> None:

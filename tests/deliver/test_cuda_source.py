@@ -36,7 +36,7 @@ def test_what_it_defines_is_its_own(source: str) -> None:
         'int a = 1\'000\'000; // it\'s\nauto b = R"x(\nextern "C" void f() { }\n#define X\n)x";',
     ],
 )
-def test_what_is_only_declared_or_only_told_of_stays(source: str) -> None:
+def test_what_is_only_declared_or_only_mentioned_stays(source: str) -> None:
     assert body(source) == source
     assert section(source, (), "a.cu").macros == ()
 

@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from tests.samples import DEVICE, started
+from tests.wording import says
 from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.cli.tables import devices_table, size_text
 from tunesmith.deliver import display
@@ -95,13 +96,12 @@ class TestProgress:
                 Verified(measured(CONFIG), 3),
                 Verified(measured(CONFIG, detail="off by one"), 3),
             )
-        assert stream.getvalue().splitlines() == [
-            "00:00 the original is right; it takes only 1000 µs",
-            "00:00 search ended: all was tried",
-            "00:00 raced 1 of 2 finalists",
-            "00:00 verification of BLOCK=64: holds",
-            "00:00 verification of BLOCK=64: failed: wrong off by one",
-        ]
+        right, ended, raced, held, failed = stream.getvalue().splitlines()
+        says(right, "00:00", "original is right", "1000 µs")
+        says(ended, "search ended", "all was tried")
+        says(raced, "1 of 2 finalists")
+        says(held, "verification", "BLOCK=64", "holds")
+        says(failed, "verification", "BLOCK=64", "failed", "wrong", "off by one")
 
     def test_what_passes_is_shown_now_and_then(self, monkeypatch: pytest.MonkeyPatch) -> None:
         stream = StringIO()
@@ -156,13 +156,12 @@ class TestProgress:
                 Baseline(measured(None), "reference"),
                 Measured(measured(Config.of({"BLOCK": 32}))),
             )
-        assert stream.getvalue().splitlines() == [
-            "00:00 built 0 of 9",
-            "00:00 built 1 of 9, 1 cannot run",
-            "00:00 going on with simulated device",
-            "00:00 the original is right; it takes only 1000 µs",
-            "00:00 searched 2 of 9, best roughly 1.0× so far, 1 failed",
-        ]
+        first, second, device_line, right, searched = stream.getvalue().splitlines()
+        says(first, "built 0 of 9")
+        says(second, "built 1 of 9", "1 cannot run")
+        says(device_line, "simulated device")
+        says(right, "original is right", "1000 µs")
+        says(searched, "searched 2 of 9", "1.0×", "1 failed")
 
     def test_what_a_run_begins_from(self) -> None:
         stream = StringIO()
@@ -181,11 +180,10 @@ class TestProgress:
                 Steered(None, "it was wrong"),
             )
             listen(progress, started(), *steps)
-        assert stream.getvalue().splitlines() == [
-            "00:00 the search looks first at VEC >= 4 (8 of 40): narrow loads",
-            "00:00 the search goes on as before: the same",
-            "00:00 the search looks everywhere: it was wrong",
-        ]
+        first, unchanged, withdrawn = stream.getvalue().splitlines()
+        says(first, "looks first at", "VEC >= 4", "8 of 40", "narrow loads")
+        says(unchanged, "as before", "the same")
+        says(withdrawn, "everywhere", "it was wrong")
 
     def test_builds_beside_measurements_are_no_progress_of_their_own(
         self, monkeypatch: pytest.MonkeyPatch
@@ -291,20 +289,16 @@ class TestReport:
         ]
 
     def test_what_a_gate_tried_is_beside_the_budget(self) -> None:
-        told = replace(report(), reason="the budget of 1 evaluation is used up", gated=3)
-        assert (
-            "evaluations      4 (3 ok, 1 wrong): 1 of the search, 3 of the gate; "
-            "the budget of 1 evaluation is used up"
-        ) in report_summary(told, "run", GO_ON)
+        gated = replace(report(), reason="the budget is used up", gated=3)
+        lines = report_summary(gated, "run", GO_ON)
+        says(lines, "evaluations", "4", "3 ok", "1 wrong", "1 of the search", "3 of the gate", gated.reason)
 
     def test_rounds_and_chains_are_marked_as_short_measurements(self) -> None:
         one = RoundReport(1, "", ("vec",), "", (), {}, 4, 4.0, 4.0, True, "kept: 4.00×, 1.00× before it")
         lines = report_summary(replace(report(), rounds=(one,), chain=ChainEnd("1", 4.0)), "run", GO_ON)
         at = lines.index("rounds           by short measurements, not verified:")
-        assert lines[at + 1 : at + 3] == [
-            "round 1          vec: kept: 4.00×, 1.00× before it",
-            "chain            The last of the chain, kernel 1, gave 4.00×",
-        ]
+        says(lines[at + 1], "round 1", "vec", one.verdict)
+        says(lines[at + 2], "chain", "kernel 1", "4.00×")
         assert not any("short measurements" in line for line in report_summary(report(), "run", GO_ON))
 
     def test_what_was_searched_again_is_named_too(self) -> None:
@@ -359,7 +353,7 @@ class TestSurvey:
 
     def test_says_what_the_builds_tell_and_how_to_go_on(self) -> None:
         waiting = replace(report(), compiler="nvrtc 13.4", survey=self.SURVEY, failures=self.FAILED)
-        assert report_title(waiting) == "tiny for simulated, which is not here, built with nvrtc 13.4"
+        says(report_title(waiting), "tiny", "simulated", "not here", "nvrtc 13.4")
         text = table_text(report_table(waiting), StringIO())
         assert "│ registers                   │       22 │    21 │   30.5 │  255 │" in text
         assert "│ static shared memory, bytes │        0 │     0 │      0 │   64 │" in text

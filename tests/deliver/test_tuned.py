@@ -218,8 +218,8 @@ def test_entries_say_everything_about_a_launch() -> None:
     (launch,) = template.launches
     launch = replace(launch, cluster=(parse("VEC"), parse(1)), cooperative=True, pdl=True)
     _, entries = delivered(choice(B, small=B, wide=B), template=replace(template, launches=(launch,)))
-    (told,) = entries[0]["launches"]
-    assert (told["cluster"], told["cooperative"], told["pdl"]) == (["4", "1"], True, True)
+    (described,) = entries[0]["launches"]
+    assert (described["cluster"], described["cooperative"], described["pdl"]) == (["4", "1"], True, True)
 
 
 def with_headers(problem: Problem, *headers: tuple[str, str]) -> Problem:
@@ -231,8 +231,8 @@ def test_the_users_headers_are_delivered_under_their_spelling() -> None:
     files, entries = delivered(choice(B, small=A, wide=B), problem)
     assert files["include/math/all.h"] == b'#include "one.h"\n'
     assert files["include/one.h"] == "é".encode()
-    told = {"folder": "include", "files": ["include/math/all.h", "include/one.h"], "left_out": []}
-    assert [entry["headers"] for entry in entries] == [told, told, told]
+    described = {"folder": "include", "files": ["include/math/all.h", "include/one.h"], "left_out": []}
+    assert [entry["headers"] for entry in entries] == [described, described, described]
     assert delivered(choice(B, small=A, wide=B))[1][0]["headers"] is None
 
 
@@ -266,7 +266,7 @@ def test_headers_of_the_template_stay_apart_from_those_of_the_original(
         "a.h/c",
     ],
 )
-def test_a_spelling_that_cannot_be_a_file_there_is_told_and_not_written(spelling: str) -> None:
+def test_a_spelling_that_cannot_be_a_file_there_is_reported_and_not_written(spelling: str) -> None:
     problem = with_headers(PROBLEM, ("a/b/c.h", "1"), ("a.h", "2"), (spelling, "3"), ("./a.h", "4"))
     files, entries = delivered(choice(B, small=B, wide=B), problem)
     assert sorted(name for name in files if "/" in name) == ["include/a.h", "include/a/b/c.h"]

@@ -164,11 +164,11 @@ def unpacked(name: str, folder: Path) -> Path:
 
 
 def figures(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "compare-data.json").read_text())
-    return told
+    data: dict[str, Any] = json.loads((folder / "compare-data.json").read_text())
+    return data
 
 
-def told_again(folder: Path) -> None:
+def compared_again(folder: Path) -> None:
     """All that a comparison tells is made from its journals, and is what it was."""
     before = figures(folder)
     (folder / "compare-data.json").unlink()

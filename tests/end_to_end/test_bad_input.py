@@ -13,6 +13,7 @@ from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
 from tests.opencl_here import needs_opencl
 from tests.running import Ended, tunesmith, wait_until_alone
+from tests.wording import says
 from tunesmith import search
 
 EVIL = "\x1b[31mred\x1b[0m [bold] <b>tag</b> ![image](http://127.0.0.1/x)"
@@ -39,44 +40,26 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestProblemFile:
-    def test_every_fault_is_told_with_its_line(self, tmp_path: Path, fake: Path) -> None:
+    def test_every_fault_is_reported_with_its_line(self, tmp_path: Path, fake: Path) -> None:
         faults = [
-            ('"kernel.fake"', '"nowhere.fake"', "[kernel]: problem/nowhere.fake: there is no such file"),
-            (
-                '"float32*"',
-                '"floaty*"',
-                "argument 'out': unknown element type 'floaty', known are float16, bf",
-            ),
-            (
-                'role = "output"',
-                'roll = "output"',
-                "argument 'out': unknown key 'roll', known are name, type",
-            ),
-            ('name = "x"', 'name = "x y"', "name must be a C identifier, got 'x y'"),
-            (
-                'value = "n"',
-                'value = "2 * m"',
-                "argument 'n': value: unknown name 'm' in \"2 * m\": known names",
-            ),
-            ('["64"]', '["64 +"]', "[launch]: block: "),
-            (
-                "only =",
-                '"[bold]x" =',
-                "a workload's name has letters, digits and _ . -, for it names folders",
-            ),
-            ("n = 64", f"n = {'9' * 40}", "n must be an integer from 0 to 2**62, got an integer of 133 bits"),
-            ("reference.py:scale", "reference.py:shrink", "reference.py defines no function 'shrink'"),
+            ('"kernel.fake"', '"nowhere.fake"', ["[kernel]:", "problem/nowhere.fake:", "no such file"]),
+            ('"float32*"', '"floaty*"', ["argument 'out':", "element type 'floaty'", "float16"]),
+            ('role = "output"', 'roll = "output"', ["argument 'out':", "unknown key 'roll'", "name, type"]),
+            ('name = "x"', 'name = "x y"', ["name", "C identifier", "'x y'"]),
+            ('value = "n"', 'value = "2 * m"', ["argument 'n':", "value:", "unknown name 'm'", '"2 * m"']),
+            ('["64"]', '["64 +"]', ["[launch]:", "block:"]),
+            ("only =", '"[bold]x" =', ["workload's name", "letters, digits and _ . -"]),
+            ("n = 64", f"n = {'9' * 40}", ["n must be", "0 to 2**62", "133 bits"]),
+            ("reference.py:scale", "reference.py:shrink", ["reference.py", "no function 'shrink'"]),
         ]
-        told = [f":{tiny.spoil(fake / 'problem.toml', old, new)}: " for old, new, _ in faults]
+        places = [f":{tiny.spoil(fake / 'problem.toml', old, new)}: " for old, new, _ in faults]
         ended = tunesmith(tmp_path, "check", "problem", "--json")
         assert ended.code == ended.json["exit"] == 2
         head, *lines = ended.json["error"].splitlines()
         assert head == f"problem/problem.toml: {len(faults)} faults"
-        for (_, _, message), where in zip(faults, told, strict=True):
-            assert [
-                line for line in lines if line.startswith(f"problem/problem.toml{where}") and message in line
-            ]
-        assert ended.json["hint"] == "mend these lines and run the same command again"
+        for (_, _, parts), where in zip(faults, places, strict=True):
+            says(lines, f"problem/problem.toml{where}", *parts)
+        says(ended.json["hint"], "mend these lines", "same command")
 
     @pytest.mark.parametrize(
         ("old", "new", "message"),
@@ -145,7 +128,7 @@ class TestKernel:
     def test_does_not_compile(self, tmp_path: Path, opencl: Path) -> None:
         ended = self.check(tmp_path, opencl, "2.0f * x[i]", "2.0f * y[i]")
         refused(ended, 2, "does not compile", "kernel.cl:4:25: use of undeclared identifier 'y'")
-        assert "hint: mend the source, or the entry, flags and defines in problem.toml" in ended.err
+        says(ended.err, "hint:", "source", "entry, flags and defines", "problem.toml")
 
     def test_is_wrong_already(self, tmp_path: Path, opencl: Path) -> None:
         tiny.spoil(opencl / "kernel.cl", "2.0f * x[i]", "3.0f * x[i]")
@@ -201,7 +184,7 @@ class TestReference:
 
 
 class TestTemplate:
-    def test_every_fault_is_told_with_its_line(self, tmp_path: Path, fake: Path) -> None:
+    def test_every_fault_is_reported_with_its_line(self, tmp_path: Path, fake: Path) -> None:
         template = fake / "template.fake"
         tiny.spoil(template, "// [default]\n", "// VEC = [1]\n// [default]\n// VEC = 1\n")
         tiny.spoil(template, "// [launch]", '// [require]\n// few = "BLOK > 9"\n// [launch]')
@@ -209,13 +192,13 @@ class TestTemplate:
         tiny.spoil(template, "#ifndef BLOCK", "#ifndef TILE\n#define TILE 4\n#endif\n#ifndef BLOCK")
         ended = tune(tmp_path, run=quickly)
         refused(ended, 2, "template.fake: 4 faults", "mend these lines and run the same command again")
-        for told in (
+        for message in (
             "template.fake:4: 'VEC' is unused in the code and the launch (use it, or remove it",
             "template.fake:7: [default]: BLOCK must be one of 32, 64, 128, 256, got 65 (choose one)",
             "template.fake:9: [require]: few: unknown name 'BLOK' in \"BLOK > 9\": known names are BLOCK",
             "template.fake:15: TILE looks like a parameter and is undeclared in [params] and [defines]",
         ):
-            assert told in ended.err
+            assert message in ended.err
         assert not (tmp_path / "tunesmith-runs").exists()
 
     def test_without_a_declaration(self, tmp_path: Path, fake: Path) -> None:

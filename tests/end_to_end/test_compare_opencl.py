@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.replaying import events_of, replayed, told_again, unpacked
+from tests.end_to_end.replaying import compared_again, events_of, replayed, unpacked
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES, tunesmith
 
@@ -35,9 +35,9 @@ def is_whole(folder: Path, problems: tuple[str, ...], arms: tuple[str, ...]) -> 
 
 @pytest.mark.timeout(120)
 def test_the_figures_follow_from_what_was_recorded(tmp_path: Path) -> None:
-    kept = unpacked("opencl", tmp_path) / "compared"
-    told_again(kept)
-    is_whole(kept, PROBLEMS, ARMS)
+    recorded = unpacked("opencl", tmp_path) / "compared"
+    compared_again(recorded)
+    is_whole(recorded, PROBLEMS, ARMS)
 
 
 def small_transpose(folder: Path) -> Path:

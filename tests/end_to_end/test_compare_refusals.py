@@ -113,7 +113,7 @@ def test_one_that_was_killed_before_it_had_a_plan_is_begun(tmp_path: Path) -> No
     assert (tmp_path / "cmp" / "compare.json").exists()
 
 
-def test_a_damaged_run_is_told_and_does_not_count(planned: Path) -> None:
+def test_a_damaged_run_is_reported_and_does_not_count(planned: Path) -> None:
     journal = planned / "cmp" / "runs" / "tiny" / "expert-1" / "journal.jsonl"
     journal.write_text("{}\n" + journal.read_text())
     ended = quickly(planned, "compare", "--resume", "cmp")

@@ -79,8 +79,8 @@ def _values(config: dict[str, Any]) -> tuple[int, ...]:
 def nothing_left(folder: Path) -> None:
     assert wait_until_alone(folder) == []
     assert [p.name for p in (folder / "tmp").iterdir()] == []
-    kept = {"journal.jsonl", "lock", "objects", "plots", "report.json", "report.md", "tuned"}
-    assert {p.name for p in (folder / "run").iterdir()} <= kept | {"template.cl", "template.fake"}
+    expected = {"journal.jsonl", "lock", "objects", "plots", "report.json", "report.md", "tuned"}
+    assert {p.name for p in (folder / "run").iterdir()} <= expected | {"template.cl", "template.fake"}
 
 
 @needs_opencl

@@ -42,13 +42,13 @@ def test_each_gets_its_status_and_the_right_one_wins(tmp_path: Path) -> None:
 @needs_no_driver
 @pytest.mark.slow
 @pytest.mark.long
-def test_what_needs_no_device_is_told_without_one(tmp_path: Path) -> None:
+def test_what_needs_no_device_is_reported_without_one(tmp_path: Path) -> None:
     """The compiler's refusals and the device's limits; nothing else fails before it runs."""
     ended = tunesmith(tmp_path, *TUNE)
     assert ended.code == 5, ended.err
-    told = {f["config"]["KIND"]: f["status"] for f in ended.json["report"]["failures"]}
+    statuses = {f["config"]["KIND"]: f["status"] for f in ended.json["report"]["failures"]}
     static = ("build_failed", "over_limits")
-    assert told == {
+    assert statuses == {
         int(kind): row["status"][0] for kind, row in EXPECTED["kinds"].items() if row["status"][0] in static
     }
     assert kinds_surveyed(journal(tmp_path / "run")) == set(map(int, EXPECTED["kinds"]))

@@ -14,6 +14,7 @@ from tests.end_to_end import tiny, written
 from tests.end_to_end.test_kill import kill_and_resume
 from tests.running import Ended, facts, journal, start, tunesmith
 from tests.talkers import file, plan
+from tests.wording import says
 
 COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 2, "--out", "run", "--no-wait")
 MODEL = ("--model", "planner=mailbox:box,author=mailbox:box")
@@ -43,15 +44,15 @@ def answer(box: Path, name: str) -> None:
 
 
 @pytest.mark.long
-def test_who_waits_is_told_for_what_and_can_stop_waiting(tmp_path: Path) -> None:
+def test_a_wait_is_reported_with_its_reason_and_can_be_stopped(tmp_path: Path) -> None:
     """Off a terminal too, where what is true only for now is left out."""
     problem(tmp_path)
     process = start(tmp_path, *COMMAND[:-1], *MODEL)
     assert process.stderr is not None
-    told: list[str] = []
+    lines: list[str] = []
     while "waiting for" not in (line := process.stderr.readline()):
-        assert line, "".join(told)
-        told.append(line)
+        assert line, "".join(lines)
+        lines.append(line)
     assert line.rstrip().endswith("waiting for box/0001-planner.reply.md")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -172,13 +173,10 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
     elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
     assert elsewhere.code == 5, elsewhere.err
     assert [line["type"] for line in journal(tmp_path / "run")][-3:] == ["Requested", "Replied", "Drafted"]
-    assert (
-        "so far           template 1 by mailbox is written; it is checked where the device is"
-        in elsewhere.out
-    )
-    (kept,) = [line for line in elsewhere.out.splitlines() if line.startswith("template so far")]
-    assert kept.split()[-1] == "run/template-1.fake"
-    assert (tmp_path / kept.split()[-1]).read_text().startswith("// /// tunesmith")
+    says(elsewhere.out, "template 1", "by mailbox", "is written")
+    (line,) = [line for line in elsewhere.out.splitlines() if line.startswith("template so far")]
+    assert line.split()[-1] == "run/template-1.fake"
+    assert (tmp_path / line.split()[-1]).read_text().startswith("// /// tunesmith")
     file_.write_text(file_.read_text().replace('"driver":"2"', '"driver":"1"', 1))
     here = tunesmith(tmp_path, "resume", "run", "--no-wait")
     assert here.code == 4, here.err

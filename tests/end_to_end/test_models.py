@@ -13,6 +13,7 @@ from tests.end_to_end import tiny, written
 from tests.models.openai_server import Answer, Server, serving
 from tests.running import Ended, journal, tunesmith
 from tests.talkers import file, plan
+from tests.wording import says
 
 pytest.importorskip("pydantic_ai")
 pytest.importorskip("openai")
@@ -104,7 +105,7 @@ def test_from_a_plain_kernel_to_a_verified_winner(tmp_path: Path) -> None:
     assert story["default"] == pytest.approx(20000 / (200 * 124), rel=0.02)
     assert any(line.startswith("+// VEC = [1, 2, 4]") for line in story["changes"])
     assert report["added"]["cases"] == [{"sizes": [["n", 8]], "distribution": "normal", "why": "short"}]
-    assert "n = 9, the contract allows one of 8, 64" in report["added"]["aside"][0][1]
+    says(report["added"]["aside"][0][1], "n = 9", "contract", "one of 8, 64")
     assert report["talk"]["sent"] == 11 * report["talk"]["requests"]
     assert report["talk"]["dollars"] is None
     text = (tmp_path / "run" / "report.md").read_text()
@@ -112,7 +113,7 @@ def test_from_a_plain_kernel_to_a_verified_winner(tmp_path: Path) -> None:
     assert "cost unknown" in text
     assert "cost unknown" in ended.out
     planner = [r for r in server.requests if role_of(r) == "plan how"]
-    assert "left out: they cite numbers that were not measured" in str(planner[0]["messages"][1]["content"])
+    says(planner[0]["messages"][1]["content"], "left out", "numbers", "not measured")
 
 
 BAD_DEFAULT = written.WIDE.replace("// VEC = 1\n", "// VEC = 1\n// FAR = 3\n")
@@ -206,7 +207,7 @@ def test_a_key_that_is_refused_ends_in_the_original(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_budgets_of_tokens_are_kept(tmp_path: Path) -> None:
+def test_budgets_of_tokens_are_respected(tmp_path: Path) -> None:
     tiny.fake(tmp_path / "problem")
     (tmp_path / "problem" / "template.fake").unlink()
     with serving(answering("prose", GOOD)) as server:
@@ -214,4 +215,4 @@ def test_budgets_of_tokens_are_kept(tmp_path: Path) -> None:
         ended = tunesmith(tmp_path, *COMMAND, "--model", roles, "--tokens", 30)
     assert ended.code == 0, ended.err
     assert len(server.requests) == 2, "18 tokens each"
-    assert "the budget of 30 tokens is used up" in ended.out
+    says(ended.out, "budget", "30 tokens", "used up")

@@ -64,10 +64,10 @@ class TestRun:
     def test_is_an_ordinary_run_that_says_what_it_was_retuned_from(self, made: Path, ended: Ended) -> None:
         assert "retuned from     run run on simulated device, in " in ended.out
         assert re.search(r"^template         .*again/template\.fake$", ended.out, re.MULTILINE)
-        told = report(made / "again")
-        assert told["origin"] == "run run on simulated device"
-        assert [w["name"] for w in told["workloads"]] == ["tall", "flat"]
-        assert told["workloads"][0]["config"] == {"BLOCK": 32, "VEC": 8, "UNROLL": 4}
+        retuned = report(made / "again")
+        assert retuned["origin"] == "run run on simulated device"
+        assert [w["name"] for w in retuned["workloads"]] == ["tall", "flat"]
+        assert retuned["workloads"][0]["config"] == {"BLOCK": 32, "VEC": 8, "UNROLL": 4}
         assert "Retuned from run run on simulated device" in (made / "again" / "report.md").read_text()
         assert (made / "again" / "tuned" / "dispatch.json").exists()
         assert not events(made / "again", "Requested")
@@ -88,12 +88,12 @@ class TestRun:
         words = ("--evals", 3, "--no-prior", "--no-library", "--out", "third")
         third = tunesmith(made, "retune", "again", *words)
         assert third.code == 0, third.err
-        told = report(made / "third")
-        assert [w["name"] for w in told["workloads"]] == ["tall", "flat"]
-        assert sum(told["evaluations"].values()) == 3
+        retuned = report(made / "third")
+        assert [w["name"] for w in retuned["workloads"]] == ["tall", "flat"]
+        assert sum(retuned["evaluations"].values()) == 3
         assert "library " not in third.out
         assert not events(made / "third", "Primed"), "nothing known is nothing tried first"
-        assert told["known_first"] == 0
+        assert retuned["known_first"] == 0
 
     def test_where_the_device_is_absent_it_is_built_and_goes_on_later(self, made: Path) -> None:
         words = ("--workloads", "sizes.toml", "--backend", "fake:absent", "--out", "away")
@@ -117,9 +117,9 @@ class TestRun:
         assert admitted == [("", 3), ("2", 3)]
         decided = [(e["candidate"], e["evals"]) for e in events(tmp_path / "again", "Decided")]
         assert decided[:2] == [("", 3), ("2", None)]
-        told = report(tmp_path / "again")
-        assert [(w["name"], w["template"]) for w in told["workloads"]] == [("tall", ""), ("flat", "2")]
-        assert [w["speedup"] > 10 for w in told["workloads"]] == [True, True]
+        retuned = report(tmp_path / "again")
+        assert [(w["name"], w["template"]) for w in retuned["workloads"]] == [("tall", ""), ("flat", "2")]
+        assert [w["speedup"] > 10 for w in retuned["workloads"]] == [True, True]
         written = {p.name for p in (tmp_path / "again").glob("template*")}
         assert written in ({"template.fake", "template-2.fake"}, {"template.fake", "template-given.fake"})
         names = [entry["workloads"] for entry in tunesmith(tmp_path, "library", "--json").json]
@@ -235,7 +235,7 @@ class TestTemplate:
         assert report(made / "file")["origin"] == "template template.fake"
         assert report(made / "file")["general"] == report(made / "run")["general"]
 
-    def test_a_kernel_that_has_changed_since_is_told(self, made: Path) -> None:
+    def test_a_kernel_that_has_changed_since_is_reported(self, made: Path) -> None:
         changed = shutil.copytree(made / "elsewhere", made / "changed")
         tiny.spoil(changed / "kernel.fake", "// op", "// # a comment\n// op")
         ended = tunesmith(made, "retune", "run", "--problem", "changed", "--evals", 2, "--out", "newer")

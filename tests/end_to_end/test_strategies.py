@@ -16,6 +16,7 @@ from tests.kernel_runs import change, stop
 from tests.models.openai_server import Answer, Server, serving
 from tests.running import Ended, facts, journal, tunesmith
 from tests.talkers import file
+from tests.wording import says
 
 pytestmark = pytest.mark.long
 
@@ -83,7 +84,7 @@ def test_rewriting_from_a_plain_kernel_to_a_verified_winner(tmp_path: Path) -> N
     assert any('"4000"' in path.read_text() for path in delivered)
     assert "[params]" not in (tmp_path / "run" / "template.fake").read_text()
     shown = quickly(tmp_path, "report", "run", "--format", "md")
-    assert "refactoring gave all of the gain, nobody searched" in shown.out
+    says(shown.out, "refactoring", "all of the gain", "nobody searched")
 
 
 def test_one_conversation_over_http_is_a_real_list_of_messages(tmp_path: Path) -> None:
@@ -189,7 +190,7 @@ def test_stopping_between_every_request_and_reply_changes_nothing(tmp_path: Path
 
 def _has_all_that_was_said(letter: str) -> None:
     assert letter.startswith("# Request 3: single\n")
-    assert 'to stop, one JSON object instead of the file: {"decision": "stop"' in letter
+    says(letter, "to stop", "JSON object", '{"decision": "stop"')
     speakers = [line[3:] for line in letter.splitlines() if line in ("## system", "## user", "## assistant")]
     assert speakers == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "Not yet." in letter

@@ -60,11 +60,12 @@ KEEP = draft(
     VEC=[1, 2, 4, 8],
     KEEP=[0, 1],
 )
+TOO_SHORT = "a row is too short to be split"
 SLOW = draft("19000 + BLOCK", BLOCK=[64, 32])
 KERNEL = (
     tiny.FAKE_KERNEL
     + scripted("draft", "wide", WIDE)
-    + scripted("refuses", "split", why="a row is too short to be split")
+    + scripted("refuses", "split", why=TOO_SHORT)
     + scripted("draft", "slow", SLOW)
     + scripted("draft", "keep", KEEP)
 )

@@ -41,20 +41,20 @@ def available(problem: Problem, device: Device) -> tuple[tuple[str, ...], tuple[
     return ("vector", "keep", "split"), (("fast", "there is nothing slow"),)
 
 
-def test_rounds_are_told_with_their_scores_and_what_was_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_are_passed_on_with_their_scores_and_what_was_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked([("vector",), ("vector", "split"), ("vector", "keep"), "the floor is near"])
     monkeypatch.setattr(planning, "next_round", asked)
     texts = {"vector": WIDE, "split": Declined("a row is short"), "keep": DEEP}
-    kept = MemoryTexts()
+    store = MemoryTexts()
     run = Run(
         Settings(evals=100),
         lab=FakeLab(cost, cost, survey),
         planner=ExpertPlanner(
-            PROBLEM, ByDiagnosis(PROBLEM, Templates(PROBLEM, DEVICE, None, kept), available)
+            PROBLEM, ByDiagnosis(PROBLEM, Templates(PROBLEM, DEVICE, None, store), available)
         ),
         author=Scripted(texts),
         template=None,
-        texts=kept,
+        texts=store,
     )
     state = run.go()
     assert state.stopped is not None

@@ -10,6 +10,7 @@ import pytest
 
 from tests.expert.model.kernels import lifted, row_problem
 from tests.running import EXAMPLES, FIXTURES
+from tests.wording import says
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.excess_blocks import ExcessBlocks, excess_block_notes, excess_blocks
 from tunesmith.problem.device import Device
@@ -134,23 +135,20 @@ def test_a_bug_in_the_expert_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> No
 
 class TestWords:
     def test_of_cuda(self) -> None:
-        assert excess_block_notes(launched(TWO_AXES, ["d", "rows"], ["64"]), H200) == (
-            "at r64_d16384 the launch has 64 times the threads that the kernel uses (67108864 where 1048576 "
-            'are enough): grid counts blocks, not threads, so perhaps "d" is meant as "ceildiv(d, 64)"; if '
-            "production launches it so, all is well",
-        )
+        (note,) = excess_block_notes(launched(TWO_AXES, ["d", "rows"], ["64"]), H200)
+        says(note, "r64_d16384", "64 times the threads", "67108864", "1048576 are enough")
+        says(note, "blocks, not threads", '"d" is meant as "ceildiv(d, 64)"')
+        assert "similarly" not in note
 
     def test_of_opencl(self) -> None:
         problem = load_problem(EXAMPLES / "opencl" / "silu_and_mul")[0]
         launch = replace(problem.launches[0], grid=(parse("tokens * d"),))
         (note,) = excess_block_notes(replace(problem, launches=(launch,)), H200)
-        assert "256 times the work-items that the kernel uses" in note
-        assert "; similarly at prefill, ragged): grid counts work-groups, not work-items, so perhaps" in note
-        assert 'so perhaps "tokens * d" is meant as "ceildiv(tokens * d, 256)"' in note
+        says(note, "256 times the work-items", "similarly at prefill, ragged")
+        says(note, "work-groups, not work-items", '"tokens * d" is meant as "ceildiv(tokens * d, 256)"')
 
     def test_of_a_grid_with_no_likely_meaning_and_of_many_workloads(self) -> None:
         sizes = [(rows, 4096) for rows in (16, 17, 18, 19, 20)]
         (note,) = excess_block_notes(launched(ONE_AXIS, ["rows * d * 3"], ["32"], *sizes), H200)
-        assert (
-            "similarly at 4 other workloads): grid counts blocks, not threads, so see whether it is" in note
-        )
+        says(note, "4 other workloads", "blocks, not threads", "see whether")
+        assert "is meant as" not in note

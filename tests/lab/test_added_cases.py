@@ -11,7 +11,7 @@ RIGHT = ExtraCase((("rows", 11), ("d", 40)), "uniform", "between everything")
 FAILS = ExtraCase((("rows", 13), ("d", 40)), "normal", "an unlucky number")
 
 
-def test_what_the_original_fails_is_set_aside() -> None:
+def test_what_the_original_fails_is_left_out() -> None:
     problem = scale_problem(kernel=fake_kernel(fault="2 if rows == 13 and d == 40 else 0"))
     with lab(problem) as harness:
         found = harness.lab.extend(Extended((RIGHT, FAILS), ((FAILS, "was there before"),)))

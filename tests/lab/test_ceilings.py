@@ -13,6 +13,7 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.opencl_here import needs_opencl
+from tests.wording import says
 from tunesmith import backends
 from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.backends.messages import Timed, Unit
@@ -140,19 +141,21 @@ def test_what_fails_is_left_out_with_a_note() -> None:
     assert found.ceilings.fp16 is None
     assert found.ceilings.read == ()
     assert len(found.ceilings.copy) == 8
-    assert any("fp16 was not measured" in note for note in found.notes)
-    assert any("read of 65536 bytes was not measured: crashed, killed by SIGSEGV" in n for n in found.notes)
+    says(found.notes, "fp16", "not measured")
+    says(found.notes, "read of 65536 bytes", "not measured", "crashed", "SIGSEGV")
 
 
 def test_kernels_that_do_not_build_are_a_note() -> None:
     found = measured(gpu(), KnownDevice(broken=("ceilings.cu",)))
     assert found.ceilings.copy == ()
-    assert found.notes == ("the kernels for ceilings do not build: there is no such header",)
+    (note,) = found.notes
+    says(note, "do not build", "no such header")
 
 
 def test_other_backends_say_that_they_have_none() -> None:
     found = measured(replace(gpu(), backend="fake"), KnownDevice())
-    assert found.notes == ("there are no kernels for fake to measure ceilings with",)
+    (note,) = found.notes
+    says(note, "no kernels for fake", "ceilings")
 
 
 # -- kept between runs ------------------------------------------------------------------------------------
@@ -184,21 +187,21 @@ class BusyDevice(KnownDevice):
         return own
 
 
-def obtained(kept: Kept, known: KnownDevice, **how: object) -> tuple[Ceilings, tuple[str, ...]]:
+def obtained(cache: Kept, known: KnownDevice, **how: object) -> tuple[Ceilings, tuple[str, ...]]:
     how = {"today": lambda: "2026-11-15", **how}
-    return kept_or_measured(kept, gpu(), known, lambda: known, lambda _text: None, **how)  # type: ignore[arg-type]
+    return kept_or_measured(cache, gpu(), known, lambda: known, lambda _text: None, **how)  # type: ignore[arg-type]
 
 
 def test_what_a_busy_machine_measured_is_made_possible_and_that_is_said() -> None:
-    kept = Kept()
-    found, notes = obtained(kept, BusyDevice())
+    cache = Kept()
+    found, notes = obtained(cache, BusyDevice())
     assert all(a.seconds <= b.seconds for a, b in pairwise(found.copy))
     assert all(r.seconds <= c.seconds for r, c in zip(found.read, found.copy, strict=True))
     assert found.cache_bandwidth is not None
     assert found.cache_bandwidth >= (best_bandwidth(found) or 0.0)
     assert any("copies of 4096 KiB, reads of 8 sizes" in note and "--remeasure" in note for note in notes)
-    again, told = obtained(kept, KnownDevice())  # what was kept before is corrected as well
-    assert (again, told) == (found, notes)
+    again, same_notes = obtained(cache, KnownDevice())  # what was cached before is corrected as well
+    assert (again, same_notes) == (found, notes)
 
 
 def test_ceilings_are_measured_once_and_again_when_asked_to() -> None:

@@ -47,9 +47,9 @@ class TestLab:
         assert harness.log.of(RunCase) == []
         assert sum(len(s.request.checks) for s in harness.log.of(CheckCases)) > 10
 
-    def test_the_original_is_kept_and_timed(self, harness: Harness) -> None:
-        kept = [s for s in harness.log.of(StoreCase) if s.request.code_digest]
-        assert {s.reply.status for s in kept} == {Status.OK}  # type: ignore[union-attr]
+    def test_the_original_is_stored_and_timed(self, harness: Harness) -> None:
+        stored = [s for s in harness.log.of(StoreCase) if s.request.code_digest]
+        assert {s.reply.status for s in stored} == {Status.OK}  # type: ignore[union-attr]
         assert harness.result().timing is not None
 
     @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ class TestWorkers:
         judges.log.clear()
         return counted  # type: ignore[return-value]
 
-    def test_a_right_one_is_judged_once_and_the_case_kept_once(self) -> None:
+    def test_a_right_one_is_judged_once_and_the_case_stored_once(self) -> None:
         judges = self.judges()
         oracle = judges.on_the_device()
         for _ in range(3):
@@ -157,7 +157,7 @@ class TestWorkers:
             assert self.examine(judges, oracle, "right").ok
         assert self.counts(judges) == (1, 3, 1)
 
-    def test_a_new_worker_is_told_again(self) -> None:
+    def test_a_new_worker_is_sent_everything_again(self) -> None:
         judges = self.judges()
         runner = judges.runner()
         oracle = judges.on_the_device(runner)
@@ -200,8 +200,8 @@ class TestWorkers:
 
         def spoil(out: Argument, x: Argument, *_: object) -> None:
             TWICE(out, x)
-            kept = next(iter(oracle_memory()))
-            place = kept.pristine["x"] if what == "pristine" else kept.expected["out"][1]
+            stored = next(iter(oracle_memory()))
+            place = stored.pristine["x"] if what == "pristine" else stored.expected["out"][1]
             Argument(place).of("uint8")[:8] = 0x41
 
         judges = self.judges(spoil=spoil)
@@ -257,7 +257,7 @@ class TestWorkers:
         assert [len(s.request.checks) for s in judges.log.of(CheckCases)] == [len(several)]
         assert judges.log.of(CheckCase) == []
 
-    def test_of_several_the_first_wrong_one_is_told(self) -> None:
+    def test_of_several_the_first_wrong_one_is_reported(self) -> None:
         """By both oracles alike, and nobody looks at those after it."""
         fails = then(
             TWICE, lambda out, x: add(1, 0)(out, x) if out.nbytes in (4 * 8 * 16, 4 * 8 * 24) else None
@@ -270,7 +270,7 @@ class TestWorkers:
         assert "at rows=8, d=16 (inputs: normal): out[0, 0]" in verdict.detail
         assert [dict(s.request.plan.sizes)["d"] for s in judges.log.of(CheckCase)][-2:] == [16, 16]
 
-    def test_several_that_were_forgotten_are_kept_again(self) -> None:
+    def test_several_that_were_forgotten_are_stored_again(self) -> None:
         judges = self.judges()
         runner = judges.runner()
         oracle = judges.on_the_device(runner)

@@ -105,10 +105,10 @@ class TestWhatAKernelSees:
 
 
 class TestMemory:
-    def test_a_case_that_was_never_kept(self) -> None:
+    def test_a_case_that_was_never_stored(self) -> None:
         assert a_keeper(TWICE).check("right", a_case()) is None
 
-    def test_an_original_that_fails_is_not_kept(self) -> None:
+    def test_an_original_that_fails_is_not_stored(self) -> None:
         for original in (idle, then(TWICE, add(1, 5)), past_end, varying(1.0)):
             keeper = a_keeper(original)
             judged = keeper.keep(a_case())
@@ -147,7 +147,7 @@ class TestMemory:
         held = [keeper.check("right", case, str(number)) is not None for number in range(6)]
         assert held == [True, False, True, True, True, True]
 
-    def test_a_case_larger_than_its_share_is_kept_alone(self) -> None:
+    def test_a_case_larger_than_its_share_is_stored_alone(self) -> None:
         keeper = a_keeper(TWICE, memory=900_000)
         keeper.keep(a_case(), "small")
         assert keeper.keep(a_case(rows=300, d=64), "large").status is Status.OK

@@ -22,13 +22,13 @@ TWO = ("small = {", 'warm = { rows = 8, d = 64, cache = "warm" }\nsmall = {')
 
 class DictCache:
     def __init__(self) -> None:
-        self.kept: dict[str, Timing] = {}
+        self.timings: dict[str, Timing] = {}
 
     def get(self, key: str) -> Timing | None:
-        return self.kept.get(key)
+        return self.timings.get(key)
 
     def put(self, key: str, timing: Timing) -> None:
-        self.kept[key] = timing
+        self.timings[key] = timing
 
 
 class TestOrder:
@@ -133,7 +133,7 @@ class TestBuildingAhead:
         assert [c["KIND"] for c in built if c] == [1, 2]
         assert [c["KIND"] for c in measured if c] == [0, 3]
 
-    def test_what_will_be_launched_otherwise_is_told_apart_before_it_runs(self) -> None:
+    def test_what_will_be_launched_otherwise_is_distinguished_before_it_runs(self) -> None:
         template = fault_template("0").replace('grid = ["rows"]', 'grid = ["rows + KIND // 2"]')
         with lab(scale_problem(), template) as harness:
             found = self.builds(harness, 0, 1, 2)
@@ -228,7 +228,7 @@ class TestCache:
         with lab(scale_problem(), fault_template("0"), cache=cache) as harness:
             first = harness.result()
         assert first.timing is not None
-        assert cache.kept == {first.key: first.timing}
+        assert cache.timings == {first.key: first.timing}
         with lab(scale_problem(), fault_template("0"), cache=cache) as harness:
             before = len(harness.log.of(TimeRuns))
             second = harness.result()
@@ -250,7 +250,7 @@ class TestCache:
             harness.result("long", KIND=0)
             harness.result(KIND=2)
             harness.lab.verify(harness.trial("long"))
-        assert cache.kept == {}
+        assert cache.timings == {}
 
     def test_a_wrong_candidate_gains_nothing_from_it(self) -> None:
         """The cache says how fast it is, the check comes first."""

@@ -9,6 +9,7 @@ import pytest
 from tests.lab.in_process import Log
 from tests.lab.labs import scale_problem
 from tests.lab.test_profiling import Recorder, _plan, profiler
+from tests.wording import says
 from tunesmith.lab.profiling import ProfileSubject, main_place, prefixes, shares
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import LaunchFacts, LaunchPart, Profile, StaticFacts
@@ -55,8 +56,8 @@ def test_a_profile_covers_every_launch() -> None:
     assert known.launch is not None
     assert known.launch.blocks == 16, "the one with the most threads"
     assert main_place(_plan(problem).launches) == 1
-    told = found.parts.index(found.main) if found.main else None
-    assert [what.main for what, _ in recorder.asked] == [told, 1], "counters are those of the launch told of"
+    main = found.parts.index(found.main) if found.main else None
+    assert [what.main for what, _ in recorder.asked] == [main, 1], "counters are those of the launch told of"
 
 
 def facts(blocks: int) -> LaunchFacts:
@@ -74,11 +75,9 @@ def a_profile(*shares_: float | None) -> Profile:
 def test_the_diagnosis_names_the_launch_that_costs_most() -> None:
     diagnosis = diagnose(a_profile(0.2, 0.7, 0.1))
     assert diagnosis.launch == "k1"
-    assert diagnosis.notes[0] == (
-        "of its 3 launches k1 takes most and is shown; of the time: k0 20 %, k1 70 %, k2 10 %"
-    )
+    says(diagnosis.notes[0], "3 launches", "k1 takes most", "k0 20 %", "k1 70 %", "k2 10 %")
     assert diagnosis.summary.startswith("in k1, ")
     unknown = diagnose(a_profile(None, None))
-    assert "what each takes is not known" in unknown.notes[0]
+    says(unknown.notes[0], "2 launches", "not known")
     single = diagnose(Profile("k", "w", launch=facts(16)))
     assert (single.launch, single.summary.startswith("in ")) == ("", False)

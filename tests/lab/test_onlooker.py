@@ -42,7 +42,7 @@ def nothing_read(_binary: bytes, _entry: str) -> tuple[Instructions | None, str]
 
 
 class Watching:
-    def __init__(self, kept: Kept, counting: Counting | None = None) -> None:
+    def __init__(self, cache: Kept, counting: Counting | None = None) -> None:
         self.log = Log()
         device = device_of("fake")
         spawn = spawner("fake", self.log, None)
@@ -50,7 +50,7 @@ class Watching:
         self.runner = Runner(spawn("device"), device)  # type: ignore[arg-type]
         none = counting or NoCounting("nobody counts here")
         self.said: list[str] = []
-        self.onlooker = Onlooker(PROBLEM, device, none, nothing_read, kept, 0, self.said.append)
+        self.onlooker = Onlooker(PROBLEM, device, none, nothing_read, cache, 0, self.said.append)
 
     def look(self, config: Config | None, seconds: float = 1e-4) -> Profiled:
         name = PROBLEM.workloads[0].name
@@ -60,24 +60,24 @@ class Watching:
 
 @pytest.mark.parametrize("config", [None, TEMPLATE.default], ids=["original", "configuration"])
 def test_it_is_what_the_known_time_means_and_nothing_is_timed(config: Config | None) -> None:
-    kept = Kept()
-    watching = Watching(kept)
+    cache = Kept()
+    watching = Watching(cache)
     once, twice = watching.look(config, 1e-4), watching.look(config, 2e-4)
     assert once.diagnosis is not None
     assert twice.diagnosis is not None
     assert once.config == config
     assert twice.diagnosis.distance == pytest.approx(2 * (once.diagnosis.distance or 0))
     assert watching.log.of(TimeRuns) == []
-    assert kept.asked == 1, "once for all of a run"
+    assert cache.asked == 1, "once for all of a run"
 
 
 def test_ceilings_are_there_before_the_first_look_and_their_notes_go_along() -> None:
-    kept = Kept(notes=("fp16 was not measured",))
-    watching = Watching(kept)
+    cache = Kept(notes=("fp16 was not measured",))
+    watching = Watching(cache)
     watching.onlooker.prepare(watching.builders, watching.runner)
-    assert kept.asked == 1
+    assert cache.asked == 1
     looks = [watching.look(None), watching.look(TEMPLATE.default)]
-    assert kept.asked == 1
+    assert cache.asked == 1
     assert all("fp16 was not measured" in looked.notes for looked in looks)
 
 
@@ -109,7 +109,7 @@ def test_whatever_goes_wrong_is_a_note() -> None:
     assert looked == Profiled(None, PROBLEM.workloads[0].name, None, ("RuntimeError: the profiler",))
 
 
-def test_without_kept_ceilings_they_are_measured() -> None:
+def test_without_cached_ceilings_they_are_measured() -> None:
     looked = Watching(Kept(None)).look(None)
     assert looked.diagnosis is not None
     assert looked.diagnosis.ceiling != "launch", "there are no kernels to measure a simulated device with"

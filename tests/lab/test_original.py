@@ -238,7 +238,7 @@ class TestBaseline:
         assert outcome.trial.config is None
         assert len({r.key for r in outcome.results}) == 2
 
-    def test_progress_is_told(self) -> None:
+    def test_progress_is_reported(self) -> None:
         said: list[str] = []
         with lab(scale_problem(), baseline=False, progress=said.append) as harness:
             harness.lab.baseline()

@@ -60,7 +60,7 @@ def timed(deaths: int, second: float = 2.0) -> object:
 
 
 @pytest.mark.parametrize("deaths", [0, 1, 2])
-def test_the_successor_is_told_everything_again(deaths: int) -> None:
+def test_the_successor_is_sent_everything_again(deaths: int) -> None:
     assert timed(deaths) == Timed(((1.0,), (2.0,)))
 
 

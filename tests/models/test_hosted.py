@@ -58,7 +58,7 @@ def test_a_reply_that_ran_into_its_limit_says_so() -> None:
     assert found.is_cut
 
 
-def test_a_model_that_thought_until_the_end_is_told_and_not_asked_the_same_again() -> None:
+def test_a_model_that_thought_until_the_end_is_reported_and_not_asked_the_same_again() -> None:
     """What it used counts, and the next request says what happened."""
     found = ask(Answer("", finish="length"))
     assert isinstance(found, Reply)
@@ -88,7 +88,7 @@ def test_a_huge_reply_is_cut() -> None:
         (Answer("   "), "empty reply", False),
     ],
 )
-def test_what_is_no_reply_is_told_and_the_key_is_not(answer: Answer, said: str, lasts: bool) -> None:
+def test_what_is_no_reply_is_reported_and_the_key_is_not(answer: Answer, said: str, lasts: bool) -> None:
     found = ask(answer)
     assert isinstance(found, NoReply), found
     assert said in found.reason

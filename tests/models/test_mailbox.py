@@ -64,7 +64,7 @@ def test_an_empty_file_is_no_reply_yet(tmp_path: Path) -> None:
         "1.md",
     ],
 )
-def test_a_reply_under_another_name_is_told(tmp_path: Path, name: str) -> None:
+def test_a_reply_under_another_name_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
     found = Mailbox(tmp_path, wait=False).reply(request())
     assert isinstance(found, Pending)
@@ -82,8 +82,8 @@ def test_what_else_lies_there_is_not_taken_for_a_reply(tmp_path: Path, name: str
     assert found == Pending(str(tmp_path / "0001-planner.reply.md"))
 
 
-def test_who_waits_is_told_of_a_reply_under_another_name_once(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_while_waiting_a_reply_under_another_name_is_reported_once(tmp_path: Path) -> None:
+    notes: list[str] = []
     target = tmp_path / "0001-planner.reply.md"
     near = tmp_path / "0001-planner.reply.txt"
     near.write_text("{}")
@@ -94,15 +94,15 @@ def test_who_waits_is_told_of_a_reply_under_another_name_once(tmp_path: Path) ->
 
     writer = threading.Thread(target=rename)
     writer.start()
-    found = Mailbox(tmp_path, tell=told.append).reply(request())
+    found = Mailbox(tmp_path, tell=notes.append).reply(request())
     writer.join()
     assert isinstance(found, Reply)
     seen = f"there is {near.name}: rename it to {target.name}"
-    assert told == [f"waiting for {target}", f"still waiting for {target}: {seen}"]
+    assert notes == [f"waiting for {target}", f"still waiting for {target}: {seen}"]
 
 
 def test_waiting_ends_when_the_reply_comes(tmp_path: Path) -> None:
-    told: list[str] = []
+    notes: list[str] = []
     target = tmp_path / "0001-planner.reply.md"
 
     def answer_slowly() -> None:
@@ -115,11 +115,11 @@ def test_waiting_ends_when_the_reply_comes(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=answer_slowly)
     writer.start()
-    found = Mailbox(tmp_path, tell=told.append).reply(request())
+    found = Mailbox(tmp_path, tell=notes.append).reply(request())
     writer.join()
     assert isinstance(found, Reply)
     assert found.text == "first second third"
-    assert told == [f"waiting for {target}"]
+    assert notes == [f"waiting for {target}"]
 
 
 def test_a_huge_reply_is_cut_and_says_so(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.models.questions import request
 from tests.samples import started
+from tests.wording import says
 from tunesmith.errors import BadInput
 from tunesmith.models.letters import Player, keep, read_about
 from tunesmith.run.dialogue import Exchange, Message, NoReply, Reply, Request, Usage
@@ -93,10 +94,10 @@ def test_asked_more_often_than_recorded_there_is_no_reply(tmp_path: Path) -> Non
     found = player.reply(request(3))
     assert isinstance(found, NoReply)
     assert found.lasts
-    assert "has 2 replies of the planner, and request 0003-planner asks for another" in found.reason
+    says(found.reason, "2 replies", "planner", "request 0003-planner")
 
 
-def test_what_a_run_was_told_before_it_stopped_is_not_told_again(tmp_path: Path) -> None:
+def test_what_a_run_was_answered_before_it_stopped_is_not_answered_again(tmp_path: Path) -> None:
     player = Player(recorded(tmp_path))
     player.skip(STORY[:3])
     assert player.reply(request(4)) == THIRD

@@ -107,7 +107,7 @@ def test_a_positive_number_stays_positive_in_a_small_type() -> None:
 
 
 @given(st.floats(-1e3, 1e3), st.floats(0.5, 1e3), st.sampled_from(EVERY))
-def test_a_promised_range_is_kept_whatever_the_case_asks_for(low: float, span: float, asked: str) -> None:
+def test_a_promised_range_holds_whatever_the_case_asks_for(low: float, span: float, asked: str) -> None:
     bounds = (low, low + span)
     for values in (None, "uniform", "normal", "positive"):
         array = draw_array(buffer("float64", 200, values=values, range=bounds), asked, 1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.samples import HOPPER, LIMITS
+from tests.wording import says
 from tunesmith.problem.device import Resources, Three, block_broken, grid_broken
 
 NOTHING = Resources()
@@ -15,9 +16,7 @@ NOTHING = Resources()
 
 def test_more_registers_than_a_block_may_have() -> None:
     reason = block_broken((1024, 1, 1), 0, 0, HOPPER, Resources(registers=255))
-    assert reason == (
-        "255 registers × 1024 threads: 262144 as they are allocated, the device allows 65536 per block"
-    )
+    says(reason, "255 registers × 1024 threads", "262144", "allows 65536 per block")
     assert block_broken((256, 1, 1), 0, 0, HOPPER, Resources(registers=255)) is None
     assert block_broken((1024, 1, 1), 0, 0, LIMITS, Resources(registers=255)) is None  # it does not say
     assert block_broken((1024, 1, 1), 0, 0, HOPPER, NOTHING) is None

@@ -36,7 +36,7 @@ def test_none_are_needed() -> None:
         ('{ fp32 = "d - 9999" }', "operations: fp32 'd - 9999' is -9967, allowed is at least 0"),
     ],
 )
-def test_faults_are_told_with_their_line(text: str, said: str) -> None:
+def test_faults_are_reported_with_their_line(text: str, said: str) -> None:
     with pytest.raises(BadInput) as error:
         scale_problem((NAME, f"operations = {text}\n{NAME}"))
     assert said in str(error.value)

@@ -256,7 +256,7 @@ def test_the_further_words() -> None:
 @pytest.mark.parametrize(
     ("source", "language"), [("kernel.cu", "cuda"), ("kernel.cl", "opencl"), ("a/b.c/kernel.cu", "cuda")]
 )
-def test_the_language_is_told_by_the_suffix(source: str, language: str) -> None:
+def test_the_language_follows_from_the_suffix(source: str, language: str) -> None:
     text = edited(('"kernel.cu"', f'"{source}"'))
     problem = parse_problem(text, path="p", read=lambda name: FILES[name.rpartition("/")[2]])
     assert problem.kernel.language == language
@@ -495,13 +495,13 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
 
 
 @pytest.mark.parametrize(("change", "at", "says"), FAULTS, ids=[says for _, _, says in FAULTS])
-def test_a_fault_is_told_with_its_line(change: tuple[str, str], at: str, says: str) -> None:
+def test_a_fault_is_reported_with_its_line(change: tuple[str, str], at: str, says: str) -> None:
     text = edited(change)
     error = refusal(text)
     where = f"problem.toml:{line_of(text, at)}" if at else "problem.toml"
-    told = [line for line in str(error).split("\n") if says in line]
-    assert told, f"{says!r} is not in: {error}"
-    assert told[0].startswith(f"{where}: "), str(error)
+    lines = [line for line in str(error).split("\n") if says in line]
+    assert lines, f"{says!r} is not in: {error}"
+    assert lines[0].startswith(f"{where}: "), str(error)
 
 
 @pytest.mark.parametrize(
@@ -534,7 +534,7 @@ def test_no_workloads_is_a_fault() -> None:
     assert "there are no workloads" in error.message
 
 
-def test_a_size_without_contract_is_told_once() -> None:
+def test_a_size_without_contract_is_reported_once() -> None:
     text = edited(("d = { min = 8, max = 65536, multiple_of = 8 }\n", ""))
     error = refusal(text)
     assert error.message == (
@@ -598,7 +598,7 @@ def test_an_argument_with_a_fault_is_not_unknown_to_a_launch() -> None:
     assert "args" not in refusal(text).message
 
 
-def test_what_is_left_to_fill_in_is_told_first_and_together() -> None:
+def test_what_is_left_to_fill_in_is_reported_first_and_together() -> None:
     text = edited(
         ("silu_and_mul<__half>", "FILL: the kernel's name"),
         ('shape = ["tokens", "d"]', 'shape = [\n  "tokens",\n  "FILL",\n]'),

@@ -91,8 +91,8 @@ def test_a_file_has_its_text_under_its_first_spelling_alone() -> None:
     found = reached('#include "c.h"\n#include "d/y.h"', files)
     assert found["c.h"] == "#pragma once\nint c;"
     assert found["../c.h"] == found["../d/../c.h"] == "#include <c.h>\n"
-    kept = user_headers('#include "c.h"\n#include "d/y.h"', "src/k.cu", by_spelling(found), ())
-    assert kept == tuple(found.items()), "what a run keeps reads back as the same"
+    headers = user_headers('#include "c.h"\n#include "d/y.h"', "src/k.cu", by_spelling(found), ())
+    assert headers == tuple(found.items()), "what a run keeps reads back as the same"
 
 
 def test_a_header_that_includes_itself_ends() -> None:

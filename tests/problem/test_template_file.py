@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
+from tests.wording import says
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
@@ -171,8 +172,8 @@ def test_the_further_words() -> None:
 
 
 def test_answers_are_conditions_by_remedy_in_the_order_of_the_file() -> None:
-    told = '// [answers]\n// unroll = "UNROLL > 1"\n// wide_access = "VEC >= 4"\n// [launch]\n'
-    template = parse(edited(("// [launch]\n", told)))
+    section = '// [answers]\n// unroll = "UNROLL > 1"\n// wide_access = "VEC >= 4"\n// [launch]\n'
+    template = parse(edited(("// [launch]\n", section)))
     assert [(remedy, expr.text) for remedy, expr in template.answers] == [
         (Remedy.UNROLL, "UNROLL > 1"),
         (Remedy.WIDE_ACCESS, "VEC >= 4"),
@@ -180,7 +181,7 @@ def test_answers_are_conditions_by_remedy_in_the_order_of_the_file() -> None:
     assert parse(TEXT).answers == ()
 
 
-def test_an_unknown_remedy_is_told_with_the_likeliest_one() -> None:
+def test_an_unknown_remedy_is_reported_with_the_likeliest_one() -> None:
     error = refusal(edited(("// [launch]", '// [answers]\n// wide_acces = "VEC >= 4"\n// [launch]')))
     assert "known are block_size, more_blocks" in str(error)
     assert "wide_access" in str(error.hint or error)
@@ -365,13 +366,13 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
 
 
 @pytest.mark.parametrize(("change", "at", "says"), FAULTS, ids=[says for _, _, says in FAULTS])
-def test_a_fault_is_told_with_its_line(change: tuple[str, str], at: str, says: str) -> None:
+def test_a_fault_is_reported_with_its_line(change: tuple[str, str], at: str, says: str) -> None:
     text = edited(change)
     error = refusal(text)
     where = f"template.cl:{line_of(text, at)}" if at else "template.cl"
-    told = [line for line in str(error).split("\n") if says in line]
-    assert told, f"{says!r} is not in: {error}"
-    assert told[0].startswith(f"{where}: "), str(error)
+    lines = [line for line in str(error).split("\n") if says in line]
+    assert lines, f"{says!r} is not in: {error}"
+    assert lines[0].startswith(f"{where}: "), str(error)
 
 
 @pytest.mark.parametrize(
@@ -427,7 +428,7 @@ def test_the_default_may_break_a_requirement_at_one_workload() -> None:
 
 def test_a_default_that_each_workload_refuses_for_another_reason() -> None:
     text = edited(('"d % VEC == 0" ', '"d == 100"\n// other = "BLOCK < 100 or d == 1024" '))
-    assert refusal(text).message == "the default breaks a require at every workload"
+    says(refusal(text).message, "default", "require", "every workload")
 
 
 def test_what_depends_on_the_device_is_not_judged() -> None:

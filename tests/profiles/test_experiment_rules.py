@@ -8,6 +8,7 @@ import pytest
 
 from tests.profiles.made_up import CEILINGS, counted, found, launch, profile
 from tests.profiles.recorded import BAD, planted, recorded, without_counters
+from tests.wording import says
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import Bound, Experiments, Kind, Profile, WorkNeeded
 
@@ -31,7 +32,7 @@ def test_half_the_grid_that_takes_as_long_while_all_blocks_are_there_is_waiting(
     assert own is not None
     assert own.source == "experiment"
     assert own.bound is Bound.LATENCY
-    assert own.evidence[0] == "half the grid takes 97 % of the time: what a block waits for decides"
+    says(own.evidence[0], "half the grid", "97 %")
     assert not found(tried(half=0.8, blocks=132 * 4), Kind.LATENCY)
 
 
@@ -93,9 +94,9 @@ def test_nothing_is_concluded_from_what_is_mostly_the_launch() -> None:
     slow = replace(CEILINGS, graph_launch=TAKES / 2)
     for own in (tried(half=0.97), tried(gone=0.7), tried(half=0.51, gone=0.0), tried(1.9, blocks=132)):
         assert any(f.source == "experiment" for f in diagnose(own).findings)
-        told = diagnose(replace(own, ceilings=slow)).findings
-        assert told[0].kind is Kind.LAUNCH
-        assert not any(f.source == "experiment" for f in told)
+        findings = diagnose(replace(own, ceilings=slow)).findings
+        assert findings[0].kind is Kind.LAUNCH
+        assert not any(f.source == "experiment" for f in findings)
 
 
 def test_data_that_does_not_fit_the_cache_is_said_to_tell_nothing() -> None:

@@ -63,8 +63,8 @@ def test_lanes_without_a_thread() -> None:
 
 
 def test_threads_without_an_element() -> None:
-    surplus = replace(launch(), surplus=0.6)
-    assert found(profile(launch=surplus), Kind.IDLE_THREADS)
+    excess = replace(launch(), surplus=0.6)
+    assert found(profile(launch=excess), Kind.IDLE_THREADS)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_every_one_of_several_launches_has_its_cost() -> None:
     assert own.launch is not None
     assert not found(own, Kind.LAUNCH)  # 0.6 of 5 µs
     three = replace(own, parts=(LaunchPart("k", own.static, own.launch),) * 3)
-    told = found(three, Kind.LAUNCH)
-    assert told is not None
-    assert told.gain == pytest.approx(0.36)
-    assert told.evidence == ("3 empty launches take 1.80 µs of 5.00 µs",)
+    finding = found(three, Kind.LAUNCH)
+    assert finding is not None
+    assert finding.gain == pytest.approx(0.36)
+    assert finding.evidence == ("3 empty launches take 1.80 µs of 5.00 µs",)
 
 
 # -- memory ---------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_conflicts_of_a_unit_that_is_idle_do_not_matter() -> None:
     )
 
 
-def test_spills_and_arrays_on_the_stack_are_told_apart() -> None:
+def test_spills_and_arrays_on_the_stack_are_distinguished() -> None:
     own = code(local_load=40, local_store=40)
     spilled = StaticFacts(Resources(registers=32, shared=0, spills=64, private=64), own, doubles=False)
     stacked = StaticFacts(Resources(registers=32, shared=0, spills=0, private=64), own, doubles=False)
@@ -171,7 +171,7 @@ def test_spills_and_arrays_on_the_stack_are_told_apart() -> None:
     assert "did not say what is spilled" in third.evidence[0]
 
 
-def test_spills_that_are_seldom_reached_are_not_told() -> None:
+def test_spills_that_are_seldom_reached_are_not_reported() -> None:
     cold = StaticFacts(Resources(registers=32, shared=0, spills=64, private=64), code(), doubles=False)
     assert not found(profile(static=cold), Kind.SPILLS)
 
@@ -203,7 +203,7 @@ def test_doubles_are_a_fault_only_where_no_argument_is_one() -> None:
     assert not found(meant, Kind.FP64)
 
 
-def test_a_few_doubles_beside_much_memory_are_not_told() -> None:
+def test_a_few_doubles_beside_much_memory_are_not_reported() -> None:
     assert not found(with_code(access(count=8), total=60, fp64=1), Kind.FP64)
 
 

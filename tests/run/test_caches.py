@@ -18,7 +18,7 @@ from tunesmith.run.store import CeilingsCache, SqliteCache
 # -- timings ----------------------------------------------------------------------------------------------
 
 
-def test_timings_are_kept_for_the_next_run(tmp_path: Path) -> None:
+def test_timings_are_cached_for_the_next_run(tmp_path: Path) -> None:
     path, notes = tmp_path / "deep" / "results.sqlite", list[str]()
     cache = SqliteCache(path, notes.append)
     assert cache.get("k") is None
@@ -100,7 +100,7 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, blocked: str) -> None:
 # -- ceilings that are kept -------------------------------------------------------------------------------
 
 
-def test_ceilings_are_kept_by_device_and_driver(tmp_path: Path) -> None:
+def test_ceilings_are_cached_by_device_and_driver(tmp_path: Path) -> None:
     device = FakeBackend().devices()[0]
     cache, ceilings = CeilingsCache(tmp_path / "cache"), Ceilings(copy=(Point(64, 1e-6),), fp32=1e12)
     assert cache.get(device) is None

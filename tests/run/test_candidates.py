@@ -18,9 +18,9 @@ GIVEN = a_template(PROBLEM)
 
 
 def templates(*texts: str) -> tuple[Templates, list[Candidate]]:
-    kept = MemoryTexts()
-    own = [Candidate(str(n), kept.put(text)) for n, text in enumerate(texts, 1)]
-    return Templates(PROBLEM, DEVICE, GIVEN, kept), own
+    store = MemoryTexts()
+    own = [Candidate(str(n), store.put(text)) for n, text in enumerate(texts, 1)]
+    return Templates(PROBLEM, DEVICE, GIVEN, store), own
 
 
 def test_the_same_values_of_two_templates_are_two_configurations() -> None:

@@ -237,7 +237,7 @@ def verified_choice(*events: Outcome | Verified) -> Winners:
     return choose.verified_choice(PROBLEM, after(*events))
 
 
-def test_the_speed_ups_told_are_those_of_the_verification() -> None:
+def test_the_speed_ups_reported_are_those_of_the_verification() -> None:
     choice = verified_choice(*SPECIAL, verified(B, {"small": 1.4, "wide": 1.8}), verified(A, {"small": 2.5}))
     assert choice.general == B
     assert served(choice) == {"small": A, "wide": B}

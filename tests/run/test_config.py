@@ -201,7 +201,7 @@ def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.
     ("flags", "steer", "profile"),
     [({}, True, "static"), ({"steer": False}, False, "static"), ({"counters": True}, True, "counters")],
 )
-def test_a_run_is_steered_unless_told_otherwise(flags: dict[str, bool], steer: bool, profile: str) -> None:
+def test_a_run_is_steered_by_default(flags: dict[str, bool], steer: bool, profile: str) -> None:
     config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
     settings = run_settings(config, DEVICE, 10)
     assert (settings.steer, settings.profile) == (steer, profile)

@@ -62,7 +62,7 @@ def test_measured_neighbours_tell_the_truth() -> None:
     assert not noisy.is_clear(param(noisy, "VEC"))
 
 
-def test_a_faster_neighbour_is_told_as_such() -> None:
+def test_a_faster_neighbour_is_reported_as_such() -> None:
     found = explain(SPACE, config(128, 8, 0), EVERYTHING)
     assert value(found, "BLOCK", 64).slower == pytest.approx(1 / 1.1, rel=1e-5)
 

@@ -58,9 +58,9 @@ def test_they_are_few() -> None:
     assert len(best_of(PROBLEM, state_of(*many), "")) <= FIRST
 
 
-def test_of_many_rows_the_best_half_is_kept_and_some_of_the_rest() -> None:
+def test_of_many_rows_the_best_half_remains_and_some_of_the_rest() -> None:
     rows = [(config(i), float(i) if i % 7 else None) for i in range(100)]
-    kept = list(thinned(rows, 20))
-    assert len(kept) <= 21
-    assert {score for _, score in kept} >= {99.0, 97.0, 96.0, None}
+    thinner = list(thinned(rows, 20))
+    assert len(thinner) <= 21
+    assert {score for _, score in thinner} >= {99.0, 97.0, 96.0, None}
     assert list(thinned(rows[:5], 20)) == rows[:5]

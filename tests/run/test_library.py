@@ -81,7 +81,7 @@ def an_entry(**changes: object) -> LibraryEntry:
     return replace(entries()[0], **changes)  # type: ignore[arg-type]
 
 
-def test_a_winner_is_kept_with_what_it_gave_and_what_is_known_of_it() -> None:
+def test_a_winner_is_stored_with_what_it_gave_and_what_is_known_of_it() -> None:
     (entry,) = entries()
     assert NAME.fullmatch(entry.name)
     assert entry.template == TEMPLATE
@@ -95,7 +95,7 @@ def test_a_winner_is_kept_with_what_it_gave_and_what_is_known_of_it() -> None:
     assert decode(encode(entry), LibraryEntry) == entry
 
 
-def test_nothing_is_kept_of_a_run_that_found_nothing_or_has_not_ended() -> None:
+def test_nothing_is_stored_of_a_run_that_found_nothing_or_has_not_ended() -> None:
     searched = outcome(0, config(32), {"small": 0.5, "wide": 0.25})
     assert entries(state_of(searched)) == []
     assert entries(state_of(outcome(0, config(32), {"small": 2.0, "wide": 2.0}), Stopped("done"))) == []
@@ -111,8 +111,8 @@ def test_comments_blanks_and_line_ends_make_no_other_kernel_and_everything_else_
     again = KERNEL.replace("\n", "  \r\n") + "\n\n"
     assert kernel_digest(a_problem_with(again)) == kernel_digest(OWN)
     assert kernel_digest(a_problem_with(KERNEL.replace("int d", "int  d"))) == kernel_digest(OWN)
-    told = f"// who wrote it\n/* and\n   when */\n{KERNEL}".replace("int d", "int d /* a row */")
-    assert kernel_digest(a_problem_with(told)) == kernel_digest(OWN)
+    commented = f"// who wrote it\n/* and\n   when */\n{KERNEL}".replace("int d", "int d /* a row */")
+    assert kernel_digest(a_problem_with(commented)) == kernel_digest(OWN)
     assert kernel_digest(a_problem_with(KERNEL.replace("int d", "long d"))) != kernel_digest(OWN)
     assert kernel_digest(a_problem_with(f"#define TWO 2\n{KERNEL}")) != kernel_digest(OWN)
     fake = replace(OWN, kernel=replace(OWN.kernel, language="fake", text='// op = "copy"'))
@@ -173,10 +173,10 @@ def test_a_short_search_does_not_cost_what_a_long_one_has_found() -> None:
     assert united(long, long) == long, "delivering twice changes nothing"
 
 
-def test_a_kept_template_can_do_without_values_that_are_wrong_here() -> None:
-    kept = LibraryTemplate.of(an_entry())
-    assert kept.without(()) == TEMPLATE
-    template = parse_template(kept.without([("VEC", 4)]), path="template.cl", problem=OWN)
+def test_a_stored_template_can_do_without_values_that_are_wrong_here() -> None:
+    stored = LibraryTemplate.of(an_entry())
+    assert stored.without(()) == TEMPLATE
+    template = parse_template(stored.without([("VEC", 4)]), path="template.cl", problem=OWN)
     rules = [c for c in template.space.constraints if "VEC == 4" in c.expr.text]
     assert len(rules) == 1
     assert started().settings.library is False  # journals from before say nothing

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.samples import DEVICE, a_problem, a_template, baseline, built, started
+from tests.wording import says
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.profiles.facts import Diagnosis
@@ -436,7 +437,7 @@ def test_the_budget_of_evaluations(evals: int, ahead: int) -> None:
 def test_the_budget_of_time(ahead: int) -> None:
     run = Run(Settings(seconds=30.0, ahead=ahead), Random())
     state = run.go()
-    assert state.stopped == Stopped("the budget of 30 seconds is used up")
+    says(state.stopped, "budget", "30 seconds", "used up")
     asked = [
         r for r in run.journal.records if isinstance(r.event, Asked) and r.event.trials[0].purpose == "search"
     ]
@@ -545,7 +546,7 @@ def test_a_run_where_everything_fails_ends_like_any_other(ahead: int, status: St
     settings = Settings(evals=20, ahead=ahead, prune=False)
     run = Run(settings, Climber(), lab=FakeLab(lambda chosen, workload: status))
     state = run.go()
-    assert state.stopped == Stopped("the budget of 20 evaluations is used up")
+    says(state.stopped, "budget", "20 evaluations", "used up")
     assert state.statuses() == {status.value: 20}
     assert not state.finalists()
     assert not run.lab.proven
@@ -706,7 +707,7 @@ def test_a_searcher_is_asked_what_to_build_of_everything_and_what_to_measure_of_
         assert all(len(numbers) == 5 for numbers in view.static.values())
 
 
-def test_what_its_build_condemns_is_not_measured_and_told_with_the_reason() -> None:
+def test_what_its_build_condemns_is_not_measured_and_reported_with_the_reason() -> None:
     run = Run(replace(WHOLE, ahead=AHEAD))
     state = run.go()
     rules = Counter(e.rule for e in events(run, Pruned))
@@ -902,9 +903,7 @@ class Rising(Exhaustive):
 def test_a_search_that_expects_nothing_more_is_ended_and_says_why(ahead: int) -> None:
     alike = FakeLab(cost=lambda _chosen, workload: ORIGINAL[workload] / 2)
     state = Run(replace(WHOLE, ahead=ahead, prune=False), Expecting(0.0005), lab=alike).go()
-    assert state.stopped == Stopped(
-        f"more trials are expected to gain 0.05%, measurements here can see {LEAST_NOISE:.2%}"
-    )
+    says(state.stopped, "expected to gain 0.05%", "can see", f"{LEAST_NOISE:.2%}")
     assert LEAST <= len(state.searched) <= LEAST + 12, "no more than were in flight"
     assert state.finalists()
 
@@ -975,8 +974,7 @@ def test_the_noisier_the_measurements_the_sooner_it_is_enough() -> None:
     assert len(Run(WHOLE, hopeful).go().searched) == 80
     state = Run(WHOLE, hopeful, lab=Noisy()).go()
     assert len(state.searched) < 80
-    assert state.stopped is not None
-    assert state.stopped.reason == "more trials are expected to gain 2.00%, measurements here can see 18.23%"
+    says(state.stopped, "expected to gain 2.00%", "can see", "18.23%")
 
 
 def test_a_given_kernel_without_parameters_is_measured_and_raced() -> None:
@@ -987,6 +985,6 @@ def test_a_given_kernel_without_parameters_is_measured_and_raced() -> None:
     for ahead in (0, AHEAD):
         run = Run(Settings(ahead=ahead), lab=replace(lab), template=alone)
         state = run.go()
-        assert state.stopped == Stopped("it has no parameters: there is nothing to search")
+        says(state.stopped, "no parameters", "nothing to search")
         assert [t.purpose for t in state.asked] == ["search", "sentinel", "finalist"]
         assert delivered(state).general == Config(())

@@ -205,6 +205,6 @@ def test_of_each_code_that_can_run_one_is_left(found: list[tuple[str, str, bool]
         for n, (code, launches, bad) in enumerate(found)
     ]
     left = all_pruned(state_of(*builds)).pool
-    kept = [(s.builds[0].code_digest, s.builds[0].launches) for s in left]
-    assert len(kept) == len(set(kept))
-    assert set(kept) == {(code, launches) for code, launches, bad in found if not bad}
+    left_builds = [(s.builds[0].code_digest, s.builds[0].launches) for s in left]
+    assert len(left_builds) == len(set(left_builds))
+    assert set(left_builds) == {(code, launches) for code, launches, bad in found if not bad}

@@ -91,7 +91,7 @@ def test_digests_lead_from_the_problem_to_every_binary() -> None:
     }
 
 
-def test_failures_are_told_and_what_cannot_run_by_its_own_rules_is_none() -> None:
+def test_failures_are_reported_and_what_cannot_run_by_its_own_rules_is_none() -> None:
     failures = build_report(PROBLEM, finished(*SPAN, verified(B, {"small": Status.CRASHED}))).failures
     assert [(f.config["BLOCK"], f.status) for f in failures] == [
         (64, "wrong"),
@@ -153,7 +153,7 @@ def test_the_best_so_far() -> None:
     assert best_so_far(state_of(*FOUND)) == pytest.approx(2.0)
 
 
-def test_what_the_gate_tried_is_told_apart_from_the_search() -> None:
+def test_what_the_gate_tried_is_distinguished_from_the_search() -> None:
     tried = outcome(5, config(16), {"small": 0.5, "wide": 0.5}, "gate")
     report = build_report(PROBLEM, finished(*SPAN, tried))
     assert (sum(report.evaluations.values()), report.gated) == (4, 1)

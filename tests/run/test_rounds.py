@@ -20,6 +20,7 @@ from tests.run.test_loop import (
     kinds_of,
 )
 from tests.samples import built, started
+from tests.wording import says
 from tunesmith.expert.planning import ExpertPlanner, InOrder
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template_file import parse_template
@@ -87,7 +88,7 @@ def author_of(run: Run) -> Scripted:
 
 
 @both
-def test_each_round_goes_on_from_the_best_so_far_and_the_best_of_all_wins(ahead: int) -> None:
+def test_each_round_goes_on_from_the_best_and_the_best_of_all_wins(ahead: int) -> None:
     slow = {"FAST": [0, 1]}
     run = a_run({"wide": WIDE, "hint": slow, "keep": DEEP}, Settings(evals=80, ahead=ahead))
     state = run.go()
@@ -197,7 +198,7 @@ def test_a_value_that_is_wrong_alone_is_left_out_and_the_author_asked_again() ->
     state = run.go()
     (rejected,) = events(run, Rejected)
     assert (rejected.without, rejected.again) == ((("VEC", 4),), True)
-    assert rejected.reason == "VEC=4 is wrong (workload small): so it is"
+    says(rejected.reason, "VEC=4", "wrong", "workload small", "so it is")
     assert author_of(run).tasks[1].without == (("VEC", 4),)
     assert author_of(run).tasks[1].failure == rejected.reason
     assert [(c.id, c.parent, c.status) for c in state.candidates] == [
@@ -228,7 +229,7 @@ def test_an_author_that_does_not_leave_a_value_out_finds_it_forbidden() -> None:
     state = run.go()
     assert [c.status for c in state.candidates] == ["rejected", "rejected"]
     assert [r.again for r in events(run, Rejected)] == [True, False]
-    assert events(run, Rejected)[1].reason == "it is the same text as template 1"
+    says(events(run, Rejected)[1].reason, "same text", "template 1")
     assert len(run.lab.evaluated) == len(state.gated("1")), "which needs no trial"
     assert delivered(state).configs() == ()
 
@@ -269,9 +270,7 @@ def test_what_is_no_template_is_turned_away_in_the_readers_words(text: str, word
     state = run.go()
     first, second = events(run, Rejected)
     assert words in first.reason
-    assert second.reason == "it is the same text as template 1", (
-        "the author had the words, and wrote the same"
-    )
+    says(second.reason, "same text", "template 1")  # the author had the words, and wrote the same
     assert author_of(run).tasks[1].failure == events(run, Rejected)[0].reason
     assert state.stopped == Stopped("every move has been tried")
     assert not state.searched
@@ -298,7 +297,7 @@ def test_a_bug_in_an_author_costs_its_round_and_not_the_run() -> None:
 def test_a_template_nothing_of_which_runs_is_turned_away() -> None:
     run = a_run({"wide": WIDE}, lab=failing({}, status=Status.OVER_LIMITS))
     run.go()
-    assert events(run, Rejected)[0].reason == "nothing of it runs: over_limits (workload small): so it is"
+    says(events(run, Rejected)[0].reason, "nothing", "over_limits", "workload small", "so it is")
 
 
 def test_what_a_round_adds_without_effect_is_not_tried_again() -> None:
@@ -342,9 +341,8 @@ def test_rounds_share_the_budget(ahead: int) -> None:
     assert shares == [100, 50, 50]
     asked = [t for t in state.asked if t.purpose == "search" and t.effort != "build"]
     assert len(asked) == 200
-    assert state.stopped == Stopped("the budget of 200 evaluations is used up")
-    reasons = [e.reason for e in events(run, Searched)]
-    assert reasons[0] == "its share of 100 evaluations is used up"
+    says(state.stopped, "budget", "200 evaluations", "used up")
+    says(events(run, Searched)[0].reason, "share", "100 evaluations", "used up")
 
 
 @pytest.mark.parametrize(
@@ -398,7 +396,7 @@ def test_what_is_left_of_the_budget_goes_to_the_best() -> None:
     searches = [(e.candidate, e.evals) for e in events(run, Decided) if e.decision == "search"]
     assert searches == [("1", 100), ("2", 50), ("1", None)]
     assert [e.cut for e in events(run, Searched)] == [True, True, False]
-    assert state.stopped == Stopped("the budget of 200 evaluations is used up")
+    says(state.stopped, "budget", "200 evaluations", "used up")
 
 
 # -- being killed ---------------------------------------------------------------------------------------

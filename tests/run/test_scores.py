@@ -181,10 +181,10 @@ def test_scores_are_the_same_however_a_state_came_about() -> None:
     for number, found in enumerate(events):
         states.append(apply(states[-1], Recorded(3 + number, 0.0, Measured(found))))
         assert len(scores(PROBLEM, states[-1])) == len(states[-1].searched)
-    aside = apply(states[75], Recorded(78, 0.0, Measured(sentinel(75, 5.0))))
+    branched = apply(states[75], Recorded(78, 0.0, Measured(sentinel(75, 5.0))))
     for n in rng.sample(range(len(states)), 40):
         assert scores(PROBLEM, states[n]) == scores(PROBLEM, state_of(*events[:n]))
-        assert scores(PROBLEM, aside) == scores(PROBLEM, state_of(*events[:75], sentinel(75, 5.0)))
+        assert scores(PROBLEM, branched) == scores(PROBLEM, state_of(*events[:75], sentinel(75, 5.0)))
 
 
 def test_a_score_is_computed_a_few_times_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

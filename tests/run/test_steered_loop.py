@@ -20,6 +20,7 @@ from tests.run.test_loop import (
     kinds_of,
 )
 from tests.samples import a_template
+from tests.wording import says
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
@@ -85,9 +86,7 @@ def test_the_original_is_looked_at_before_anything_is_tried() -> None:
     first = steered(run)[0]
     assert first.focus is not None
     assert (first.focus.texts, first.focus.inside, first.focus.of) == (("VEC == 4",), 20, 80)
-    assert (
-        "the original shows narrow_access, 8 of 8 are narrow (at every workload): wide_access" in first.reason
-    )
+    says(first.reason, "original", "narrow_access", "8 of 8", "every workload", "wide_access")
     inside = [c["VEC"] == 4 for c in asked_first(state, 17)[1:]]
     assert sum(inside) == 14
 
@@ -173,7 +172,7 @@ def test_when_a_focus_is_undone_the_next_builds_are_asked_for_everywhere() -> No
     assert any(not focus.holds(c) for c in asked if c is not None)
 
 
-def test_a_second_look_that_changes_nothing_is_told_as_such() -> None:
+def test_a_second_look_that_changes_nothing_is_reported_as_such() -> None:
     lab = FakeLab(no_profiles="", diagnosis=lambda _config, workload: diagnosed(None, workload))
     run = run_of(replace(STEER, evals=48), lab=lab)  # looks again when part of the focus is still open
     state = run.go()
@@ -191,11 +190,11 @@ def test_without_leave_nothing_is_looked_at() -> None:
     assert run.watcher.notes[0].startswith("verifying")
 
 
-def test_a_lab_that_can_profile_nothing_is_told_of_once() -> None:
+def test_a_lab_that_can_profile_nothing_is_reported_once() -> None:
     run = run_of(lab=FakeLab())
     state = run.go()
-    said = [note for note in run.watcher.notes if "no prior" in note]
-    assert said == ["the search has no prior: there is nothing to profile in memory"]
+    (note,) = [note for note in run.watcher.notes if "no prior" in note]
+    says(note, "nothing to profile", "in memory")
     assert (state.profiled, state.prior_changes) == ((), ())
     unsteered = Run(replace(STEER, steer=False), searcher=Focused(Random()), template=ANSWERED)
     assert [o.trial.config for o in unsteered.go().searched] == [o.trial.config for o in state.searched]

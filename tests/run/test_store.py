@@ -137,8 +137,8 @@ def test_a_journal_cut_anywhere_goes_on_after_its_last_whole_line(
     journal.append(Stopped("again"))
     journal.close()
     assert [r.event for r in read(path)] == [*EVENTS[:whole], Stopped("again")]
-    kept = WHOLE[: WHOLE[:cut].rfind(b"\n") + 1]
-    assert path.read_bytes().startswith(kept)
+    whole_lines = WHOLE[: WHOLE[:cut].rfind(b"\n") + 1]
+    assert path.read_bytes().startswith(whole_lines)
     assert path.read_bytes().count(b"\n") == whole + 1
 
 
@@ -236,15 +236,15 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_disk_that_is_really_full(disk: Path) -> None:
     folder = RunFolder.create(disk / "run")
     journal = folder.journal()
-    kept: list[Recorded] = []
+    records: list[Recorded] = []
 
     def fill() -> None:
         while True:
-            kept.append(journal.append(EVENTS[5]))
+            records.append(journal.append(EVENTS[5]))
 
     with pytest.raises(BadInput, match="cannot write the journal: No space left"):
         fill()
-    assert len(kept) > 10
+    assert len(records) > 10
     journal.close()
     for action in (
         lambda: folder.put(b"x" * 100_000),
@@ -254,7 +254,7 @@ def test_a_disk_that_is_really_full(disk: Path) -> None:
         with pytest.raises(BadInput, match="No space left") as caught:
             action()
         assert "free some room" in (caught.value.hint or "")
-    assert list(folder.journal().read()) == kept
+    assert list(folder.journal().read()) == records
     assert not (folder.path / "tuned").exists()
     folder.unlock()
 

@@ -86,7 +86,7 @@ class TestBuilds:
         assert "bytes of shared memory per block" in found.refused[0].detail
         assert found.occupancy is None
 
-    def test_what_is_launched_is_told_apart(self) -> None:
+    def test_what_is_launched_is_distinguished(self) -> None:
         def launches(template: Template, chosen: Config, device: Device = GPU) -> list[str]:
             return [judge(PROBLEM, b, device, fits()).launches for b in builds_of(PROBLEM, template, chosen)]
 
@@ -205,7 +205,7 @@ class TestReport:
             (32, "over_limits"),
         ]
 
-    def test_afterwards_the_unable_are_told_and_need_no_trial(self) -> None:
+    def test_afterwards_the_unable_are_reported_and_need_no_trial(self) -> None:
         unable = still_unable(PROBLEM, lambda _config: PLAIN, FOUND, GPU)
         state = state_of(*FOUND, attached=Attached(GPU, "nvrtc 13.4", 8, unable))
         report = build_report(PROBLEM, state)

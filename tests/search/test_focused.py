@@ -71,7 +71,7 @@ def test_it_goes_on_until_everything_is_tried(inner: Searcher, text: str) -> Non
 
 
 @each
-def test_the_budget_and_the_default_are_kept(inner: Searcher) -> None:
+def test_the_budget_and_the_default_are_respected(inner: Searcher) -> None:
     view = focused(replace(MIDDLE, budget_left=3), "A >= 5")
     picked = Focused(inner).ask(view, 10).configs
     assert len(picked) == 3

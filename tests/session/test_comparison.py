@@ -27,7 +27,7 @@ class Quiet:
     def say(self, _text: str) -> None: ...
 
 
-def told(arm: str, repeat: int = 1) -> RunConfig:
+def config_of(arm: str, repeat: int = 1) -> RunConfig:
     own = RunConfig(cache=True, prior=True, wait=True, seed=99, rounds=77, record="kept", builders=3)
     planned = plan(",".join(ARMS), model="mailbox:box", backend="fake", device="d")
     return ComparisonRuns(RunFolder(Path("cmp")), planned, own, Quiet())._config(Planned("p", arm, repeat))
@@ -44,16 +44,16 @@ def told(arm: str, repeat: int = 1) -> RunConfig:
     ],
 )
 def test_an_arm_is_a_strategy_and_nothing_else(arm: str, strategy: str, linear: bool, model: str) -> None:
-    found = told(arm)
+    found = config_of(arm)
     assert (found.strategy, found.linear, found.model) == (strategy, linear, model)
     assert found.record == (f"kept/p/{arm}-1" if model else "")
     own = {"strategy", "linear", "model", "record"}
-    same, other = asdict(found), asdict(told("template"))
+    same, other = asdict(found), asdict(config_of("template"))
     assert {k for k in same if same[k] != other[k]} <= own
 
 
 def test_no_run_knows_of_another_and_the_plan_wins() -> None:
-    found = told("template", 2)
+    found = config_of("template", 2)
     assert (found.cache, found.prior, found.library, found.wait) == (False, False, False, False)
     assert found.ceilings, "what the device can do is no knowledge of another run"
     assert (found.evals, found.rounds, found.seed) == (40, 3, 1)
@@ -65,7 +65,7 @@ class Enough(Exception):
 
 
 @pytest.mark.parametrize(("kept", "wanted"), [(True, CeilingsCache), (False, type(None))])
-def test_kept_ceilings_are_used_where_timings_are_not(
+def test_cached_ceilings_are_used_where_timings_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool, wanted: type
 ) -> None:
     given: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def test_kept_ceilings_are_used_where_timings_are_not(
     assert isinstance(given["ceilings"], wanted)
 
 
-def test_who_waits_is_told_of_a_reply_under_another_name(tmp_path: Path) -> None:
+def test_while_waiting_a_reply_under_another_name_is_reported(tmp_path: Path) -> None:
     target, near = tmp_path / "0001-planner.reply.md", tmp_path / "0001-planner.reply.txt"
     near.write_text("{}")
     said: list[str] = []

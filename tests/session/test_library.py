@@ -47,7 +47,7 @@ def test_several_runs_that_end_at_once_lose_nothing(library: Library) -> None:
     assert len(library.entries()) == 2
 
 
-def test_what_cannot_be_read_is_passed_over_and_told(library: Library) -> None:
+def test_what_cannot_be_read_is_skipped_and_reported(library: Library) -> None:
     good = an_entry()
     library.put(good)
     data = encode(good)
@@ -61,8 +61,8 @@ def test_what_cannot_be_read_is_passed_over_and_told(library: Library) -> None:
     notes: list[str] = []
     assert library.entries(notes.append) == [good]
     assert len(notes) == 5
-    told = "\n".join(notes)
-    assert all(name in told for name in ("torn.json", "renamed.json", "newer.json", "big.json", ".hidden"))
+    text = "\n".join(notes)
+    assert all(name in text for name in ("torn.json", "renamed.json", "newer.json", "big.json", ".hidden"))
     with pytest.raises(BadInput, match=r"torn\.json: cannot be read"):
         library.get("torn")
     library.remove("torn")  # also what cannot be read can be removed

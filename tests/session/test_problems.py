@@ -81,11 +81,11 @@ def test_what_a_run_keeps_is_enough(tmp_path: Path, cuda: Path) -> None:
     folder.unlock()
     for gone in (cuda, tmp_path / "include"):
         shutil.rmtree(gone)
-    again, kept = reload(folder, begun)
+    again, same = reload(folder, begun)
     assert again == problem
-    assert kept == template
+    assert same == template
     config = template.default
-    assert kept.render(again, config).digest == template.render(problem, config).digest
+    assert same.render(again, config).digest == template.render(problem, config).digest
 
 
 def test_a_run_that_lost_a_header_says_so(tmp_path: Path, cuda: Path) -> None:

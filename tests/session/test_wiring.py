@@ -61,11 +61,11 @@ class TestProfilesOfASearch:
         assert "simulated" in self.made("fake", tmp_path, False, None)
 
     def test_a_processor_has_where_its_ceilings_are_known(self, tmp_path: Path) -> None:
-        kept = CeilingsCache(tmp_path / "cache")
+        cache = CeilingsCache(tmp_path / "cache")
         assert "tunesmith profile measures them" in self.made("opencl", tmp_path, True, None)
-        assert "are not known" in self.made("opencl", tmp_path, True, kept)
-        kept.put(replace(DEVICE, kind="cpu"), Ceilings(launch=1e-6))
-        assert self.made("opencl", tmp_path, True, kept) == ""
+        assert "are not known" in self.made("opencl", tmp_path, True, cache)
+        cache.put(replace(DEVICE, kind="cpu"), Ceilings(launch=1e-6))
+        assert self.made("opencl", tmp_path, True, cache) == ""
 
     def test_a_gpu_has(self, tmp_path: Path) -> None:
         assert self.made("opencl", tmp_path, False, None) == ""

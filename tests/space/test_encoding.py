@@ -45,7 +45,7 @@ def test_a_parameter_of_one_value_has_no_feature() -> None:
     assert encoding.minor.tolist() == [False, False, True]
 
 
-def test_values_whose_logarithms_are_the_same_are_told_apart_by_position() -> None:
+def test_values_whose_logarithms_are_the_same_are_distinguished_by_position() -> None:
     huge = Param("A", (2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3))
     features = Encoding.of(Space((huge,))).features(np.arange(4, dtype=np.uint8)[:, None])
     assert np.allclose(features[:, 0], [0, 1 / 3, 2 / 3, 1])

@@ -112,11 +112,11 @@ def test_it_drops_just_what_planning_refuses(
 ) -> None:
     device = a_device(max_threads=threads, max_block=axes, shared=memory)
     made = template({"A": (1, 2, 64, 200), "B": (1, 2, 3, 16), "C": (7,)}, launch(";".join(block), shared))
-    kept = left(made, device.limits)
+    remaining = left(made, device.limits)
     for config in made.space.configs(WORKLOADS):
         variant = made.render(PROBLEM, config)
         plan = plan_launch(PROBLEM, variant, WORKLOADS[0], device, Resources())
-        assert isinstance(plan, CannotRun) == (config.as_dict() not in kept), (config, plan)
+        assert isinstance(plan, CannotRun) == (config.as_dict() not in remaining), (config, plan)
 
 
 def test_a_large_space_is_listed_within_a_second() -> None:

@@ -14,6 +14,7 @@ from tests.run.test_loop import PROBLEM, FakeLab, delivered, events
 from tests.run.test_rounds import cost, survey
 from tests.run.test_talking import BETTER, GOOD, TalkingRun, a_run, model_of, said
 from tests.talkers import Said, plan
+from tests.wording import says
 from tunesmith.agents.roles import Analysed, ModelAnalyst, ModelPlanner, ModelTester
 from tunesmith.deliver.report import report_markdown
 from tunesmith.problem.cases import ExtraCase
@@ -84,7 +85,7 @@ def test_planner_author_and_report_read_the_analyst() -> None:
     assert said(run, 3).index("## Measured") < said(run, 3).index(HEADING) < said(run, 3).index("## The plan")
     assert delivered(state).general is not None
     written = report_markdown(build_report(PROBLEM, state))
-    assert "The analyst, a model, before this round, in its own words, not measured:" in written
+    says(written, "analyst, a model", "own words", "not measured")
     assert (
         "> - Bound: &lt;b&gt;loads&lt;/b&gt;.\n> - the memory is slow.\n> - Advice: wider loads.\n" in written
     )
@@ -146,7 +147,7 @@ def test_an_analysis_that_cannot_be_read_goes_back_once() -> None:
     twice = an_advised_run({1: [bad], 2: ["so what"], 3: [plan("stop")]}, "analyst", "planner")
     twice.go()
     assert roles_of(twice) == ["analyst", "analyst", "planner"]
-    assert "the analyst's reply cannot be used: the reply has no JSON object" in said(twice, 3)
+    says(said(twice, 3), "analyst's reply", "no JSON object")
 
     silent = an_advised_run({1: [NoReply("gone", lasts=True)], 2: [plan("stop")]}, "analyst", "planner")
     silent.go()
@@ -170,13 +171,13 @@ def test_cases_that_cannot_be_read_go_back_once() -> None:
     run = an_advised_run(script, "tester", "planner")
     state = run.go()
     assert roles_of(run) == ["tester", "tester", "planner"]
-    assert "the reply has no JSON object; send one object and nothing else" in said(run, 2)
+    says(said(run, 2), "no JSON object", "send one object")
     assert state.extended == Extended((ExtraCase((("rows", 3), ("d", 24)), "normal", "odd"),))
 
     twice = an_advised_run({1: ["Odd ones."], 2: ["{}"], 3: [plan("stop")]}, "tester", "planner")
     found = twice.go().extended
     assert found is not None
-    assert found.note.startswith("the tester's reply cannot be used: the JSON is not of the shape")
+    says(found.note, "tester's reply", "JSON", "not of the shape")
     assert roles_of(twice) == ["tester", "tester", "planner"]
 
 

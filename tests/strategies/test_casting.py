@@ -11,6 +11,7 @@ from tests.run.test_loop import MemoryTexts
 from tests.running import EXAMPLES
 from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, started, state_of
 from tests.talkers import Scripted, plan
+from tests.wording import says
 from tunesmith.agents.prompting import own_prompt
 from tunesmith.agents.roles import Analysed, ModelAuthor, ModelPlanner, RewritePlanner
 from tunesmith.agents.single import SinglePlanner, SingleWriter
@@ -136,9 +137,7 @@ def test_a_recording_that_is_not_there_is_refused_before_a_run(tmp_path: Path) -
     casting.prepare(f"recorded:{tmp_path}")
     with pytest.raises(BadInput, match="there is no folder") as refused:
         casting.prepare(f"author=recorded:{tmp_path / 'gone'}")
-    assert refused.value.hint == (
-        "name what --record DIR has written, or a mailbox; it counts from the current folder"
-    )
+    says(refused.value.hint, "--record DIR", "mailbox", "current folder")
 
 
 def test_a_strategy_has_its_own_roles_and_words(tmp_path: Path) -> None:
@@ -272,4 +271,4 @@ def test_moves_that_a_model_plans_are_applied_by_the_experts_author(tmp_path: Pa
     asked = said.asked[0].messages[1].text
     assert "- vector: Wide loads and stores" in asked
     assert "Where: arrays input, out." in asked
-    assert "- not here: rows, because the work is in rows already" in asked
+    says(asked, "- not here: rows", "in rows already")

@@ -11,6 +11,7 @@ import pytest
 from tests.kernel_runs import KernelRun, a_run, goes_on_after_any_event, kernel, stop, text
 from tests.run.test_loop import PROBLEM, delivered, events
 from tests.talkers import Said, file
+from tests.wording import says
 from tunesmith.agents.prompting import StopReply
 from tunesmith.agents.single import CONVERSATION, fitted, read_turn, words_around
 from tunesmith.errors import WaitingForModel
@@ -77,35 +78,36 @@ def test_what_the_lab_says() -> None:
     first = run.said(1)
     assert PROBLEM.kernel.text.strip() in first
     assert "argument `out`: float32* [rows, d], output" in first
-    assert "small: the original takes 10000000.00 µs" in first
-    assert "This is round 1 of 5 at most. Send a kernel, whole, or stop." in first
+    says(first, "small:", "original", "10000000.00 µs")
+    says(first, "round 1 of 5", "kernel", "whole", "or stop")
     second = last_words(run, 3)
-    assert second.startswith(
-        "## The laboratory on kernel 1\n\nKernel 1 is right.\n- small: 5000000.00 µs, a "
-    )
-    assert "Result: kept: 2.00×, 1.00× before it" in second
-    assert "So far the best that is right: kernel 1, 2.00×. This is round 2 of 5 at most." in second
+    heading, _, judged, *_ = second.splitlines()
+    says(heading, "## The laboratory on kernel 1")
+    says(judged, "Kernel 1 is right")
+    says(second, "- small:", "5000000.00 µs")
+    says(second, "Result:", "kept:", "2.00×", "1.00× before it")
+    says(second, "best that is right:", "kernel 1", "2.00×", "round 2 of 5")
     assert last_words(run, 4).startswith("That cannot be used:\n\nthe reply")
-    assert "it is wrong (workload small): so it is" in last_words(run, 5)
-    assert "kept: 3.00×, 2.00× before it" in last_words(run, 6)
-    assert "dropped: 1.50× is no gain over 3.00× before it" in last_words(run, 7)
+    says(last_words(run, 5), "wrong", "workload small", "so it is")
+    says(last_words(run, 6), "kept:", "3.00×", "2.00× before it")
+    says(last_words(run, 7), "dropped:", "1.50×", "no gain", "3.00×")
 
 
-def test_a_round_that_ends_broken_is_told_and_the_next_begins() -> None:
+def test_a_round_that_ends_broken_is_reported_and_the_next_begins() -> None:
     script: dict[int, Sequence[Said]] = {n: [kernel(n)] for n in range(1, 5)}
     script |= {5: [kernel(5)], 6: [stop()]}
     speeds: dict[str, float | Status] = {**dict.fromkeys("1234", Status.CRASHED), "5": 2.0}
     run = a_run(script, speeds, ALONE)
     assert run.go().stopped == Stopped("done")
     assert "## The laboratory on kernel 4\n\nResult: turned away: it is crashed" in last_words(run, 5)
-    assert "So far the best that is right: the original. This is round 2" in last_words(run, 5)
+    says(last_words(run, 5), "best that is right:", "the original", "round 2")
 
 
 def test_a_reply_that_is_of_no_use_to_the_end_costs_its_round() -> None:
     script: dict[int, Sequence[Said]] = {n: [f"Words, the {n}th."] for n in range(1, 5)}
     run = a_run({**script, 5: [kernel(1)], 6: [stop()]}, {"1": 2.0}, ALONE)
     state = run.go()
-    assert "no kernel: the model's reply cannot be used: the reply has no fenced block" in last_words(run, 5)
+    says(last_words(run, 5), "no kernel", "model's reply", "no fenced block")
     assert delivered(state).general == Config((), "1")
 
 
@@ -162,10 +164,10 @@ def test_old_turns_are_shortened_and_the_best_kernel_is_whole_in_every_request()
     for request in run.model.asked[1:]:
         assert any(best in m.text for m in request.messages)
         assert script[request.number - 1][0] == request.messages[-2].text, "its last reply, whole"
-    assert any("(the file that was here is left out)" in m.text for m in run.model.asked[-1].messages)
+    says([m.text for m in run.model.asked[-1].messages], "file", "left out")
 
 
-def test_of_a_reply_beyond_measure_the_kernel_is_kept_and_the_words_are_not() -> None:
+def test_of_a_reply_that_is_too_long_the_kernel_stays_and_the_text_does_not() -> None:
     run = a_run({1: ["Well. " * 20_000 + "\n" + kernel(1)], 2: [stop()]}, SPEEDS, ALONE)
     assert run.go().stopped == Stopped("done")
     quoted = run.model.asked[1].messages[2].text
@@ -175,10 +177,10 @@ def test_of_a_reply_beyond_measure_the_kernel_is_kept_and_the_words_are_not() ->
 
 def test_the_first_and_the_last_two_messages_are_never_cut() -> None:
     said = [Message("user" if n % 2 else "assistant", f"{n} " + "x" * 4000) for n in range(9)]
-    kept = fitted(said, 100)
-    assert kept[:2] == tuple(said[:2])
-    assert kept[-2:] == tuple(said[-2:])
-    assert all(len(m.text) < 700 for m in kept[2:-2])
+    shortened = fitted(said, 100)
+    assert shortened[:2] == tuple(said[:2])
+    assert shortened[-2:] == tuple(said[-2:])
+    assert all(len(m.text) < 700 for m in shortened[2:-2])
     assert fitted(said, 100_000) == tuple(said)
 
 

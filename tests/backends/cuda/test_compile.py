@@ -15,6 +15,7 @@ import pytest
 
 from tests.backends.cuda.builds import BOTH, HALF, built, refusal, unit
 from tests.cuda_here import needs_nvcc, needs_nvrtc
+from tests.wording import says
 from tunesmith.backends.cuda import CudaBackend, nvcc
 from tunesmith.backends.cuda import compile as cuda_compile
 from tunesmith.backends.cuda.cubin import Cubin
@@ -69,7 +70,7 @@ def test_every_way_to_name_a_kernel_finds_its_symbol(compiler: str) -> None:
         ("no_kernel", "__global__"),
     ],
 )
-def test_an_entry_that_is_no_kernel_is_told_with_those_there_are(
+def test_an_entry_that_is_no_kernel_is_reported_with_those_there_are(
     compiler: str, entry: str, words: str
 ) -> None:
     text = refusal(SEVERAL, "c_name", entry, compiler=compiler)
@@ -80,7 +81,7 @@ def test_an_entry_that_is_no_kernel_is_told_with_those_there_are(
 
 @pytest.mark.parametrize("entry", ["k\n", "k; int x", 'k"', "k}", "#k", ""])
 def test_an_entry_that_is_no_name_never_reaches_a_compiler(entry: str) -> None:
-    assert "an entry is the name of a kernel" in refusal(SEVERAL, entry)
+    says(refusal(SEVERAL, entry), "entry", "name of a kernel")
 
 
 @pytest.mark.parametrize("compiler", BOTH)
@@ -231,7 +232,7 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @needs_nvrtc
-def test_warnings_are_kept_and_the_account_of_every_function_is_not() -> None:
+def test_warnings_stay_and_the_account_of_every_function_does_not() -> None:
     binary = built('extern "C" __global__ void k(float* x) { int unused; *x = 1; }', "k")
     assert '"unused" was declared but never referenced' in binary.log
     assert "ptxas" not in binary.log
@@ -252,7 +253,7 @@ def test_a_fault_in_cudas_own_headers_names_no_folder() -> None:
 
 
 @pytest.mark.parametrize("compiler", BOTH)
-def test_an_architecture_the_compiler_does_not_know_is_told_with_those_it_does(
+def test_an_architecture_the_compiler_does_not_know_is_reported_with_those_it_does(
     compiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert 90 in cuda_compile.supported_architectures(compiler)
@@ -263,7 +264,7 @@ def test_an_architecture_the_compiler_does_not_know_is_told_with_those_it_does(
 
 
 @pytest.mark.parametrize("compiler", BOTH)
-def test_too_much_static_shared_memory_is_told_with_the_way_out(compiler: str) -> None:
+def test_too_much_static_shared_memory_is_reported_with_the_way_out(compiler: str) -> None:
     source = """extern "C" __global__ void k(float* x, int i) {
         __shared__ float s[20000];
         s[i] = *x;

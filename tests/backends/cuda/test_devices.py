@@ -49,7 +49,7 @@ def test_three_digits_are_an_architecture_as_well() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "sm_35", "H2000", "Radeon", "120.0", "nvidia"])
-def test_what_is_not_known_is_told_with_what_is(text: str) -> None:
+def test_what_is_not_known_is_reported_with_what_is(text: str) -> None:
     with pytest.raises(BadInput) as caught:
         absent_device(text)
     assert repr(text) in caught.value.message

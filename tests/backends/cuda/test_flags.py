@@ -17,7 +17,7 @@ def nvrtc(*flags: str, capability: int = 90) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "expected"),
     [
         (("-use_fast_math",), {"--use_fast_math"}),
         (("--maxrregcount=32",), {"--maxrregcount=32"}),
@@ -39,13 +39,13 @@ def nvrtc(*flags: str, capability: int = 90) -> set[str]:
         (("-O3", "-g", "-Xcompiler", "-fPIC", "-t 4", "-U__CUDA_NO_HALF_OPERATORS__", "-rdc=false"), set()),
     ],
 )
-def test_nvrtc_is_told_in_its_own_words(flags: tuple[str, ...], told: set[str]) -> None:
-    assert nvrtc(*flags) == told | ALWAYS
+def test_nvrtc_gets_flags_as_it_spells_them(flags: tuple[str, ...], expected: set[str]) -> None:
+    assert nvrtc(*flags) == expected | ALWAYS
 
 
-def test_nvcc_is_told_as_it_was_written() -> None:
-    told = read_flags(("--expt-relaxed-constexpr", "-extended-lambda", "-default-device"), 90).nvcc
-    assert set(told) == {"--expt-relaxed-constexpr", "--extended-lambda"} | ALWAYS
+def test_nvcc_gets_flags_as_written() -> None:
+    given = read_flags(("--expt-relaxed-constexpr", "-extended-lambda", "-default-device"), 90).nvcc
+    assert set(given) == {"--expt-relaxed-constexpr", "--extended-lambda"} | ALWAYS
 
 
 def test_a_standard_that_is_given_replaces_ours() -> None:
@@ -122,7 +122,7 @@ def test_what_is_no_such_flag_is_refused_in_words(flag: str, words: str) -> None
         ("-Xptxas=-O2,-dlcm=ca,-warn-spills,-w", "--maxrregcount=64", "-arch=sm_90a"),
     ],
 )
-def test_compilers_take_what_they_are_told(compiler: str, flags: tuple[str, ...]) -> None:
+def test_compilers_take_the_flags_they_are_given(compiler: str, flags: tuple[str, ...]) -> None:
     built(HALF, "scale", compiler=compiler, flags=flags)
 
 

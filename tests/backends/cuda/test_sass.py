@@ -266,7 +266,7 @@ def test_bytes_in_flight_end_where_the_first_is_used() -> None:
     assert read(*one, "EXIT").bytes_in_flight == 16
 
 
-def test_a_division_whose_reciprocal_was_kept_counts_in_the_loop() -> None:
+def test_a_division_whose_reciprocal_was_stored_counts_in_the_loop() -> None:
     found = read(
         "I2F.U32.RP R0, R9", "IMAD.HI.U32 R5, R5, R7, R4",
         ".L_x_0:", "IMAD.HI.U32 R6, R5, R2, RZ", "@P0 BRA `(.L_x_0)", "EXIT",

@@ -211,7 +211,9 @@ except LaunchFailed as error:
         ("x[0] = 1;", 32, 1 << 20, "INVALID_VALUE"),
     ],
 )
-def test_a_bad_launch_is_told_in_the_drivers_words(body: str, threads: int, shared: int, words: str) -> None:
+def test_a_bad_launch_is_reported_in_the_drivers_words(
+    body: str, threads: int, shared: int, words: str
+) -> None:
     """In a process of its own, which is of no use afterwards."""
     done = subprocess.run(
         [sys.executable, "-c", BAD, body, str(threads), str(shared)],

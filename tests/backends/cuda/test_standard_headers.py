@@ -86,7 +86,7 @@ def test_what_nvcc_has_without_asking_is_there() -> None:
 
 
 @needs_nvrtc
-def test_assertions_stop_a_kernel_unless_told_not_to() -> None:
+def test_assertions_stop_a_kernel_unless_switched_off() -> None:
     source = '#include <cassert>\nextern "C" __global__ void k(int* x) { assert(*x > 0); *x = 1; }'
     off = built(f"#define NDEBUG\n{source}", "k").code_digest
     assert off != built(source, "k").code_digest

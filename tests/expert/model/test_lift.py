@@ -127,10 +127,10 @@ def test_a_loop_that_stores_what_was_stored_is_marked() -> None:
     assert [step.again for step in kernel.steps if isinstance(step, Each)] == [False, True]
 
 
-def test_a_row_in_shared_memory_is_kept() -> None:
+def test_a_row_in_shared_memory_is_recognised() -> None:
     kernel = lifted(problem_in("examples/cuda/fused_add_rmsnorm"))
-    kept = kernel.kept[0]
-    assert (kept.name, kept.type.base, kept.width) == ("shared", "float4", 2)
+    row = kernel.kept[0]
+    assert (row.name, row.type.base, row.width) == ("shared", "float4", 2)
     last = kernel.steps[-1]
     assert isinstance(last, Each)
     text = print_statements(last.body)

@@ -225,7 +225,7 @@ def test_rounds_that_are_too_few_stay_as_they_are() -> None:
     assert summary(lifted(row_problem(body))) == "block<rows | each 0..256"
 
 
-def test_both_sides_of_a_branch_by_size_are_kept() -> None:
+def test_both_sides_of_a_branch_by_size_remain() -> None:
     body = (
         "const int r = blockIdx.x * d;\n"
         "if (d % 4 == 0) { for (int i = threadIdx.x; i < d / 4; i += 256)\n"
@@ -304,7 +304,7 @@ def test_shared_memory_declared_as_bytes() -> None:
     )
     kernel = lifted(row_problem(body))
     assert summary(kernel) == "block<rows | each 0..d +s; each 0..d"
-    assert [(kept.type.base, kept.width) for kept in kernel.kept] == [("float", 1)]
+    assert [(row.type.base, row.width) for row in kernel.kept] == [("float", 1)]
 
 
 def test_a_load_under_a_condition_stays_under_it() -> None:

@@ -132,7 +132,7 @@ class TestSignature:
         )
         assert (found.definitions, found.line, found.parameters[0].written) == (2, 4, True)
 
-    def test_a_condition_inside_the_header_is_told(self) -> None:
+    def test_a_condition_inside_the_header_is_reported(self) -> None:
         found = kernel("__global__ void k(int* p\n#ifdef BIAS\n, int* b\n#else\n, char* c\n#endif\n) {}")
         assert found.conditional
         assert [p.name for p in found.parameters] == ["p", "b"]

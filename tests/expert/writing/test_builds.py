@@ -62,7 +62,7 @@ def test_packs_are_loaded_and_stored_whole(vec: int, width: int) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("keep", [1, 2])
-def test_a_kept_row_is_read_once(keep: int) -> None:
+def test_a_stored_row_is_read_once(keep: int) -> None:
     found = instructions(models.rmsnorm, ROWS, VEC=8, LANES=1024, KEEP=keep)
     loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
     assert sum(loads) == 2 * keep  # of the row and of the weights
@@ -70,10 +70,10 @@ def test_a_kept_row_is_read_once(keep: int) -> None:
 
 @needs_nvrtc
 @pytest.mark.long
-def test_what_is_kept_leaves_shared_memory() -> None:
+def test_what_is_in_registers_leaves_shared_memory() -> None:
     in_memory = instructions(models.fused_add_rmsnorm, ROWS, VEC=8)
-    kept = instructions(models.fused_add_rmsnorm, ROWS, VEC=8, KEEP=4)
-    widths = [{a.width for a in i.accesses if a.space == "shared"} for i in (in_memory, kept)]
+    cached = instructions(models.fused_add_rmsnorm, ROWS, VEC=8, KEEP=4)
+    widths = [{a.width for a in i.accesses if a.space == "shared"} for i in (in_memory, cached)]
     assert 16 in widths[0]
     assert widths[1] == {4}  # the warps' totals
 

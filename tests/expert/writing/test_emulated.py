@@ -175,7 +175,7 @@ def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -
 @pytest.mark.parametrize(
     "values", [{"LANES": 16, "TASKS": 4}, {"LANES": 4, "TASKS": 8, "VEC": 2, "ITEMS": 2}]
 )
-def test_a_total_that_was_kept_in_memory(values: dict[str, int], emulated: Path) -> None:
+def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Path) -> None:
     compare(_of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, emulated, **values)
 
 

@@ -36,16 +36,16 @@ def test_what_the_contract_grants_is_not_asked() -> None:
     ]
 
 
-def test_a_count_that_the_kernel_is_not_told_makes_the_grid_exact() -> None:
+def test_a_count_that_the_kernel_is_not_given_makes_the_grid_exact() -> None:
     kernel, problem = models.silu_and_mul()
-    untold = replace(kernel, tasks=(Task("token", Name("gridDim.x"), "long long", "tokens"),))
+    uncounted = replace(kernel, tasks=(Task("token", Name("gridDim.x"), "long long", "tokens"),))
     schedule = replace(MAP, tasks=choice("TASKS", 1, 4))
-    template = read(write(TemplateDraft(untold, schedule), problem), problem)
+    template = read(write(TemplateDraft(uncounted, schedule), problem), problem)
     rules = {c.name: c.expr.text for c in template.space.constraints}
     assert rules["whole_blocks"] == "tokens % TASKS == 0"
     assert "gridDim.x * TASKS" in template.source.replace("(int)TASK_BLOCKS", "gridDim.x")
     with pytest.raises(Unwritable, match="not told how many tasks"):
-        write(TemplateDraft(untold, replace(schedule, persistent=choice("PERSIST", 0, 1))), problem)
+        write(TemplateDraft(uncounted, replace(schedule, persistent=choice("PERSIST", 0, 1))), problem)
 
 
 def test_choices_that_change_nothing_are_left_out() -> None:
@@ -63,7 +63,7 @@ def test_steps_that_ask_for_todays_launch_are_refused() -> None:
         write(TemplateDraft(replace(kernel, steps=(loop,)), MAP), problem)
 
 
-def test_helpers_come_along_and_names_are_kept_apart() -> None:
+def test_helpers_come_along_and_names_do_not_clash() -> None:
     kernel, problem = models.silu_and_mul()
     loop = models.each(
         "d",
