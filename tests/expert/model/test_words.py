@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.expert.model.kernels import problem_in
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.model.words import explain_lines
+from tunesmith.expert.offers import explain_lines
 
 
 def test_a_reading_in_words() -> None:
@@ -18,14 +18,6 @@ def test_a_reading_in_words() -> None:
     assert "weight: read as __nv_bfloat16 at [i_2], neighbours side by side" in lines
     assert "Line 42 reads again what line 19 has read: input." in lines
     assert "It calls __bfloat162float, __float2bfloat16, __hmul, rsqrtf." in lines
-
-
-def test_what_is_beyond_in_words() -> None:
-    lines = explain_lines(lift(problem_in("tests/fixtures/zoo/argmax")))
-    assert lines[0].startswith(
-        "The kernel argmax_rows is beyond the built-in expert: line 19: 'at' is carried"
-    )
-    assert "local moves only" in lines[1]
 
 
 def test_branches_and_kept_rows_in_words() -> None:
