@@ -32,11 +32,10 @@ def int_value(expr: c.Expr, names: Mapping[str, int] = {}) -> int | None:
             inside = int_value(operand, names)
             return None if inside is None else unary(op, inside)
         case c.Binary(op="&&" | "||" as op, left=left, right=right):
-            first = int_value(left, names)
-            if first is None or bool(first) == (op == "||"):
-                return None if first is None else int(bool(first))
-            second = int_value(right, names)
-            return None if second is None else int(bool(second))
+            decided = int_value(left, names)
+            if decided is not None and bool(decided) == (op == "&&"):  # it is the right side's to say
+                decided = int_value(right, names)
+            return None if decided is None else int(bool(decided))
         case c.Binary(op=op, left=left, right=right):
             a, b = int_value(left, names), int_value(right, names)
             if a is None or b is None:
@@ -65,17 +64,15 @@ def fold_statements(stmts: Iterable[c.Stmt]) -> tuple[c.Stmt, ...]:
 def _decided(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     match stmt:
         case c.If(condition=c.Number(value=value), then=then, otherwise=otherwise):
-            return _spliced(then if value else otherwise, stmt.line)
+            body = then if value else otherwise
+            # Declarations keep the scope the branch gave them.
+            has_names = any(isinstance(part, c.Declare) for part in body)
+            return c.Scope(body, line=stmt.line) if has_names else body
         case c.While(condition=c.Number(value=0), after=False):
             return ()
         case c.For(condition=c.Number(value=0), init=init) if all(is_pure(part) for part in init):
             return ()
     return stmt
-
-
-def _spliced(body: tuple[c.Stmt, ...], line: int) -> tuple[c.Stmt, ...]:
-    """Declarations keep the scope the branch gave them."""
-    return (c.Scope(body, line=line),) if any(isinstance(part, c.Declare) for part in body) else body
 
 
 def is_pure(part: c.Expr | c.Stmt) -> bool:
@@ -137,11 +134,8 @@ def _unary(op: str, operand: c.Number) -> c.Expr | None:
         return integer(int(not value))
     if op == "+":
         return operand
-    if isinstance(value, int) and not is_unsigned(operand.text):
-        if op == "-":
-            return integer(-value)
-        if op == "~":
-            return integer(~value)
+    if isinstance(value, int) and not is_unsigned(operand.text) and op in ("-", "~"):
+        return integer(unary(op, value))
     if op == "-" and isinstance(value, float) and not operand.text.startswith("-"):
         return c.Number(f"-{operand.text}", -value)
     return None
@@ -206,8 +200,10 @@ def _plain(number: c.Number) -> bool:
 
 def _may_float(expr: c.Expr) -> bool:
     """Whether something in it speaks against an integer; 0 * x is not 0 for every float."""
-    return any(isinstance(n, c.Number) and isinstance(n.value, float) for n in nodes_in(expr)) or any(
-        isinstance(n, c.Call | c.Index | c.Member | c.Braces | c.Assign) for n in nodes_in(expr)
+    return any(
+        isinstance(n, c.Call | c.Index | c.Member | c.Braces | c.Assign)
+        or (isinstance(n, c.Number) and isinstance(n.value, float))
+        for n in nodes_in(expr)
     )
 
 
@@ -245,10 +241,7 @@ def unary(op: str, value: int) -> int:
 def integer(value: int) -> c.Number:
     """An integer as a literal of a type that holds it."""
     suffix = "" if -(2**31) <= value < 2**31 else ("LL" if value < 2**63 else "ULL")
-    text = f"{value}{suffix}"
-    if value == -(2**31):
-        text = "(-2147483647 - 1)"
-    return c.Number(text, value)
+    return c.Number("(-2147483647 - 1)" if value == -(2**31) else f"{value}{suffix}", value)
 
 
 _SUFFIXES = {

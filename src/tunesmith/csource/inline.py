@@ -143,18 +143,16 @@ class _Inliner:
 
     def _place(self, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...], updated: str = "") -> Placed | None:
         self._calls += 1
-        if call.function in stack or len(stack) > _MAX_STACK:
-            why = "it calls itself" if call.function in stack else "functions call each other too deep"
-            self._note(call, why, stmt.line)
-            return None
-        if self._calls > _MAX_CALLS:
-            self._note(call, f"more than {_MAX_CALLS} calls were put in place already", stmt.line)
-            return None
-        function = resolve(call, self._types, self._source)
-        if isinstance(function, str):
-            self._note(call, function, stmt.line)
-            return None
         try:
+            if call.function in stack:
+                raise c.Unreadable("it calls itself")
+            if len(stack) > _MAX_STACK:
+                raise c.Unreadable("functions call each other too deep")
+            if self._calls > _MAX_CALLS:
+                raise c.Unreadable(f"more than {_MAX_CALLS} calls were put in place already")
+            function = resolve(call, self._types, self._source)
+            if isinstance(function, str):
+                raise c.Unreadable(function)
             placed = self.placer.place(function, call.args, stmt.line, updated)
         except c.TooDeep:
             raise

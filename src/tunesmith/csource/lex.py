@@ -153,8 +153,8 @@ def blank(text: str, kinds: Container[str]) -> str:
     """The text with blanks for comments, directives or what is in strings; every place stays what it is."""
     pieces: list[str] = []
     done = 0
-    elements = _elements(text) if "directive" in kinds else _plain_elements(text)
-    for kind, start, end in elements:
+    plain = ((match.lastgroup or "", match.start(), match.end()) for match in CPP.finditer(text))
+    for kind, start, end in _elements(text) if "directive" in kinds else plain:
         if kind in kinds:
             whole = blanks(text[start:end])
             if kind == "string":  # its quotes stay; before a raw string's there is more
@@ -164,10 +164,6 @@ def blank(text: str, kinds: Container[str]) -> str:
             pieces += (text[done:start], whole)
             done = end
     return "".join([*pieces, text[done:]])
-
-
-def _plain_elements(text: str) -> Iterator[tuple[str, int, int]]:
-    return ((match.lastgroup or "", match.start(), match.end()) for match in CPP.finditer(text))
 
 
 def blanks(text: str) -> str:
@@ -272,20 +268,17 @@ def read_number(text: str) -> int | float | None:
         return None
     if text in ("true", "false"):
         return int(text == "true")
-    integer = _INTEGER_LITERAL.fullmatch(text)
-    if integer:
-        digits = integer[1]
+    if found := _INTEGER_LITERAL.fullmatch(text):
+        digits = found[1]
         if digits[:2] in ("0x", "0X", "0b", "0B"):
             return int(digits, 0)
         if digits.startswith("0") and len(digits) > 1:
             return int(digits, 8) if not set(digits) & set("89") else None
         return int(digits)
-    real = _FLOAT_LITERAL.fullmatch(text)
-    if real:
-        return float(real[1])
-    hexadecimal = _HEX_LITERAL.fullmatch(text)
-    if hexadecimal:
-        return float.fromhex(hexadecimal[1])
+    if found := _FLOAT_LITERAL.fullmatch(text):
+        return float(found[1])
+    if found := _HEX_LITERAL.fullmatch(text):
+        return float.fromhex(found[1])
     if len(text) == 3 and text[0] == text[2] == "'":
         return ord(text[1])
     if len(text) == 4 and text[:2] == "'\\" and text[3] == "'":

@@ -31,7 +31,8 @@ def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[st
     try:
         prepared = preprocess(text, language, defines)
     except c.Unreadable as trouble:
-        return c.Source(language, (), unread=(_said(trouble),))
+        reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
+        return c.Source(language, (), unread=(reason,))
     known = known_names(prepared.tokens, language)
     tokens = _without_own_namespaces(prepared.tokens, known)
     place = grammar_text(tokens, language, known)
@@ -73,10 +74,6 @@ def read_type(text: str, language: c.Language = "cuda") -> c.Type:
     raise c.Unreadable(f"`{text}` is not understood as a type")
 
 
-def _said(trouble: c.Unreadable) -> str:
-    return f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
-
-
 def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[Token, ...]:
     """Functions are read without the file's own namespaces, so `ns::` and `using namespace ns` go."""
     if not known.namespaces:
@@ -89,9 +86,7 @@ def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[To
         if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
             at += 4
         elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
-            if at + 2 < len(tokens):
-                follower = tokens[at + 2]
-                kept.append(replace(follower, space=tokens[at].space))
+            kept += [replace(follower, space=tokens[at].space) for follower in tokens[at + 2 : at + 3]]
             at += 3
         else:
             kept.append(tokens[at])
@@ -155,7 +150,8 @@ class _FileReader:
             if self._file_shared(node):
                 return
             self._file_constants(node)
-            if any(_is_function(part) for part in node.children_by_field_name("declarator")):
+            parts = (n for part in node.children_by_field_name("declarator") for n in syntax_nodes(part))
+            if any(part.type == "function_declarator" for part in parts):
                 return  # a prototype: functions are put in order by who calls whom
         elif node.type == "alias_declaration" or node.type == "type_definition":
             self._alias(node)
@@ -228,17 +224,14 @@ class _FileReader:
 
     def _alias(self, node: Node) -> None:
         name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
-        if node.type == "alias_declaration" and name is not None and type_ is not None:
-            self.found.aliases[self.place.short(name)] = self._alias_text(type_)
-            return
-        declarators = node.children_by_field_name("declarator")
-        if type_ is not None and len(declarators) == 1 and declarators[0].type == "type_identifier":
-            is_struct = type_.child_by_field_name("body") is not None
-            if not is_struct:
-                self.found.aliases[self.place.short(declarators[0])] = self._alias_text(type_)
-
-    def _alias_text(self, node: Node) -> str:
-        return canonical(self.place.short(node), self.place.language)
+        if node.type == "type_definition":
+            declarators = node.children_by_field_name("declarator")
+            is_plain = len(declarators) == 1 and declarators[0].type == "type_identifier"
+            is_struct = type_ is not None and type_.child_by_field_name("body") is not None
+            name = declarators[0] if is_plain and not is_struct else None
+        if name is not None and type_ is not None:
+            text = canonical(self.place.short(type_), self.place.language)
+            self.found.aliases[self.place.short(name)] = text
 
     def _enumerators(self, node: Node) -> None:
         body = node.child_by_field_name("body")
@@ -286,10 +279,6 @@ class _FileReader:
             self.found.unread.append(
                 f"line {line}: {self.reader.function_name(inner)} could not be read: {trouble.reason}"
             )
-
-
-def _is_function(declarator: Node) -> bool:
-    return any(node.type == "function_declarator" for node in syntax_nodes(declarator))
 
 
 # -- a file cut into its items, where one of them spoils the whole ------------------------------------

@@ -150,9 +150,6 @@ class ExpressionReader(TypeReader):
         # All names declared in it: a call of one is the call of a lambda, which is not understood.
         self.variables: set[str] = set()
 
-    def begin_function(self) -> None:
-        self.pointers, self.variables = set(), set()
-
     def declare(self, name: str, is_pointer: bool) -> None:
         self.variables.add(name)
         if is_pointer:
@@ -173,7 +170,10 @@ class ExpressionReader(TypeReader):
             case "parenthesized_expression" | "condition_clause":
                 return self.expr(_only_child(node), d)
             case "binary_expression":
-                return self._binary(node, d)
+                op = self._operator(node)
+                if op not in _BINARY_OPERATORS:
+                    return self.opaque(node)
+                return c.Binary(op, self._field(node, "left", d), self._field(node, "right", d))
             case "comma_expression":
                 return c.Binary(",", self._field(node, "left", d), self._field(node, "right", d))
             case "assignment_expression":
@@ -183,11 +183,14 @@ class ExpressionReader(TypeReader):
                 parts = [self._field(node, part, d) for part in ("condition", "consequence", "alternative")]
                 return c.Ternary(*parts)
             case "unary_expression" | "pointer_expression":
-                return self._unary(node, d)
+                return self._prefix(self._operator(node), self._field(node, "argument", d))
             case "update_expression":
-                return self._update(node, d)
+                op, operand = self._operator(node), node.child_by_field_name("argument")
+                is_prefix = node.children[0].type == op
+                return c.Unary(op, self.expr(operand, d)) if is_prefix else self._postfix(op, operand, d)
             case "subscript_expression":
-                return self._subscript(node, d)
+                index = node.child_by_field_name("index") or _only_child(node.child_by_field_name("indices"))
+                return c.Index(self._field(node, "argument", d), self.expr(index, d))
             case "field_expression":
                 return self._member(node, d)
             case "call_expression":
@@ -227,25 +230,11 @@ class ExpressionReader(TypeReader):
 
     def _number(self, node: Node) -> c.Expr:
         text = (node.text or b"").decode("utf-8", "replace")
-        negative = text.startswith("-")  # the grammar reads -1 as one literal
-        value = read_number(text.removeprefix("-").strip())
+        positive = text.removeprefix("-").strip()  # the grammar reads -1 as one literal
+        value = read_number(positive)
         if value is None:
             return self.opaque(node)
-        if not negative:
-            return c.Number(text, value)
-        return _negated(c.Number(text[1:].strip(), value))
-
-    def _binary(self, node: Node, d: int) -> c.Expr:
-        op = self._operator(node)
-        if op not in _BINARY_OPERATORS:
-            return self.opaque(node)
-        return c.Binary(op, self._field(node, "left", d), self._field(node, "right", d))
-
-    def _update(self, node: Node, d: int) -> c.Expr:
-        op, operand = self._operator(node), node.child_by_field_name("argument")
-        if node.children[0].type == op:
-            return c.Unary(op, self.expr(operand, d))
-        return self._postfix(op, operand, d)
+        return _negated(c.Number(positive, value)) if text.startswith("-") else c.Number(text, value)
 
     def _postfix(self, op: str, operand: Node | None, d: int) -> c.Expr:
         """The grammar reads `-x++` as (-x)++ and `(float)x++` as ((float)x)++."""
@@ -260,9 +249,6 @@ class ExpressionReader(TypeReader):
                 value = self._postfix(op, operand.child_by_field_name("value"), d + 1)
                 return c.Cast(plain_value(self.type_of(descriptor)), value)
         return c.Unary(op, self.expr(operand, d), postfix=True)
-
-    def _unary(self, node: Node, d: int) -> c.Expr:
-        return self._prefix(self._operator(node), self._field(node, "argument", d))
 
     def _prefix(self, op: str, operand: c.Expr) -> c.Expr:
         op = {"not": "!", "compl": "~"}.get(op, op)
@@ -296,10 +282,6 @@ class ExpressionReader(TypeReader):
                 case _:
                     return False
         return False
-
-    def _subscript(self, node: Node, d: int) -> c.Expr:
-        index = node.child_by_field_name("index") or _only_child(node.child_by_field_name("indices"))
-        return c.Index(self._field(node, "argument", d), self.expr(index, d))
 
     def _member(self, node: Node, d: int) -> c.Expr:
         field = node.child_by_field_name("field")

@@ -143,12 +143,9 @@ class StatementReader(ExpressionReader):
             return (self._verbatim(node, line),)  # kept as text: only what names it is not understood
 
     def _declared(self, specifiers: Specifiers, node: Node, line: int) -> c.Declare:
-        value = None
-        if node.type == "init_declarator":
-            value = node.child_by_field_name("value")
-            inner = node.child_by_field_name("declarator")
-        else:
-            inner = node
+        with_value = node.type == "init_declarator"
+        value = node.child_by_field_name("value") if with_value else None
+        inner = node.child_by_field_name("declarator") if with_value else node
         found = self.declarator(inner, specifiers.type)
         init: c.Expr | None = None
         if found.arguments is not None:
@@ -164,7 +161,8 @@ class StatementReader(ExpressionReader):
         if storage != "dynamic shared":
             if None in found.dims and not isinstance(init, c.Braces):
                 raise c.Unreadable("an array without a size", line)
-            dims = tuple(self.expr(dim) if dim is not None else _count(init) for dim in found.dims)
+            count = integer(len(init.items) if isinstance(init, c.Braces) else 0)
+            dims = tuple(self.expr(dim) if dim is not None else count for dim in found.dims)
         self.declare(found.name, found.type.is_pointer or bool(found.dims))
         align = None if specifiers.align is None else self.expr(specifiers.align)
         return c.Declare(found.type, found.name, init, dims, storage, align, line=line)
@@ -192,10 +190,6 @@ def _once(loop: c.While) -> c.Stmt:
     never = isinstance(loop.condition, c.Number) and loop.condition.value == 0
     leaves = any(isinstance(part, c.Jump | c.Verbatim) for part in statements_in(loop.body))
     return c.Scope(loop.body, line=loop.line) if loop.after and never and not leaves else loop
-
-
-def _count(init: c.Expr | None) -> c.Expr:
-    return integer(len(init.items) if isinstance(init, c.Braces) else 0)
 
 
 def _declares(condition: Node | None) -> bool:
@@ -245,7 +239,7 @@ class FunctionReader(StatementReader):
             return None
         if name.type not in ("identifier", "field_identifier"):
             raise self.place.trouble(name, "", " is a form of function that is not understood")
-        self.begin_function()
+        self.pointers, self.variables = set(), set()
         parameters = self._parameters(declarator.child_by_field_name("parameters"))
         return c.Function(
             self.place.short(name),

@@ -337,7 +337,10 @@ class _Reader:
         while _LEVELS.get(self._peek(), 0) >= least:
             op = self._next().text
             right = self._binary(_LEVELS[op] + 1, depth + 1)
-            left = _apply(op, left, right)
+            value = binary(op, left, right)
+            if value is None:
+                raise Unreadable("it divides by zero" if op in ("/", "%") else f"it shifts by {right}")
+            left = value
         return left
 
     def _unary(self, depth: int) -> int:
@@ -360,10 +363,3 @@ class _Reader:
                 raise Unreadable(f"{token.text}(...) has no meaning here")
             return int(token.text == "true")
         raise Unreadable(f"`{token.text}` is no integer")
-
-
-def _apply(op: str, a: int, b: int) -> int:
-    value = binary(op, a, b)
-    if value is None:
-        raise Unreadable("it divides by zero" if op in ("/", "%") else f"it shifts by {b}")
-    return value

@@ -71,8 +71,7 @@ def print_function(function: c.Function, language: str = "cuda", head: str = "")
 
 class _Printer:
     def __init__(self, language: str) -> None:
-        self._opencl = language == "opencl"
-        self._language = language
+        self._opencl, self._language = language == "opencl", language
 
     # -- expressions --------------------------------------------------------------------------------
 
@@ -147,16 +146,12 @@ class _Printer:
     # -- statements ---------------------------------------------------------------------------------
 
     def declaration(self, declare: c.Declare) -> str:
-        head = self._storage(declare)
-        return head + print_type(declare.type, self._declarator(declare), self._language)
-
-    def _storage(self, declare: c.Declare) -> str:
         shared = "__local " if self._opencl else "__shared__ "
         words = {"": "", "shared": shared, "dynamic shared": f"extern {shared}", "constexpr": "constexpr ",
                  "static": "static "}[declare.storage]  # fmt: skip
-        if declare.align is None or self._opencl:
-            return words
-        return f"{words}__align__({self.expr(declare.align, 0, 0)}) "
+        if declare.align is not None and not self._opencl:
+            words += f"__align__({self.expr(declare.align, 0, 0)}) "
+        return words + print_type(declare.type, self._declarator(declare), self._language)
 
     def _declarator(self, declare: c.Declare) -> str:
         text = declare.name + "".join(f"[{self.expr(dim, 0, 0)}]" for dim in declare.dims)

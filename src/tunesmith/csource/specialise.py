@@ -31,16 +31,17 @@ class Meaning:
     functions: Mapping[str, c.Call] = field(default_factory=dict)  # template parameters that are functions
 
     def with_template(
-        self,
-        types: Mapping[str, c.Type],
-        values: Mapping[str, c.Expr],
-        functions: Mapping[str, c.Call] | None = None,
+        self, types: Mapping[str, c.Type], values: Mapping[str, c.Expr], functions: Mapping[str, c.Call] = {}
     ) -> Meaning:
-        hidden = set(types) | set(values)
-        kept_types = {name: type_ for name, type_ in self.types.items() if name not in hidden}
-        kept_values = {name: value for name, value in self.values.items() if name not in hidden}
-        given = {**self.functions, **(functions or {})}
-        return Meaning(kept_types | dict(types), kept_values | dict(values), self.language, given)
+        """Names of the template hide those of the file."""
+        outer_types = {name: type_ for name, type_ in self.types.items() if name not in values}
+        outer_values = {name: value for name, value in self.values.items() if name not in types}
+        return Meaning(
+            {**outer_types, **types},
+            {**outer_values, **values},
+            self.language,
+            {**self.functions, **functions},
+        )
 
     def type(self, type_: c.Type) -> c.Type:
         for _ in range(_ALIAS_STEPS):
@@ -71,8 +72,7 @@ class Meaning:
     def _word(self, match: re.Match[str]) -> str:
         word = match.group()
         if word in self.types:
-            found = self.types[word]
-            return ("const " if found.const else "") + found.base + "*" * found.pointers
+            return _written(self.types[word])
         if word in self.functions:
             called = self.functions[word]
             template = f"<{', '.join(called.template_args)}>" if called.template_args else ""
@@ -81,6 +81,10 @@ class Meaning:
         if isinstance(value, c.Number):
             return str(value.value) if isinstance(value.value, int) else value.text
         return word
+
+
+def _written(type_: c.Type) -> str:
+    return ("const " if type_.const else "") + type_.base + "*" * type_.pointers
 
 
 def file_meaning(source: c.Source) -> Meaning:
@@ -93,9 +97,7 @@ def file_meaning(source: c.Source) -> Meaning:
         folded = fold(substitute(walk.map_types_in(value, resolved.type), values))
         if isinstance(folded, c.Cast) and isinstance(folded.value, c.Number):
             folded = of_type(folded.value, resolved.type(folded.type))
-        if isinstance(folded, c.Number) or (
-            isinstance(folded, c.Cast) and isinstance(folded.value, c.Number)
-        ):
+        if isinstance(folded.value if isinstance(folded, c.Cast) else folded, c.Number):
             values[name] = folded
     return Meaning(types, values, language)
 
@@ -151,11 +153,7 @@ def _verbatim(stmt: c.Stmt, meaning: Meaning) -> c.Stmt | tuple[c.Stmt, ...]:
 
 
 def _types_in_text(text: str, meaning: Meaning) -> str:
-    names = {
-        name: c.Name(("const " if t.const else "") + t.base + "*" * t.pointers)
-        for name, t in meaning.types.items()
-    }
-    return replace_words(text, names)
+    return replace_words(text, {name: c.Name(_written(type_)) for name, type_ in meaning.types.items()})
 
 
 def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
@@ -163,12 +161,9 @@ def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
         case c.Call(function=function, template_args=()) if function in meaning.functions:
             return replace(meaning.functions[function], args=node.args)
         case c.Call(function=function, template_args=texts):
-            name = function
-            if "::" in function or "<" in function:  # Op::apply, numeric_limits<T>::max
-                name = meaning.type_text(function)
-            return replace(
-                node, function=name, template_args=tuple(meaning.type_text(text) for text in texts)
-            )
+            is_type = "::" in function or "<" in function  # Op::apply, numeric_limits<T>::max
+            changed_args = tuple(meaning.type_text(text) for text in texts)
+            return c.Call(meaning.type_text(function) if is_type else function, node.args, changed_args)
         case c.Name(name=name) if "::" in name:
             return c.Name(meaning.type_text(name))
         case c.Opaque(text=text, names=names):
@@ -260,7 +255,8 @@ def bind(source: c.Source, entry: str) -> BoundKernel | str:
     kernels = [function for function in source.functions if function.is_kernel and function.name == name]
     if not kernels:
         return _missing(source, name)
-    fitting = [kernel for kernel in kernels if _fits(kernel, len(texts))]
+    needed = [sum(1 for parameter in kernel.template if not parameter.default) for kernel in kernels]
+    fitting = [k for k, least in zip(kernels, needed, strict=True) if least <= len(texts) <= len(k.template)]
     if len(fitting) != 1:
         wanted = " or ".join(str(len(kernel.template)) for kernel in kernels)
         if len(kernels) > 1:
@@ -298,11 +294,6 @@ def _missing(source: c.Source, name: str) -> str:
             return reason
     others = ", ".join(function.name for function in source.functions if function.is_kernel)
     return f"the source has no kernel {name}" + (f"; it has {others}" if others else "")
-
-
-def _fits(kernel: c.Function, given: int) -> bool:
-    needed = sum(1 for parameter in kernel.template if not parameter.default)
-    return needed <= given <= len(kernel.template)
 
 
 def complete_arguments(

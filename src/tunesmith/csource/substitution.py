@@ -31,7 +31,8 @@ def substitute(part: c.Expr | Iterable[c.Stmt], values: Mapping[str, c.Expr]) ->
     stmts = tuple(part)
     used = walk.names_in(stmts)
     # Only what is used: a file may have thousands of constants, and this is done statement by statement.
-    wanted = {name: values[name] for name in (used | _template_words(stmts)) if name in values}
+    texts = " ".join(text for call in walk.calls_in(stmts) for text in call.template_args)
+    wanted = {name: values[name] for name in used.union(_WORD.findall(texts)) if name in values}
     if not wanted:
         return stmts
     taken = set(walk.declared_in(stmts)) | used | set(wanted)
@@ -44,12 +45,6 @@ def with_unique_names(stmts: Iterable[c.Stmt], taken: set[str]) -> tuple[c.Stmt,
     """Every declaration under a name of its own; blocks for their own sake dissolve."""
     named = _Scopes(taken, unique=True).block(stmts, {}, 0)
     return walk.map_statements(named, on_stmt=lambda stmt: stmt.body if isinstance(stmt, c.Scope) else stmt)
-
-
-def _template_words(stmts: tuple[c.Stmt, ...]) -> set[str]:
-    return {
-        word for call in walk.calls_in(stmts) for text in call.template_args for word in _WORD.findall(text)
-    }
 
 
 def rename(stmts: Iterable[c.Stmt], names: Mapping[str, str]) -> tuple[c.Stmt, ...]:

@@ -306,11 +306,9 @@ def type_of(
             return base if op in ("++", "--") or base is None else _promoted(base)
         case c.Index(base=of):
             base = inner(of)
-            return (
-                None
-                if base is None or not base.pointers
-                else replace(base, pointers=base.pointers - 1, restrict=False)
-            )
+            if base is None or not base.pointers:
+                return None
+            return replace(base, pointers=base.pointers - 1, restrict=False)
         case c.Member(base=of, arrow=False):
             return _member(inner(of), expr.field, language)
         case c.Binary(op="<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||"):

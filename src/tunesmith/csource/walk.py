@@ -125,19 +125,15 @@ def assigned_in(part: Part) -> frozenset[str]:
     every name in it. Passing a variable to a function by reference cannot be seen here.
     """
     found: set[str] = set()
+    targets: list[c.Expr] = []
     for node in nodes_in(part):
-        target: c.Expr | None = None
         if isinstance(node, c.Assign):
-            target = node.target
+            targets.append(node.target)
         elif isinstance(node, c.Unary) and node.op in ("++", "--", "&"):
-            target = node.operand
+            targets.append(node.operand)
         elif isinstance(node, c.Opaque | c.Verbatim):
             found |= node.names
-        if target is not None:
-            name, through = root(target)
-            if name is not None and not through:
-                found.add(name)
-    return frozenset(found)
+    return frozenset(found | {name for name, through in map(root, targets) if name and not through})
 
 
 def stored_in(part: Part) -> frozenset[str]:

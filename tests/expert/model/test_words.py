@@ -18,14 +18,6 @@ def test_a_reading_in_words() -> None:
     assert "It calls __bfloat162float, __float2bfloat16, __hmul, rsqrtf." in lines
 
 
-def test_what_is_beyond_in_words() -> None:
-    lines = explain_lines(lift(problem_in("tests/fixtures/zoo/argmax")))
-    assert lines[0].startswith(
-        "The kernel argmax_rows is beyond the built-in expert: line 19: 'at' is carried"
-    )
-    assert "local moves only" in lines[1]
-
-
 def test_branches_and_stored_rows_in_words() -> None:
     gathered = explain_lines(lift(problem_in("tests/fixtures/zoo/gather_rows")))
     assert "  line 11: if id < 0, the whole team:" in gathered

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.expert.reading.draft_launch import translate
+from tunesmith.expert.reading.launches import translate
 from tunesmith.space.expr import parse
 
 SIZES = {"n": "n", "x.size(0)": "rows", "args.d": "d"}

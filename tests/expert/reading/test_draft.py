@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.thoroughness import examples
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.draft import Draft, draft_problem
-from tunesmith.expert.reading.draft_launch import looks_like_a_size
+from tunesmith.expert.reading.draft import Draft, draft_problem, looks_like_a_size
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem_file import parse_problem
 

@@ -37,11 +37,11 @@ def number(value: int) -> c.Number:
 
 def without_casts(expr: c.Expr) -> c.Expr:
     """The expression with conversions between integer types taken away."""
-    return map_expr(expr, _uncast)
 
+    def uncast(node: c.Expr) -> c.Expr:
+        return node.value if isinstance(node, c.Cast) and is_integer(node.type) else node
 
-def _uncast(node: c.Expr) -> c.Expr:
-    return node.value if isinstance(node, c.Cast) and is_integer(node.type) else node
+    return map_expr(expr, uncast)
 
 
 def terms(expr: c.Expr) -> Terms:
@@ -292,13 +292,9 @@ def _stop(condition: c.Expr, index: str) -> c.Expr | None:
     op, left, right = condition.op, condition.left, condition.right
     if without_casts(right) == c.Name(index) and op in MIRROR:
         op, left, right = MIRROR[op], right, left
-    if without_casts(left) != c.Name(index):
+    if without_casts(left) != c.Name(index) or op not in ("<", "<="):
         return None
-    if op == "<":
-        return right
-    if op == "<=":
-        return c.Binary("+", right, number(1))
-    return None
+    return right if op == "<" else c.Binary("+", right, number(1))
 
 
 def _step(step: c.Expr, index: str) -> c.Expr | None:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.csource import walk
-from tunesmith.csource.nodes import Call, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
+from tunesmith.csource.nodes import Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
@@ -27,7 +27,7 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import ArrayPlace, clash, place_of
 from tunesmith.expert.model.affine import Head, coefficient_of, number, same_value
 from tunesmith.expert.model.kernel import ElementArray
-from tunesmith.expert.model.team_expressions import Expressions, array_and_indices
+from tunesmith.expert.model.team_expressions import Expressions
 from tunesmith.expert.model.tidy import structured
 from tunesmith.expert.model.totals import Update, carried, cooperates, is_set_first, update_in
 
@@ -60,18 +60,15 @@ def element_body(
             raise memory.refusal(f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     own = frozenset(walk.declared_in(body)) | {head.index}
     body, updates, locals_ = _carried(memory, body, own)
-    places = SharedPlaces(team, head, own, active, index, span, walk.stored_in(body))
-    body = places.in_body(body)
+    places = SharedPlaces(team, head, own, active, index, span, walk.stored_in(body), walk.assigned_in(body))
+    body = walk.map_nodes(body, places.node)
     body = _known(team, body, own | set(updates) | locals_ | {index}, places.known, active)
     trouble = clash(body, head.index, memory.arrays, memory.aliases, shared_by_team)
     if trouble is not None:
         kind = "elements" if shared_by_team else "turns"
         raise memory.refusal(f"the {kind} of the loop over '{head.index}' depend on each other: {trouble}")
-    return Element(body, updates, bool(walk.stored_in(body) & set(memory.arrays)) or _has_atomic(body))
-
-
-def _has_atomic(body: Sequence[Stmt]) -> bool:
-    return any(isinstance(n, Call) and "atomic" in n.function.lower() for n in walk.nodes_in(body))
+    atomic = any("atomic" in call.function.lower() for call in walk.calls_in(body))
+    return Element(body, updates, atomic or bool(walk.stored_in(body) & set(memory.arrays)))
 
 
 def _carried(
@@ -92,7 +89,7 @@ def _carried(
         elif is_set_first(body, name):
             locals_.append(Declare(Type(memory.types[name].base), name, line=memory.line))
             lost = tv.Poison(f"'{name}' is what the last element left, whichever that is", memory.line)
-            memory.forget(name, lost)
+            memory.variables[name] = tv.Vec(lost)
         else:
             raise memory.refusal(
                 f"'{name}' is carried from one element to the next in a way that is no sum, product, "
@@ -119,15 +116,21 @@ def _known(
             raise memory.refusal(f"the array '{name}' is filled before the loop that reads it")
         if name in memory.shared:
             raise memory.refusal(f"shared memory '{name}' is used in a way that is not followed")
-        held = team.eval(Name(name), active)
-        expr = tv.expr_of(tv.one_value(held, active))
-        if expr is None:
-            raise memory.refusal(f"the loop reads '{name}': {tv.blame(held, active)}")
+        expr = _held(team, Name(name), active)
         if name in changed:
             raise memory.refusal(f"'{name}' is changed in a loop over elements")
         if expr != Name(name):
             values[name] = expr
     return substitute(body, values) if values else body
+
+
+def _held(team: Expressions, node: Expr, active: tv.Threads) -> Expr:
+    """What the whole team knows it to be before the loop."""
+    held = team.eval(node, active)
+    expr = tv.expr_of(tv.one_value(held, active))
+    if expr is None:
+        raise team.memory.refusal(f"the loop reads '{print_expr(node)}': {tv.blame(held, active)}")
+    return expr
 
 
 @dataclass
@@ -139,7 +142,7 @@ class SharedPlaces:
     _index: str
     _span: tv.Span
     _stored: frozenset[str]
-    _changed: frozenset[str] = frozenset()
+    _changed: frozenset[str]
     # Known values stand in the body under names that no source can have, until all are put in at once.
     known: dict[str, Expr] = field(default_factory=dict)
 
@@ -147,11 +150,7 @@ class SharedPlaces:
     def _memory(self) -> tv.BlockMemory:
         return self._team.memory
 
-    def in_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        self._changed = walk.assigned_in(body)
-        return walk.map_nodes(body, self._node)
-
-    def _node(self, node: Expr) -> Expr:
+    def node(self, node: Expr) -> Expr:
         memory = self._memory
         if isinstance(node, Name) and node.name in memory.shared and not memory.shared[node.name].is_array:
             if node.name in self._changed:
@@ -165,7 +164,7 @@ class SharedPlaces:
             array = place.array
         if array is None:
             return node
-        _, indices = array_and_indices(node)
+        _, indices = tv.array_and_indices(node)
         if len(indices) < len(memory.shared[array].dims):
             return node  # a row of a 2-D array: met again with its last index
         if not walk.names_in(node) & self._own:
@@ -177,13 +176,8 @@ class SharedPlaces:
         return self._element(node, array, indices, place)
 
     def _single(self, node: Expr) -> Expr:
-        memory = self._memory
-        held = self._team.eval(node, self._active)
-        expr = tv.expr_of(tv.one_value(held, self._active))
-        if expr is None:
-            raise memory.refusal(f"the loop reads '{print_expr(node)}': {tv.blame(held, self._active)}")
         name = f"@{len(self.known)}"
-        self.known[name] = expr
+        self.known[name] = _held(self._team, node, self._active)
         return Name(name)
 
     def _element(self, node: Index, array: str, indices: Sequence[Expr], place: ArrayPlace | None) -> Expr:

@@ -7,7 +7,7 @@ grid-stride loops. Where there is no guard, the launch says how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
@@ -216,11 +216,7 @@ class FlatReader:
         type_ = self._normal.ids[name].type if name in self._normal.ids else self._normal.types[name]
         base: c.Expr = c.Name(other)
         if index.kind == known.kind:
-            base = (
-                base
-                if index.times == known.times
-                else c.Binary("*", base, number(index.times // known.times))
-            )
+            base = product(base, number(index.times // known.times))
         else:
             count = block_threads() if known.kind == "flat" else launch_name("blockDim", index.axis)
             base = c.Binary("%" if index.kind == "thread" else "/", base, self._launch.replaced(count))
@@ -344,7 +340,8 @@ class Guards:
         rest = list(found.body)
         while rest:
             stmt = rest[0]
-            if isinstance(stmt, c.If) and _is_exit(stmt.then) and not stmt.otherwise:
+            only = stmt.then[0] if isinstance(stmt, c.If) and len(stmt.then) == 1 else None
+            if isinstance(stmt, c.If) and isinstance(only, c.Return | c.Jump) and not stmt.otherwise:
                 guards = self._guards(stmt.condition, "||", (">=", ">"))
                 if guards is not None and self._bound(found, guards):
                     rest.pop(0)
@@ -407,10 +404,8 @@ class Guards:
         return None
 
     def _bound(self, found: Peeled, guards: list[tuple[str, c.Expr]]) -> bool:
-        for name, extent in guards:
-            known = found.bounds.get(name)
-            if known is not None and not same_value(known, extent):
-                return False
+        if not all(same_value(found.bounds.get(name, extent), extent) for name, extent in guards):
+            return False
         found.bounds.update(guards)
         return True
 
@@ -428,7 +423,3 @@ class Guards:
             if int_value(by, scenario.numbers) != together:
                 return False
         return True
-
-
-def _is_exit(body: Sequence[c.Stmt]) -> bool:
-    return len(body) == 1 and isinstance(body[0], c.Return | c.Jump)

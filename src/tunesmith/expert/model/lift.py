@@ -134,22 +134,12 @@ def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
     """Arrays may only be touched by indexing: a pointer handed to a function is out of sight."""
     for step in all_steps(steps):
         for part in parts_of(step):
-            for node in walk.nodes_in(part):
-                if isinstance(node, c.Call) and not node.function.lower().startswith(
-                    ("atomic", "vload", "vstore")
-                ):
-                    for arg in node.args:
-                        array = _pointer(arg, normal)
-                        if array is not None:
-                            raise OutOfReach.at(
-                                step.line, f"'{array}' is handed to {node.function} as a pointer"
-                            )
-
-
-def _pointer(arg: c.Expr, normal: Normal) -> str | None:
-    if not is_pointer(arg, normal.arrays):
-        return None
-    return next((name for name in sorted(walk.names_in(arg)) if name in normal.arrays), None)
+            for call in walk.calls_in(part):
+                if call.function.lower().startswith(("atomic", "vload", "vstore")):
+                    continue
+                for arg in (arg for arg in call.args if is_pointer(arg, normal.arrays)):
+                    for array in sorted(walk.names_in(arg) & set(normal.arrays)):
+                        raise OutOfReach.at(step.line, f"'{array}' is handed to {call.function} as a pointer")
 
 
 def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -> None:

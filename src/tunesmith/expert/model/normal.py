@@ -126,8 +126,8 @@ class _Normaliser:
                 return []
             case c.Declare():
                 return self.declare(stmt, env)
-            case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if self._is_pointer(
-                name
+            case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if (
+                name in self._types and self._types[name].is_pointer
             ):
                 if depth > 0 or op not in ("=", "+=", "-="):
                     raise OutOfReach.at(stmt.line, f"the pointer '{name}' moves")
@@ -153,9 +153,6 @@ class _Normaliser:
                 raise OutOfReach.at(stmt.line, "a kernel returns a value")
         return list(substitute((stmt,), env))
 
-    def _is_pointer(self, name: str) -> bool:
-        return name in self._types and self._types[name].is_pointer
-
     def declare(self, stmt: c.Declare, env: dict[str, c.Expr]) -> list[c.Stmt]:
         if stmt.init is None or stmt.is_array:
             dims = tuple(self.written_out(dim, env, stmt.line) for dim in stmt.dims)
@@ -174,8 +171,8 @@ class _Normaliser:
                 stmt.line, f"the pointer '{stmt.name}' is computed in a way that is not followed"
             )
         if once and is_integer(stmt.type) and self.is_index_arithmetic(init):
-            names = walk.names_in(init)
-            is_id = names & (set(BUILTINS) | set(self._ids)) and self._names_ids_only(names)
+            names, ids = walk.names_in(init), {*BUILTINS, *self._ids}
+            is_id = names & ids and names <= ids | (self._parameters - self._changing)
             if is_id and stmt.type.base != "bool":
                 expr = substitute(init, {name: id_.expr for name, id_ in self._ids.items()})
                 short = self._as(stmt.type, init)
@@ -185,23 +182,13 @@ class _Normaliser:
             return []
         return [replace(stmt, init=init)]
 
-    def _names_ids_only(self, names: frozenset[str]) -> bool:
-        return all(
-            name in BUILTINS or name in self._ids or (name in self._parameters and name not in self._changing)
-            for name in names
-        )
-
     def _as(self, type_: c.Type, expr: c.Expr) -> c.Expr:
         """The expression as a variable of the type would hold it."""
         found = integer_type(expr, self._types)
         if found is not None and is_same_integer(found, type_):
             return expr
-        if (
-            isinstance(expr, c.Number)
-            and is_integer(type_)
-            and 0 <= expr.value < 2**31
-            and type_.base == "int"
-        ):
+        is_int = type_.base == "int" and not type_.is_pointer
+        if is_int and isinstance(expr, c.Number) and 0 <= expr.value < 2**31:
             return expr
         return c.Cast(c.Type(type_.base), expr)
 

@@ -179,17 +179,13 @@ class _Shifting:
             if affine.without_casts(part) == plain:
                 return c.Name(name)
             # `(row + b) + thread` has no such part, but the same sum.
-            if isinstance(part, c.Binary) and part.op in ("+", "-") and not _widens(part):
+            if isinstance(part, c.Binary) and part.op in ("+", "-") and affine.without_casts(part) == part:
                 left = affine.from_terms(affine.terms(c.Binary("-", part, element)))
                 if index not in walk.names_in(left) and not self._is_of_thread(left):
                     return c.Binary("+", left, c.Name(name))
             return part
 
         return walk.map_expr(expr, node)
-
-
-def _widens(expr: c.Expr) -> bool:
-    return affine.without_casts(expr) != expr
 
 
 def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
@@ -206,7 +202,8 @@ def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody |
     first = body[0] if body else None
     if not isinstance(first, c.If) or first.otherwise:
         return None
-    if _leaves(first.then, last):
+    exits = (c.Jump, c.Return) if last else c.Jump
+    if len(first.then) == 1 and isinstance(first.then[0], exits):
         found = _bound(_inverse(first.condition), index)
         return None if found is None else _GuardedBody(*found, body[1:])
     if len(body) != 1:
@@ -219,12 +216,6 @@ def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody |
     for condition in reversed(conditions[1:]):
         then = (c.If(condition, then, line=first.line),)
     return _GuardedBody(*found, then)
-
-
-def _leaves(then: tuple[c.Stmt, ...], last: bool) -> bool:
-    if len(then) != 1:
-        return False
-    return isinstance(then[0], c.Jump) or (isinstance(then[0], c.Return) and last)
 
 
 def _operands(expr: c.Expr, op: str) -> list[c.Expr]:

@@ -7,25 +7,25 @@ thread with its share of a total, the thread holds a `PartialTotal`. Joining par
 unites the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that
 leaves out threads or a tree that misses some therefore cannot pass.
 
-This file evaluates expressions, on `team_memory` and `team_arithmetic`; `team_statements` goes through
-statements, with `team_loops`, and `team_record` has the steps they come to.
+This file evaluates expressions, on `team_memory`; `team_statements` goes through statements, with
+`team_loops`, and `team_record` has the steps they come to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import COMPARISONS, int_value
+from tunesmith.csource.fold import COMPARISONS, binary, int_value, unary
 from tunesmith.csource.printing import print_expr
+from tunesmith.csource.types import is_integer
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
-from tunesmith.expert.model.geometry import Layout, Strided
-from tunesmith.expert.model.kernel import Operator
-from tunesmith.expert.model.normal import Normal
-from tunesmith.expert.model.team_arithmetic import ValueArithmetic
+from tunesmith.expert.model.affine import MIRROR, OPPOSITE
+from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, TeamRecord
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
 
 _SHUFFLES = {
@@ -42,15 +42,175 @@ _WARP_TOTALS: Mapping[str, Operator] = {
     "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
     "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
 }  # fmt: skip
-# Goes through statements; gives back who is still there afterwards.
-Run = Callable[[Sequence[c.Stmt], tv.Threads], tv.Threads]
+_Pairing = Callable[[c.Expr, c.Expr], c.Expr]
 
 
-class Expressions(ValueArithmetic):
-    """The threads of one block at work on expressions."""
+@dataclass
+class Expressions:
+    """The threads of one block at work on expressions, and what operators and choices make of values."""
+
+    memory: BlockMemory
+    bounds: TaskBounds
+    elements: ElementTotals
+
+    def combine(self, op: str, left: tv.Vec, right: tv.Vec, active: tv.Threads) -> tv.Vec:
+        return self.memory.apply(lambda a, b, t: self.binary(op, a, b, t), left, right, active)
+
+    def built(
+        self, make: Callable[[Sequence[c.Expr]], c.Expr], parts: Sequence[tv.Vec], active: tv.Threads
+    ) -> tv.Vec:
+        """An expression made of others, where all of them hold for the whole team."""
+
+        def at(thread: int) -> tv.Value:
+            values = [part.at(thread) for part in parts]
+            exprs = [expr for value in values if (expr := tv.expr_of(value)) is not None]
+            return tv.Sym(make(exprs)) if len(exprs) == len(values) else self.unusable(*values)
+
+        if all(part.one is not None for part in parts):
+            return tv.Vec(at(active[0] if active else 0))
+        return self.memory.vector(active, at)
+
+    def cast(self, type_: c.Type, value: tv.Value) -> tv.Value:
+        match value:
+            case tv.Int(expr=None) | tv.Int(expr=c.Number()) if is_integer(type_):
+                return value
+            case tv.Int(expr=expr) if is_integer(type_) and expr is not None:
+                return replace(value, expr=c.Cast(type_, expr))
+            case tv.Int(expr=expr) | tv.Sym(expr=expr) if expr is not None:
+                return tv.Sym(c.Cast(type_, expr))
+            case tv.PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base == type_.base:
+                return value
+        return self.unusable(value)
+
+    def unary(self, op: str, value: tv.Value) -> tv.Value:
+        match value:
+            case tv.Int(value=number, expr=c.Number()):
+                return tv.Int(unary(op, number), c.Number(str(unary(op, number)), unary(op, number)))
+            case tv.Int(value=number, expr=expr):
+                said = None if expr is None else c.Unary(op, expr)
+                return replace(value, value=unary(op, number), expr=said)
+            case tv.Sym(expr=expr):
+                return tv.Sym(c.Unary(op, expr))
+            case tv.Which(op=relation, left=left, right=right) if op == "!":
+                return tv.Which(OPPOSITE.get(relation, "=="), left, right)
+        return self.unusable(value)
+
+    def binary(self, op: str, left: tv.Value, right: tv.Value, thread: int) -> tv.Value:
+        if isinstance(left, tv.Int) and isinstance(right, tv.Int):
+            value = binary(op, left.value, right.value)
+            if value is None:
+                return tv.Poison(f"'{op}' has no value here", self.memory.line)
+            if op in MIRROR:
+                bounded = self.bounds.test(op, left, right)
+                if bounded is not None:
+                    return bounded
+            sized = left.sized or right.sized
+            if left.expr is None or right.expr is None:
+                return tv.Int(value, None, sized=sized)
+            if isinstance(left.expr, c.Number) and isinstance(right.expr, c.Number):
+                return tv.Int(value, c.Number(str(value), value))
+            if op in ("+", "-") and right.expr == c.Number("0", 0):
+                return left
+            return tv.Int(value, c.Binary(op, left.expr, right.expr), left.launch or right.launch, sized)
+        if isinstance(left, tv.Poison) or isinstance(right, tv.Poison):
+            return left if isinstance(left, tv.Poison) else right
+        if isinstance(left, tv.PartialTotal | tv.Share) or isinstance(right, tv.PartialTotal | tv.Share):
+            if op in JOINING:
+                return self.join(JOINING[op], left, right, thread)
+            if op in OPPOSITE:
+                return tv.Which(op, left, right)
+            return self.unusable(left if isinstance(left, tv.PartialTotal | tv.Share) else right)
+        return self.joined_exprs(JOINING.get(op), left, right, lambda a, b: c.Binary(op, a, b))
+
+    def joined_exprs(
+        self, operator: Operator | None, left: tv.Value, right: tv.Value, make: _Pairing
+    ) -> tv.Value:
+        """Of two expressions that hold for the whole team; of a total's operator, one may say it all."""
+        a, b = tv.expr_of(left), tv.expr_of(right)
+        if a is None or b is None:
+            return self.unusable(left, right)
+        same = a == b and operator in ("max", "min")
+        if operator is not None and (same or self.adds_nothing(operator, a, b)):
+            return left
+        if operator is not None and self.adds_nothing(operator, b, a):
+            return right
+        return tv.Sym(make(a, b))
+
+    def adds_nothing(self, operator: Operator, value: c.Expr, other: c.Expr) -> bool:
+        """Whether a complete total (or a mere number) meets what lanes without a share bring along."""
+        total = self.memory.totals.get(value.name) if isinstance(value, c.Name) else None
+        if total is None and not isinstance(value, c.Number):
+            return False
+        return tv.is_neutral(operator, tv.Sym(other), None if total is None else total.start)
+
+    def join(self, operator: Operator, left: tv.Value, right: tv.Value, thread: int) -> tv.Value:
+        """Two values combined by a total's operator, at least one of them a part (or a complete total)."""
+        left, right = (self.elements.as_total(operator, side, thread) for side in (left, right))
+        for part, other in ((left, right), (right, left)):
+            if isinstance(part, tv.PartialTotal) and not isinstance(other, tv.PartialTotal):
+                start = self.memory.totals[part.parts[0][0]].start
+                if part.operator == operator and tv.is_neutral(operator, other, start):
+                    return part
+                name = other.expr.name if isinstance(other, tv.Sym) and isinstance(other.expr, c.Name) else ""
+                total = self.memory.totals.get(name)
+                if total is None or total.operator != operator or part.operator != operator:
+                    return self.unusable(part)
+                whole = tv.PartialTotal(operator, ((name, self.memory.team_masks[self.memory.team(thread)]),))
+                return self.memory.settled(tv.joined(operator, part, whole), thread)
+        if isinstance(left, tv.PartialTotal) and isinstance(right, tv.PartialTotal):
+            if left.operator != operator or right.operator != operator:
+                return self.unusable(left)
+            result = tv.joined(operator, left, right)
+            if isinstance(result, tv.Poison):
+                return tv.Poison(result.reason, self.memory.line)
+            return self.memory.settled(result, thread)
+        return self.unusable(left)
+
+    def extreme(
+        self, function: str, operator: Operator, left: tv.Value, right: tv.Value, thread: int
+    ) -> tv.Value:
+        if isinstance(left, tv.Int) and isinstance(right, tv.Int):
+            value = (max if operator == "max" else min)(left.value, right.value)
+            expr = c.Call(function, (left.expr, right.expr)) if left.expr and right.expr else None
+            return tv.Int(value, expr, left.launch or right.launch, left.sized or right.sized)
+        if isinstance(left, tv.PartialTotal | tv.Share) or isinstance(right, tv.PartialTotal | tv.Share):
+            if isinstance(left, tv.Poison) or isinstance(right, tv.Poison):
+                return left if isinstance(left, tv.Poison) else right
+            return self.join(operator, left, right, thread)
+        return self.joined_exprs(operator, left, right, lambda a, b: c.Call(function, (a, b)))
+
+    def select(self, condition: tv.Value, yes: tv.Value, no: tv.Value, thread: int) -> tv.Value:
+        """condition ? yes : no, for a condition that is no number."""
+        if yes == no:
+            return yes
+        if isinstance(condition, tv.Which):
+            pair = (condition.left, condition.right)
+            larger = condition.op in (">", ">=")
+            if condition.op in MIRROR and (yes, no) in (pair, pair[::-1]):
+                operator: Operator = "max" if larger == ((yes, no) == pair) else "min"
+                return self.join(operator, yes, no, thread)
+            return tv.Poison("a choice by a part of a total", self.memory.line)
+        test, a, b = tv.expr_of(condition), tv.expr_of(yes), tv.expr_of(no)
+        if test is None or a is None or b is None:
+            return self.unusable(condition, yes, no)
+        return tv.Sym(c.Ternary(test, a, b))
+
+    def unusable(self, *values: tv.Value) -> tv.Poison:
+        """Why the first of these that is no expression for the whole team may not be used."""
+        match next((value for value in values if tv.expr_of(value) is None), values[0]):
+            case tv.Poison() as poison:
+                return poison
+            case tv.PartialTotal(parts=parts):
+                names = ", ".join(f"'{name}'" for name, _ in parts)
+                reason = f"uses {names} where not every thread's share is in it"
+            case tv.Share():
+                reason = "uses another thread's element by itself"
+            case _:
+                reason = "a value that differs from thread to thread"
+        return tv.Poison(reason, self.memory.line)
 
     def cell_index(self, name: str, target: c.Expr, active: tv.Threads) -> tv.Vec:
-        _, indices = array_and_indices(target)
+        _, indices = tv.array_and_indices(target)
         return self.flat_index(name, indices, active) if indices else tv.Vec(tv.ZERO)
 
     def flat_index(self, name: str, indices: Sequence[c.Expr], active: tv.Threads) -> tv.Vec:
@@ -118,8 +278,6 @@ class Expressions(ValueArithmetic):
                 return self.built(lambda exprs: c.Braces(tuple(exprs), type_), parts, active)
             case c.Assign():
                 raise self.memory.refusal(f"'{print_expr(expr)}' assigns inside an expression")
-            case c.Opaque(text=text):
-                raise self.memory.refusal(f"'{text}' is not understood")
         raise self.memory.refusal(f"'{print_expr(expr)}' is not understood")
 
     def logic(self, op: str, left: c.Expr, right: c.Expr, active: tv.Threads) -> tv.Vec:
@@ -163,7 +321,7 @@ class Expressions(ValueArithmetic):
         return self.memory.vector(active, at)
 
     def element(self, expr: c.Index, active: tv.Threads) -> tv.Vec:
-        name, indices = array_and_indices(expr)
+        name, indices = tv.array_and_indices(expr)
         if name is not None and name in self.memory.shared and indices:
             return self.memory.read_cells(name, self.flat_index(name, indices, active), active)
         place = place_of(expr)
@@ -281,34 +439,3 @@ class Expressions(ValueArithmetic):
         result = self.eval(yes, active)
         self.memory.fill(tv.expr_of(result.at(active[0])), tv.expr_of(self.eval(no, active).at(active[0])))
         return result
-
-
-def array_and_indices(expr: c.Expr) -> tuple[str | None, tuple[c.Expr, ...]]:
-    """`a[y][x]` -> a, (y, x)"""
-    indices: list[c.Expr] = []
-    while isinstance(expr, c.Index):
-        indices.insert(0, expr.index)
-        expr = expr.base
-    return (expr.name if isinstance(expr, c.Name) else None), tuple(indices)
-
-
-class TeamState:
-    """All that is known on the way through one block, for those who read statements, branches and loops."""
-
-    def __init__(
-        self,
-        normal: Normal,
-        layout: Layout,
-        loops: Mapping[str, Strided],
-        memory: BlockMemory,
-        tasks: frozenset[str],
-        element: tuple[c.Expr, str],
-    ) -> None:
-        """`element`: how many elements there are where nothing bounds them, and the type of their index."""
-        self.normal, self.layout, self.strided, self.memory = normal, layout, loops, memory
-        self.bounds = TaskBounds(memory, tasks)
-        self.record = TeamRecord(memory, normal)
-        self.elements = ElementTotals(memory, self.bounds, self.record, *element)
-        self.expressions = Expressions(memory, self.bounds, self.elements)
-        self.alive: tv.Threads = tuple(range(memory.threads))
-        self.depth = 0

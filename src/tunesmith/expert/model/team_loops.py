@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.fold import fold
@@ -14,14 +14,39 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import Head, head_of, number
 from tunesmith.expert.model.element_loops import element_body
-from tunesmith.expert.model.geometry import THREAD, Strided, check_lanes
+from tunesmith.expert.model.geometry import THREAD, Layout, Strided, check_lanes
 from tunesmith.expert.model.kernel import Each, Repeat, Total
-from tunesmith.expert.model.team_expressions import Run, TeamState
+from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.team_expressions import Expressions
 from tunesmith.expert.model.team_memory import BlockMemory, copied_cells
-from tunesmith.expert.model.team_record import Effect, identity_of
+from tunesmith.expert.model.team_record import Effect, ElementTotals, TaskBounds, TeamRecord, identity_of
 from tunesmith.expert.model.totals import Update
 
 _MOST_TURNS = 4096
+# Goes through statements; gives back who is still there afterwards.
+Run = Callable[[Sequence[Stmt], tv.Threads], tv.Threads]
+
+
+class TeamState:
+    """All that is known on the way through one block, for those who read statements, branches and loops."""
+
+    def __init__(
+        self,
+        normal: Normal,
+        layout: Layout,
+        loops: Mapping[str, Strided],
+        memory: BlockMemory,
+        tasks: frozenset[str],
+        element: tuple[Expr, str],
+    ) -> None:
+        """`element`: how many elements there are where nothing bounds them, and the type of their index."""
+        self.normal, self.layout, self.strided, self.memory = normal, layout, loops, memory
+        self.bounds = TaskBounds(memory, tasks)
+        self.record = TeamRecord(memory, normal)
+        self.elements = ElementTotals(memory, self.bounds, self.record, *element)
+        self.expressions = Expressions(memory, self.bounds, self.elements)
+        self.alive: tv.Threads = tuple(range(memory.threads))
+        self.depth = 0
 
 
 class LoopReader:
@@ -109,9 +134,7 @@ class LoopReader:
         raise self.refusal(f"a loop turns more than {_MOST_TURNS} times")
 
     def element_loop(self, stmt: For, head: Head, strided: Strided, active: tv.Threads) -> None:
-        if len(active) % self.memory.lanes or len(
-            {self.memory.team(t) for t in active}
-        ) * self.memory.lanes != len(active):
+        if len({self.memory.team(t) for t in active}) * self.memory.lanes != len(active):
             raise self.refusal("a loop over elements that only some threads of a team reach")
         every = self.team.normal.definitions
         definitions = {name: expr for name, expr in every.items() if name not in self.bounds.tasks}

@@ -177,6 +177,15 @@ def blame(vec: Vec, active: Iterable[int]) -> str:
     return "it differs from thread to thread"
 
 
+def array_and_indices(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
+    """`a[y][x]` -> a, (y, x)"""
+    indices: list[Expr] = []
+    while isinstance(expr, Index):
+        indices.insert(0, expr.index)
+        expr = expr.base
+    return (expr.name if isinstance(expr, Name) else None), tuple(indices)
+
+
 _UNSET = Poison("it is not set in every thread")
 MOST_WORK = 150_000  # evaluations for one scenario
 Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
@@ -237,9 +246,8 @@ class BlockMemory:
         self.own_index = own_index
         self.variables: dict[str, Vec] = {}
         self.cells: Cells = {name: {} for name in self.shared}
-        self.kept_arrays: dict[
-            tuple[str, str, tuple[int, ...]], KeptArray
-        ] = {}  # by array, type and first places
+        # By array, type and first places.
+        self.kept_arrays: dict[tuple[str, str, tuple[int, ...]], KeptArray] = {}
         self.totals: dict[str, Total] = {}
         self.fillers: dict[Expr, Expr] = {}  # what threads beyond the last element hold instead
         self.epoch = 0
@@ -268,10 +276,10 @@ class BlockMemory:
     def whole(self, part: PartialTotal) -> Expr:
         names = [Name(name) for name, _ in part.parts]
         result: Expr = names[0]
+        combine = self.totals[names[0].name].combine or f"f{part.operator}f"
         for name in names[1:]:
-            combine = self.totals[part.parts[0][0]].combine
             if part.operator in ("max", "min"):
-                result = Call(combine or f"f{part.operator}f", (result, name))
+                result = Call(combine, (result, name))
             else:
                 result = Binary(part.operator, result, name)
         return result
@@ -357,13 +365,7 @@ class BlockMemory:
             return Vec(first)
         return Vec(None, many)
 
-    def apply(
-        self,
-        fn: Callable[[Value, Value, int], Value],
-        left: Vec,
-        right: Vec,
-        active: Threads,
-    ) -> Vec:
+    def apply(self, fn: Callable[[Value, Value, int], Value], left: Vec, right: Vec, active: Threads) -> Vec:
         if left.one is not None and right.one is not None:
             return Vec(fn(left.one, right.one, active[0] if active else 0))
         return self.vector(active, lambda t: fn(left.at(t), right.at(t), t))
@@ -392,18 +394,14 @@ class BlockMemory:
     def kept_names(self) -> frozenset[str]:
         return frozenset(found.kept.name for found in self.kept_arrays.values())
 
-    def forget(self, name: str, why: Poison) -> None:
-        self.variables[name] = Vec(why)
-
     def cell_index_clashes(self, name: str, index: Vec, active: Threads) -> bool:
         bounds = [each for kept in self.kept_arrays.values() if kept.array == name for each in kept.bounds]
         places = [place.value for thread in active if isinstance(place := index.at(thread), Int)]
         return any(low <= place < high for place in places for low, high in bounds)
 
     def shared_name(self, target: Expr) -> str | None:
-        while isinstance(target, Index):
-            target = target.base
-        return target.name if isinstance(target, Name) and target.name in self.shared else None
+        name, _ = array_and_indices(target)
+        return name if name in self.shared else None
 
     def now(self, key: Key) -> Value:
         name, cell, thread = key

@@ -24,7 +24,7 @@ from tunesmith.expert.model.kernel import (
 )
 from tunesmith.expert.model.kernel import Team as TeamKind
 from tunesmith.expert.model.normal import Id
-from tunesmith.expert.model.team_expressions import TeamState
+from tunesmith.expert.model.team_loops import TeamState
 from tunesmith.expert.model.team_memory import BlockMemory, Int, Vec
 from tunesmith.expert.model.team_statements import BlockInterpreter
 from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
@@ -49,13 +49,10 @@ class TeamReader:
         self._element_per_thread = element_per_thread
         self._element = ""
         self._reach: list[Reach] = []
-        self._axes = self._find_axes()
-
-    def _find_axes(self) -> dict[str, geometry.Axis]:
-        """Variables (and built-in indices) that run along an axis of the tasks, in every scenario."""
         names = self._normal.definitions
         names |= {name: Name(name) for name in sorted(geometry.THREAD | geometry.BLOCK)}
-        return {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
+        # Variables (and built-in indices) that run along an axis of the tasks, in every scenario.
+        self._axes = {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
 
     def _axis(self, expr: Expr) -> geometry.Axis | None:
         found = [geometry.axis_of(expr, layout) for layout in self._layouts]
@@ -239,7 +236,7 @@ class TeamReader:
             if other is not None:
                 aliases[name] = Cast(Type(self._type(name)), Name(other))
                 continue
-            if any(_overlap(axis, a) for a in chosen.values()):
+            if any((a.teams and axis.teams) or a.grid == axis.grid is not None for a in chosen.values()):
                 raise OutOfReach("both the number of a block and the number of a team in it say the task")
             chosen[name] = axis
         return chosen, aliases
@@ -257,12 +254,9 @@ class TeamReader:
         loop = self._loops[index]
         step = substitute(loop.head.step, self._normal.definitions)
         for layout in self._layouts:
-            scenario = layout.scenario
-            numbers = scenario.numbers
-            together = (1 if axis.grid is None else scenario.grid[axis.grid]) * (
-                layout.teams if axis.teams else 1
-            )
-            by = int_value(step, numbers)
+            together = 1 if axis.grid is None else layout.scenario.grid[axis.grid]
+            together *= layout.teams if axis.teams else 1
+            by = int_value(step, layout.scenario.numbers)
             if by != together:
                 said = "no number at launch" if by is None else str(by)
                 raise OutOfReach.at(
@@ -273,7 +267,8 @@ class TeamReader:
         bound = team.bounds.limits.get(name)
         if bound is not None:
             goes_on = name in self._loops
-            if not goes_on or not axis.teams or self._has_team_count():
+            shapes = [lay.teams for lay in self._layouts], [lay.lanes for lay in self._layouts]
+            if not goes_on or not axis.teams or any(len(set(counts)) == 1 for counts in shapes):
                 self._reach.append(Reach(name, bound, self._count(axis), goes_on))
             return bound
         extent = self._count(axis)
@@ -287,12 +282,6 @@ class TeamReader:
 
     def _by_rows(self) -> bool:
         return self._real[0] != self._layouts[0].scenario
-
-    def _has_team_count(self) -> bool:
-        return any(
-            len(set(counts)) == 1
-            for counts in ([lay.teams for lay in self._layouts], [lay.lanes for lay in self._layouts])
-        )
 
     def _teams(self) -> Expr:
         if self._by_rows():
@@ -321,10 +310,6 @@ class TeamReader:
         if layout.teams == 1 or layout.lanes > self._warp:
             return "block"
         return "warp" if layout.lanes == self._warp else "part of a warp"
-
-
-def _overlap(left: geometry.Axis, right: geometry.Axis) -> bool:
-    return (left.grid is not None and left.grid == right.grid) or (left.teams and right.teams)
 
 
 def _vector(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Vec:

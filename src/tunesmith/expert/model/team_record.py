@@ -20,7 +20,7 @@ from tunesmith.csource.fold import int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer_type, is_integer, type_of
-from tunesmith.csource.walk import map_expr, names_in, nodes_in
+from tunesmith.csource.walk import map_expr, names_in, nodes_in, numbered
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
@@ -111,11 +111,7 @@ class TeamRecord:
         """A `Let` for the expression, unless it is as simple as a name itself."""
         if self.memory.is_of_element(expr):
             return self._typed(type_, expr)
-        known = self.let_types.get(expr.name) if isinstance(expr, c.Name) else None
-        if isinstance(expr, c.Name) and known is None and expr.name in self.memory.types:
-            known = self.memory.types[expr.name]
-        if isinstance(expr, c.Name) and expr.name in self.memory.totals:
-            known = self.memory.totals[expr.name].type
+        known = self.all_types.get(expr.name) if isinstance(expr, c.Name) else None
         if isinstance(expr, c.Name) and known is not None and known.base == type_.base:
             if expr.name in self.from_shared and hint not in {*self.memory.shared, *self.let_types}:
                 self.better_names.setdefault(expr.name, hint)
@@ -142,12 +138,8 @@ class TeamRecord:
         return c.Name(name)
 
     def fresh(self, hint: str) -> str:
-        name, count = hint, 2
-        used = set(self.let_types) | set(self.memory.totals)
         # A variable's own name is free until something was named by it.
-        while name in used or (name in self.taken and name != hint):
-            name, count = f"{hint}_{count}", count + 1
-        return name
+        return numbered(hint, {*self.let_types, *self.memory.totals, *(self.taken - {hint})})
 
     def _typed(self, type_: c.Type, expr: c.Expr) -> c.Expr:
         """What a thread computes of its element gets no name."""
@@ -236,10 +228,10 @@ class ElementTotals:
         type_ = c.Type("float") if found is None else c.Type(found.base)
         filled = map_expr(expr, lambda node: self.memory.fillers.get(node, node))
         start = identity_of(operator, type_)
-        bounded = (
-            self.memory.own_index in self.bounds.limits and self.memory.own_index not in self.bounds.in_force
-        )
-        if bounded and not self.is_full():
+        limit = self.bounds.limits.get(self.memory.own_index)
+        count = None if limit is None else int_value(limit, dict(self.memory.scenario.parameters))
+        is_full = count is not None and count >= self.memory.lanes  # an element for every thread, here
+        if limit is not None and self.memory.own_index not in self.bounds.in_force and not is_full:
             if filled == expr or self.memory.is_of_element(filled):
                 raise self.memory.refusal(
                     f"threads beyond the last element have a share in '{print_expr(expr)}'"
@@ -252,37 +244,26 @@ class ElementTotals:
             start = filled
         name = self.record.fresh("total")
         combine = ""
-        update: c.Expr
+        value: c.Expr = c.Binary(operator, c.Name(name), expr)
         if operator in ("max", "min"):
             combine = f"f{operator}f" if type_.base == "float" else operator
-            update = c.Assign("=", c.Name(name), c.Call(combine, (c.Name(name), expr)))
-        else:
-            update = c.Assign("=", c.Name(name), c.Binary(operator, c.Name(name), expr))
-        total = Total(name, type_, operator, start, combine)
-        self.memory.totals[name] = total
-        body: tuple[c.Stmt, ...] = (c.Evaluate(update, self.memory.line),)
-        self.record.steps.append(self.loop_over(body, (total,)))
+            value = c.Call(combine, (c.Name(name), expr))
+        total = self.memory.totals[name] = Total(name, type_, operator, start, combine)
+        update = c.Evaluate(c.Assign("=", c.Name(name), value), self.memory.line)
+        self.record.steps.append(self.loop_over((update,), (total,)))
         return name
-
-    def is_full(self) -> bool:
-        """Whether there is an element for every thread, here."""
-        limit = int_value(self.bounds.limits[self.memory.own_index], dict(self.memory.scenario.parameters))
-        return limit is not None and limit >= self.memory.lanes
 
     def loop_over(self, body: tuple[c.Stmt, ...], totals: tuple[Total, ...] = ()) -> Each:
         """Every loop has an index of its own: `tid`, `tid_2`, ..."""
         self.loop_count += 1
-        index = plain_index(self.memory.own_index) + (f"_{self.loop_count}" if self.loop_count > 1 else "")
+        # `threadIdx.x` cannot be an index's name.
+        index = "element" if "." in self.memory.own_index else self.memory.own_index
+        index += f"_{self.loop_count}" if self.loop_count > 1 else ""
         while index in self.memory.types and index != self.memory.own_index:
             index += "_"
         body = substitute(body, {self.memory.own_index: c.Name(index)})
         stop = self.bounds.limits.get(self.memory.own_index, self.everyone)
         return Each(index, number(0), stop, body, totals, self.element_type, line=self.memory.line)
-
-
-def plain_index(name: str) -> str:
-    """`threadIdx.x` cannot be an index's name."""
-    return "element" if "." in name else name
 
 
 def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:

@@ -18,8 +18,7 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of, without_members
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.kernel import Each, Let, Once, Operator, Step, When
-from tunesmith.expert.model.team_expressions import TeamState
-from tunesmith.expert.model.team_loops import Groups, LoopReader
+from tunesmith.expert.model.team_loops import Groups, LoopReader, TeamState
 from tunesmith.expert.model.team_record import Effect
 
 _BARRIERS = frozenset({"__syncthreads", "barrier", "work_group_barrier"})
@@ -142,8 +141,8 @@ class BlockInterpreter(LoopReader):
         for key, old in first.items():
             unset = tv.Poison("it is set in one branch only", self.memory.line) if old is None else old
             yes, no = (side.get(key, unset) for side in sides)
-            value = self.expressions.select(condition.at(key[2]), yes, no, key[2])
             name, cell, thread = key
+            value = self.expressions.select(condition.at(thread), yes, no, thread)
             if cell is None:
                 hint = name.partition("[")[0]
                 type_ = self.memory.types.get(hint, c.Type("float"))
@@ -189,8 +188,11 @@ class BlockInterpreter(LoopReader):
             for name, vec in self.memory.variables.items():
                 if snapshot.get(name) is not vec:
                     self.memory.variables[name] = tv.Vec(tv.Poison(f"'{name}' is set inside a branch", line))
-        if any(sides):
-            self.record.steps.append(_when(condition, sides[0], sides[1], line))
+        then, otherwise = sides
+        if then:
+            self.record.steps.append(When(condition, then, otherwise, line))
+        elif otherwise:
+            self.record.steps.append(When(fold(negated(condition)), otherwise, (), line))
         return is_exit, active
 
     def _by_element(self, condition: c.Expr, stmt: c.If, active: tv.Threads) -> tuple[bool, tv.Threads]:
@@ -228,9 +230,8 @@ class BlockInterpreter(LoopReader):
                     self.assign(f"{stmt.name}[{at}]", stmt.type, stmt.name, self.eval(item, active), active)
             return
         if stmt.init is None:
-            self.memory.write(
-                stmt.name, tv.Vec(tv.Poison(f"'{stmt.name}' is read before it is set", stmt.line)), active
-            )
+            unset = tv.Poison(f"'{stmt.name}' is read before it is set", stmt.line)
+            self.memory.write(stmt.name, tv.Vec(unset), active)
             return
         self.assign(stmt.name, stmt.type, stmt.name, self.eval(stmt.init, active), active)
 
@@ -378,12 +379,6 @@ class BlockInterpreter(LoopReader):
             self.record.steps[-1] = replace(last, body=(*last.body, *more))
         else:
             self.record.steps.append(self.team.elements.loop_over((stmt,)))
-
-
-def _when(condition: c.Expr, then: tuple[Step, ...], otherwise: tuple[Step, ...], line: int) -> When:
-    if then:
-        return When(condition, then, otherwise, line)
-    return When(fold(negated(condition)), otherwise, (), line)
 
 
 def leaves(body: Sequence[c.Stmt]) -> bool:

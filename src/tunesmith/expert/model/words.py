@@ -8,9 +8,19 @@ from tunesmith.csource.nodes import Assign, Binary, Declare, Evaluate, Expr, For
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import calls_in, nodes_in
-from tunesmith.expert.model import kernel as model
 from tunesmith.expert.model.affine import head_of, trips
-from tunesmith.expert.model.kernel import all_steps, parts_of
+from tunesmith.expert.model.kernel import (
+    ArrayAccess,
+    Each,
+    KernelModel,
+    Let,
+    Once,
+    Repeat,
+    Step,
+    When,
+    all_steps,
+    own_parts,
+)
 
 _TEAMS = {
     "grid": "Its elements are independent: any thread may take any of them.",
@@ -23,29 +33,33 @@ _TOTALS = {
     "+": "adds up", "*": "multiplies up", "max": "finds the largest as", "min": "finds the smallest as",
     "&": "joins by &", "|": "joins by |", "^": "joins by ^",
 }  # fmt: skip
+_VERBS = {"load": "read", "store": "written", "update": "updated", "atomic": "updated by atomics"}
+_NEAR = {
+    None: "neighbours at no constant distance", 0: "the same for neighbours", 1: "neighbours side by side",
+}  # fmt: skip
 _LONGEST = 100
 
 
-def explain_lines(reading: model.KernelModel | model.NotReadable) -> list[str]:
-    if isinstance(reading, model.NotReadable):
-        name = f"The kernel {reading.function.name}" if reading.function is not None else "The kernel"
-        return [
-            f"{name} is beyond the built-in expert: {reading.reason}.",
-            "It gets local moves only: launch, flags and hints, with its text otherwise as it is.",
-        ]
-    lines = [_tasks(reading), *_steps(reading.steps, reading, 1)]
-    lines += _kept(reading) + _arrays(reading) + _again_read(reading)
+def explain_lines(reading: KernelModel) -> list[str]:
+    lines = [_about_tasks(reading), *_about_steps(reading.steps, reading, 1)]
+    lines += [
+        f"Shared memory '{array.name}' keeps {array.width if array.width > 1 else 'one'} {array.type.base} "
+        "of every element for a later loop."
+        for array in reading.kept
+    ]
+    lines += _about_arrays(reading) + _again_read(reading)
     if reading.barriers:
         lines.append(
             f"Its threads meet at {reading.barriers} barriers for a task; only totals are exchanged there."
         )
-    calls = _calls(reading)
+    parts = [part for step in all_steps(reading.steps) for part in own_parts(step)]
+    calls = sorted({call.function for part in parts for call in calls_in(part)})
     if calls:
         lines.append(f"It calls {', '.join(calls)}.")
     return lines + [f"Note: {note}." for note in reading.notes]
 
 
-def _tasks(kernel: model.KernelModel) -> str:
+def _about_tasks(kernel: KernelModel) -> str:
     lanes = "some" if kernel.lanes is None else _short(kernel.lanes)
     team = _TEAMS[kernel.team].format(lanes=lanes)
     if not kernel.tasks:
@@ -54,53 +68,54 @@ def _tasks(kernel: model.KernelModel) -> str:
     return f"{kernel.function.name}: independent tasks, one for each {of}. {team}"
 
 
-def _steps(steps: Sequence[model.Step], kernel: model.KernelModel, depth: int) -> list[str]:
+def _about_steps(steps: Sequence[Step], kernel: KernelModel, depth: int) -> list[str]:
     pad = "  " * depth
     lines: list[str] = []
     for step in steps:
         match step:
-            case model.Each():
+            case Each():
                 lines.append(pad + _each(step, kernel))
-            case model.Let(body=body):
-                lines += [pad + _let(stmt) for stmt in body]
-            case model.Once(body=body):
+            case Let(body=body):
+                for stmt in body:
+                    what = "computes the same"
+                    if isinstance(stmt, Declare) and stmt.init is not None:
+                        what = f"knows {stmt.name} = {_short(stmt.init)}"
+                    lines.append(f"{pad}line {stmt.line}: the whole team {what}")
+            case Once(body=body):
                 stores = ", ".join(dict.fromkeys(_target(stmt) for stmt in body))
                 lines.append(f"{pad}line {step.line}: one thread of the team stores {stores}")
-            case model.When():
+            case When():
                 lines.append(f"{pad}line {step.line}: if {_short(step.condition)}, the whole team:")
-                lines += _steps(step.then, kernel, depth + 1)
+                lines += _about_steps(step.then, kernel, depth + 1)
                 if step.otherwise:
                     lines.append(f"{pad}otherwise:")
-                    lines += _steps(step.otherwise, kernel, depth + 1)
-            case model.Repeat():
+                    lines += _about_steps(step.otherwise, kernel, depth + 1)
+            case Repeat():
                 span = f"{_short(step.start)} to {_short(step.stop)}"
                 lines.append(f"{pad}line {step.line}: in turn, for {step.index} from {span}:")
-                lines += _steps(step.body, kernel, depth + 1)
+                lines += _about_steps(step.body, kernel, depth + 1)
     return lines
 
 
-def _each(step: model.Each, kernel: model.KernelModel) -> str:
+def _each(step: Each, kernel: KernelModel) -> str:
     shared = {"grid": "over all threads", "thread": "by one thread, though no turn needs another"}.get(
         kernel.team, "shared by the team"
     )
     span = f"from {_short(step.start)} to {_short(step.stop)}"
     text = f"line {step.line}: for each {step.index} {span}, {shared}"
     if step.totals:
-        text += "; " + ", ".join(_total(total) for total in step.totals)
+        totals = (f"{_TOTALS[t.operator]} {t.name} (from {_short(t.start)})" for t in step.totals)
+        text += "; " + ", ".join(totals)
     inner = [node for node in nodes_in(step.body) if isinstance(node, For | While)]
     if inner:
-        text += f"; inside it {_loops(inner)}"
+        text += f"; inside it {_about_loops(inner)}"
     branches = sum(1 for node in nodes_in(step.body) if isinstance(node, If))
     if branches:
         text += f"; {branches} {'branches' if branches > 1 else 'branch'} by element"
     return text
 
 
-def _total(total: model.Total) -> str:
-    return f"{_TOTALS[total.operator]} {total.name} (from {_short(total.start)})"
-
-
-def _loops(inner: Sequence[For | While]) -> str:
+def _about_loops(inner: Sequence[For | While]) -> str:
     words: list[str] = []
     for loop in inner:
         head = head_of(loop) if isinstance(loop, For) else None
@@ -110,27 +125,13 @@ def _loops(inner: Sequence[For | While]) -> str:
     return " and ".join(words)
 
 
-def _let(stmt: Stmt) -> str:
-    if isinstance(stmt, Declare) and stmt.init is not None:
-        return f"line {stmt.line}: the whole team knows {stmt.name} = {_short(stmt.init)}"
-    return f"line {getattr(stmt, 'line', 0)}: the whole team computes the same"
-
-
 def _target(stmt: Stmt) -> str:
     if isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign):
         return _short(stmt.expr.target)
     return "a value"
 
 
-def _kept(kernel: model.KernelModel) -> list[str]:
-    return [
-        f"Shared memory '{kept.name}' keeps {kept.width if kept.width > 1 else 'one'} {kept.type.base} "
-        "of every element for a later loop."
-        for kept in kernel.kept
-    ]
-
-
-def _arrays(kernel: model.KernelModel) -> list[str]:
+def _about_arrays(kernel: KernelModel) -> list[str]:
     lines: list[str] = []
     for parameter in kernel.function.parameters:
         found = [access for access in kernel.accesses if access.array == parameter.name]
@@ -140,30 +141,20 @@ def _arrays(kernel: model.KernelModel) -> list[str]:
     return lines
 
 
-def _access(access: model.ArrayAccess) -> str:
-    verb = {"load": "read", "store": "written", "update": "updated", "atomic": "updated by atomics"}[
-        access.kind
-    ]
-    wide = f"as {access.type.base}"
+def _access(access: ArrayAccess) -> str:
     where = _short(access.index if access.offset is None else Binary("+", access.offset, access.index))
-    if not access.loop:
-        return f"{verb} {wide} at [{where}], once for a task"
-    if access.stride is None:
-        return f"{verb} {wide} at [{where}], neighbours at no constant distance"
-    near = {0: "the same for neighbours", 1: "neighbours side by side"}.get(
-        access.stride, f"neighbours {access.stride} apart"
-    )
-    if access.within:
+    near = _NEAR.get(access.stride, f"neighbours {access.stride} apart") if access.loop else "once for a task"
+    if access.loop and access.stride is not None and access.within:
         near += f" (within stretches of {', '.join(_short(expr) for expr in access.within)})"
-    return f"{verb} {wide} at [{where}], {near}"
+    return f"{_VERBS[access.kind]} as {access.type.base} at [{where}], {near}"
 
 
-def _again_read(kernel: model.KernelModel) -> list[str]:
+def _again_read(kernel: KernelModel) -> list[str]:
     """Loops that read what an earlier one has read, at the same places."""
     lines: list[str] = []
-    before: list[tuple[model.Each, frozenset[tuple[str, Expr, Expr | None]]]] = []
+    before: list[tuple[Each, frozenset[tuple[str, Expr, Expr | None]]]] = []
     for step in all_steps(kernel.steps):
-        if not isinstance(step, model.Each):
+        if not isinstance(step, Each):
             continue
         names = {step.index: Name("")}
         mine = frozenset(
@@ -178,11 +169,6 @@ def _again_read(kernel: model.KernelModel) -> list[str]:
                 break
         before.append((step, mine))
     return lines
-
-
-def _calls(kernel: model.KernelModel) -> list[str]:
-    parts = [part for step in all_steps(kernel.steps) for part in parts_of(step)]
-    return sorted({call.function for part in parts for call in calls_in(part)})
 
 
 def _short(expr: Expr) -> str:

@@ -5,25 +5,39 @@ from __future__ import annotations
 import keyword
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.draft_launch import (
-    FILL,
-    DraftArgument,
-    draft_arguments,
-    draft_launch,
-    launches_of,
-)
-from tunesmith.expert.reading.headers import words
-from tunesmith.expert.reading.source import KernelSignature, SourceModel, read_source
+from tunesmith.expert.reading.headers import elements_of, words
+from tunesmith.expert.reading.launches import FILL, draft_launch, launches_of
+from tunesmith.expert.reading.source import KernelParameter, KernelSignature, SourceModel, read_source
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem import TYPES
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.toml_table import texts
+from tunesmith.space.expr import is_name
+
+DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SIZE_LETTERS = frozenset("bcdhklmntwBCDHKLMNSTW") | {"nx", "ny", "nz", "hw", "nnz"}
+_SIZE_WORDS = frozenset({
+    "size", "sz", "len", "length", "seqlen", "count", "cnt", "num", "dim", "dims", "row", "rows", "col",
+    "cols", "column", "columns", "width", "height", "depth", "batch", "batches", "head", "heads",
+    "token", "tokens", "hidden", "channel", "channels", "element", "elements", "elem", "elems", "vocab",
+    "features", "classes", "experts", "groups", "bins", "points", "items", "samples", "nodes", "edges",
+    "total",
+})  # fmt: skip
+# An integer with one of these in its name is no size, whatever else is there: row_stride, batch_idx.
+_OTHER_WORDS = frozenset({
+    "stride", "strides", "offset", "start", "begin", "end", "idx", "index", "id", "seed", "flag",
+    "mode", "axis", "is", "has", "use", "pad", "padding", "step", "shift", "pos", "position", "mask",
+    "ld", "lda", "ldb", "ldc",
+})  # fmt: skip
+_RESERVED_SIZES = frozenset({"weight", "cache", "require"})  # words that stand beside sizes in problem files
 
 
 @dataclass(frozen=True)
@@ -130,23 +144,19 @@ def _argument_table(
     parameter = argument.parameter
     is_float = argument.element is not None and TYPES[argument.element].kind == "float"
     yield "[[argument]]"
-    renamed = (
-        f"{parameter.name} in the kernel, which cannot be a name in reference.py"
-        if argument.name != parameter.name
-        else ""
+    renamed = f"{parameter.name} in the kernel, which cannot be a name in reference.py"
+    yield f"name = {toml_string(argument.name)}" + _comment(
+        "" if argument.name == parameter.name else renamed
     )
-    yield f"name = {toml_string(argument.name)}" + _comment(renamed)
     yield _type_line(argument)
     if argument.role == "size":
         yield f"value = {toml_string(argument.name)}"
         return
     if argument.role == "scalar":
-        wanted = (
-            "the number callers pass, without quotes"
-            if is_float
-            else "an integer, or an expression over the sizes"
+        of_float = "the number callers pass, without quotes"
+        yield f'value = "{FILL}"' + _comment(
+            of_float if is_float else "an integer, or an expression over the sizes"
         )
-        yield f'value = "{FILL}"' + _comment(wanted)
         return
     extents = "one entry per axis, over the sizes, outermost first"
     if argument.vector > 1:
@@ -160,20 +170,17 @@ def _argument_table(
     if align is not None and argument.role != "local":
         yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
     main = _main_output(arguments)
-    if argument.may_be_output and main in TOLERANCES and argument.element not in (main, None):
-        tolerances = TOLERANCES.get(argument.element or "")
-        if tolerances is not None:
-            yield f"rtol = {_decimal(tolerances[0])}"
-            yield f"atol = {_decimal(tolerances[1])}"
+    if argument.may_be_output and main in TOLERANCES and argument.element != main:
+        yield from _tolerances(argument.element)
 
 
 def _type_line(argument: DraftArgument) -> str:
     parameter = argument.parameter
-    star = "*" if argument.is_array else ""
+    star = "*" if parameter.pointer else ""
     if argument.element is None:
         wanted = f'{parameter.type} in the kernel; an element type such as "float32{star}"'
         return f'type = "{FILL}{star}"' + _comment(wanted)
-    if argument.vector > 1 and not argument.is_array:
+    if argument.vector > 1 and not parameter.pointer:
         wanted = f"{parameter.type} in the kernel; a vector passed by value is not supported"
         return f'type = "{FILL}"' + _comment(wanted)
     vector = f"{parameter.base} in the kernel" if argument.vector > 1 else ""
@@ -235,7 +242,7 @@ def _size_tables(arguments: Sequence[DraftArgument]) -> Iterator[str]:
 
 def _accuracy_table(kernel: KernelSignature, arguments: Sequence[DraftArgument]) -> Iterator[str]:
     yield "[accuracy]"
-    yield f"reference = {toml_string(f'reference.py:{function_name(kernel.name)}')}" + _comment(
+    yield f"reference = {toml_string(f'reference.py:{_possible_name(kernel.name)}')}" + _comment(
         "fill it in, or remove this line and reference.py: results are then compared with the original's"
     )
     main = _main_output(arguments)
@@ -244,8 +251,7 @@ def _accuracy_table(kernel: KernelSignature, arguments: Sequence[DraftArgument])
             usual = ", ".join(f"{_decimal(TOLERANCES[t][place])} for {t}" for t in ("float32", "float16"))
             yield f'{key} = "{FILL}"' + _comment(f"without quotes, e.g. {usual}")
     elif main in TOLERANCES:
-        yield f"rtol = {_decimal(TOLERANCES[main][0])}"
-        yield f"atol = {_decimal(TOLERANCES[main][1])}"
+        yield from _tolerances(main)
     else:
         yield "# Integers are compared exactly: no tolerance."
 
@@ -256,6 +262,11 @@ def _main_output(arguments: Sequence[DraftArgument]) -> str | None:
     if None in types or not types:
         return None
     return next((name for name in types if name in TOLERANCES), types[0])
+
+
+def _tolerances(element: str | None) -> Iterator[str]:
+    for key, value in zip(("rtol", "atol"), TOLERANCES.get(element or "", ()), strict=False):
+        yield f"{key} = {_decimal(value)}"
 
 
 def _decimal(value: float) -> str:
@@ -273,17 +284,12 @@ def _comment(text: str) -> str:
     return f"  # {clean}" if clean else ""
 
 
-def function_name(kernel: str) -> str:
-    name = re.sub(r"[^A-Za-z0-9_]", "_", kernel)
-    return f"{name}_" if keyword.iskeyword(name) else name
-
-
 def draft_reference(kernel: str, arguments: Sequence[DraftArgument]) -> str:
-    name = function_name(kernel)
+    name = _possible_name(kernel)
     inputs = [a.name for a in arguments if a.role in ("input", "inout", FILL)]
     scalars = [a.name for a in arguments if a.role == "scalar"]
     sizes = [a.name for a in arguments if a.role == "size"]
-    outputs = [a.name for a in arguments if a.role in ("output", "inout", FILL)]
+    outputs = [a.name for a in arguments if a.may_be_output]
     parameters = [*inputs, *scalars, *sizes]
     signature = f"*, {', '.join(parameters)}" if parameters else ""
     named = ", ".join(f"'{output}': ..." for output in outputs)
@@ -303,3 +309,69 @@ def draft_reference(kernel: str, arguments: Sequence[DraftArgument]) -> str:
         f'    raise NotImplementedError("FILL: compute {wanted} of {name} with NumPy here, in reference.py")',
     ]
     return "\n".join(lines) + "\n"
+
+
+# -- arguments -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DraftArgument:
+    parameter: KernelParameter
+    name: str  # as in the problem file, where a few names of C are not possible
+    element: str | None
+    vector: int
+    role: DraftRole
+
+    @property
+    def may_be_output(self) -> bool:
+        return self.role in ("output", "inout", FILL)
+
+
+def draft_arguments(
+    kernel: KernelSignature, language: Language, bound: Mapping[str, str]
+) -> tuple[DraftArgument, ...]:
+    """`bound` gives the template parameters that the user has chosen already."""
+    taken: set[str] = set()
+    arguments = []
+    for parameter in kernel.parameters:
+        element, vector = parameter.element, parameter.vector
+        if element is None and parameter.base in bound and parameter.type.count("*") <= 1:
+            element, vector = elements_of(bound[parameter.base], language)
+        name = _possible_name(parameter.name, taken)
+        taken.add(name)
+        arguments.append(
+            DraftArgument(parameter, name, element, vector, _role(parameter, name, element, vector))
+        )
+    return tuple(arguments)
+
+
+def looks_like_a_size(name: str) -> bool:
+    if name in _SIZE_LETTERS:
+        return True
+    parts = [part.lower() for part in _PART.findall(name)]
+    if any(part in _OTHER_WORDS for part in parts):
+        return False
+    counted = len(parts) > 1 and parts[0] in ("n", "num", "nr")  # n_rows, nRows, num_warps
+    return counted or any(part in _SIZE_WORDS for part in parts)
+
+
+def _role(parameter: KernelParameter, name: str, element: str | None, vector: int) -> DraftRole:
+    if not parameter.pointer:
+        integer = element is not None and vector == 1 and TYPES[element].kind != "float"
+        usable = is_name(name) and name not in _RESERVED_SIZES
+        return "size" if integer and usable and looks_like_a_size(name) else "scalar"
+    if parameter.space == "local":
+        return "local"
+    if parameter.written is None or (parameter.written and parameter.read is None):
+        return "FILL"
+    if parameter.written:
+        return "inout" if parameter.read else "output"
+    return "input"
+
+
+def _possible_name(name: str, taken: Container[str] = ()) -> str:
+    """An ASCII name that also does as a keyword argument in Python: `in` is no such name."""
+    possible = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    while keyword.iskeyword(possible) or possible in taken:
+        possible += "_"
+    return possible

@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 from tunesmith.csource.grammar import DROPPED, DROPPED_GROUPS, OPENCL_WORDS
 from tunesmith.csource.lex import Token, blank, blanks, directives, lex, split_at
 from tunesmith.csource.nodes import Language
+from tunesmith.csource.types import INTEGERS, PAIRS, canonical, vector_parts
 
 _DEFINE = re.compile(r"([^\W\d]\w*)(?:\(([^)]*)\))?\s*(.*)", re.DOTALL)
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -371,3 +372,37 @@ def _body_end(source: Blanked, after: Iterator[Token]) -> int:
         if depth == 0:
             return token.offset + 1
     return len(source.code)  # unbalanced: better too much than nothing
+
+
+# -- types of parameters in the problem file's words --------------------------------------------------------
+
+# Floats of both languages, and what CUDA, HIP and their libraries call theirs; integers have a size.
+_FLOATS = {"float": "float32", "double": "float64", "half": "float16"}
+_CUDA_FLOATS = {
+    "__half": "float16", "_Float16": "float16", "half_t": "float16", "Half": "float16",
+    "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "hip_bfloat16": "bfloat16",
+    "__hip_bfloat16": "bfloat16", "bfloat16_t": "bfloat16", "BFloat16": "bfloat16", "__bf16": "bfloat16",
+    "__nv_fp8_e4m3": "float8_e4m3", "__nv_fp8_e5m2": "float8_e5m2",
+    "__hip_fp8_e4m3": "float8_e4m3", "__hip_fp8_e5m2": "float8_e5m2",
+}  # fmt: skip
+
+
+def elements_of(base: str, language: Language) -> tuple[str | None, int]:
+    """The element type of `base`, or None when it has none of ours, and how many elements `base` holds."""
+    name = base.split("::")[-1].strip()  # a namespace in front says nothing of ours
+    plain = _plain(name, language)
+    if plain is not None:
+        return plain, 1
+    if language != "opencl" and canonical(name, language) in PAIRS:
+        return _plain(PAIRS[canonical(name, language)], language), 2
+    parts = vector_parts(name, "opencl")  # CUDA has fewer of the same names
+    element = None if parts is None else _plain(parts[0].replace("longlong", "long"), language)
+    return (None, 1) if parts is None or element is None else (element, parts[1])
+
+
+def _plain(name: str, language: Language) -> str | None:
+    name = canonical(name, "opencl")
+    if name in INTEGERS:
+        size, signed = INTEGERS[name]
+        return f"{'' if signed else 'u'}int{8 * size}"
+    return _FLOATS.get(name) or (None if language == "opencl" else _CUDA_FLOATS.get(name))

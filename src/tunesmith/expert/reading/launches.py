@@ -1,16 +1,31 @@
-"""Where host code launches kernels, by `k<<<grid, block>>>(...)` or by `hipLaunchKernelGGL(k, ...)`."""
+"""Where host code launches kernels, by `k<<<grid, block>>>(...)` or by `hipLaunchKernelGGL(k, ...)`.
+
+And a drafted problem's launch made of that: FILL where only the user knows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import callee, declared_name, encoded, syntax_nodes, text_of
+from tunesmith.csource.nodes import Binary, Call, Expr, Language, Member, Name, Opaque, SizeOf, Unreadable
+from tunesmith.csource.parse import read_expression
+from tunesmith.expert.model.translate import NoTranslation, size_node
+from tunesmith.expert.reading.headers import elements_of, unambiguous
+from tunesmith.problem.problem import TYPES
+from tunesmith.space.expr import grammar as size
+from tunesmith.space.expr import unparse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from tunesmith.expert.reading.draft import DraftArgument
+    from tunesmith.expert.reading.source import KernelSignature, SourceModel
+
+FILL = "FILL"
 _HIP_LAUNCHES = ("hipLaunchKernelGGL", "hipLaunchKernelGGLInternal")
 
 
@@ -203,3 +218,178 @@ def _leftmost(node: Node | None) -> str:
             node.named_children[0] if node.named_children else None
         )
     return text_of(node)
+
+
+# -- the launch of a drafted problem -------------------------------------------------------------------
+
+_CAST = re.compile(
+    r"\([\w\s]+\)\s*(\w+)|(?:static_cast<[\w\s]+>|int|unsigned|u?int\d+_t|size_t)\s*\(\s*(\w+)\s*\)"
+)
+_WORD = re.compile(r"[^\W\d]\w*")
+# What projects call their own rounding-up division, without underscores and case.
+_CEILDIV = frozenset({"ceildiv", "cdiv", "divup", "idivup", "divceil", "divroundup", "roundupdiv"})
+
+
+@dataclass(frozen=True)
+class DraftLaunch:
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+    shared: str | None
+    about: str  # what the whole is taken from
+    about_grid: str  # what is wanted, where FILL stands
+    about_block: str
+    about_shared: str
+
+
+def launches_of(kernel: KernelSignature, model: SourceModel) -> tuple[LaunchSite, ...]:
+    return tuple(site for site in model.launches if site.kernel == kernel.name)
+
+
+def draft_launch(
+    kernel: KernelSignature, arguments: Sequence[DraftArgument], model: SourceModel, language: Language
+) -> DraftLaunch:
+    sites = launches_of(kernel, model)
+    if sites:
+        return _from_site(sites, arguments, model, kernel)
+    example = next((argument.name for argument in arguments if argument.role == "size"), "n")
+    grid_unit = "work-groups, not work-items" if language == "opencl" else "blocks"
+    constants = dict(model.constants)
+    block = [translate(text, {}, constants) or FILL for text in kernel.reqd_work_group_size or (FILL,)]
+    return DraftLaunch(
+        grid=(FILL,),
+        block=_without_ones(block),
+        shared=FILL if kernel.dynamic_shared else None,
+        about="as reqd_work_group_size says" if kernel.reqd_work_group_size else "",
+        about_grid=f'{grid_unit}, up to three expressions, e.g. ["ceildiv({example}, 256)"]',
+        about_block=("work-items in a group" if language == "opencl" else "threads in a block")
+        + ', e.g. ["256"]'
+        + _bounds(kernel, constants),
+        about_shared="bytes of dynamic shared memory",
+    )
+
+
+def _from_site(
+    sites: Sequence[LaunchSite],
+    arguments: Sequence[DraftArgument],
+    model: SourceModel,
+    kernel: KernelSignature,
+) -> DraftLaunch:
+    site = sites[0]
+    sizes = _host_sizes(site, arguments)
+    constants = {name: text for name, text in model.constants if name not in site.local}
+    constants.update(site.settled)
+
+    def ours(text: str) -> str:
+        return translate(text, sizes, constants) or FILL
+
+    shared = ours(site.shared) if site.shared is not None else "0"
+    others = ", ".join(str(other.line) for other in sites[1:])
+    said = f"line {site.line} says"
+    return DraftLaunch(
+        grid=_without_ones([ours(text) for text in site.grid]),
+        block=_without_ones([ours(text) for text in site.block]),
+        shared=shared if shared != "0" else None,
+        about=f"as launched in line {site.line}" + (f"; also launched in line {others}" if others else ""),
+        about_grid=f"blocks, over the sizes; {said} {', '.join(site.grid)}",
+        about_block=f"threads in a block; {said} {', '.join(site.block)}" + _bounds(kernel, constants),
+        about_shared=f"bytes of dynamic shared memory; {said} {site.shared}",
+    )
+
+
+def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping[str, str]:
+    """What the host calls the sizes, from the arguments it passes; a text that means two sizes means none."""
+    if len(site.arguments) != len(arguments):
+        return {}
+    return unambiguous(
+        (host, argument.name)
+        for text, argument in zip(site.arguments, arguments, strict=True)
+        for host in (_uncast(text) if argument.role == "size" else ())
+        if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host))
+    )
+
+
+def _uncast(text: str) -> Iterator[str]:
+    yield text
+    match = _CAST.fullmatch(text)
+    if match is not None:
+        yield next(group for group in match.groups() if group is not None)
+
+
+def _without_ones(dimensions: Sequence[str]) -> tuple[str, ...]:
+    found = list(dimensions)[:3]
+    while len(found) > 1 and found[-1] == "1":
+        found.pop()
+    return tuple(found)
+
+
+def _bounds(kernel: KernelSignature, constants: Mapping[str, str]) -> str:
+    if not kernel.launch_bounds:
+        return ""
+    most = kernel.launch_bounds[0]
+    return f"; __launch_bounds__ allows {translate(most, {}, constants) or most}"
+
+
+# -- the host's expressions over sizes -----------------------------------------------------------------
+
+
+def translate(text: str, sizes: Mapping[str, str], constants: Mapping[str, str]) -> str | None:
+    """The C expression in the language of problem files, or None where it has no counterpart there.
+
+    `sizes` maps host expressions to size names, `constants` host names to the C expressions they stand for.
+    """
+    try:
+        return unparse(_HostExpressions(sizes, constants).node(text, 0))
+    except NoTranslation:
+        return None
+
+
+class _HostExpressions:
+    def __init__(self, sizes: Mapping[str, str], constants: Mapping[str, str]) -> None:
+        self._sizes = {host: name for text, name in sizes.items() if (host := _expression(text)) is not None}
+        self._constants = constants
+
+    def node(self, text: str, depth: int) -> size.Node:
+        expr = _expression(text)
+        if expr is None:
+            raise NoTranslation
+        return size_node(expr, self._meaning, depth)
+
+    def _meaning(self, expr: Expr, depth: int) -> size.Node | None:
+        if expr in self._sizes:
+            return size.Variable(self._sizes[expr])
+        match expr:
+            case Name(name=name) if name in self._constants:
+                return self.node(self._constants[name], depth + 1)
+            case Member(field="multiProcessorCount"):
+                return size.Variable("device.sms")
+            case SizeOf(type=type_) if not type_.is_pointer:
+                return _bytes(type_.base)
+            case Opaque(text=text) if text.startswith("sizeof"):
+                return _bytes(text.removeprefix("sizeof").strip(" ()"))
+            case Call(function=function, args=(left, right)):
+                return self._call(function.split("::")[-1].lower(), left, right, depth + 1)
+            case Binary(op="&"):
+                raise NoTranslation
+        return None
+
+    def _call(self, name: str, left: Expr, right: Expr, depth: int) -> size.Node:
+        args = (size_node(left, self._meaning, depth), size_node(right, self._meaning, depth))
+        if name == "min" or name == "max":
+            return size.FunctionCall("min" if name == "min" else "max", args)
+        if name.replace("_", "") in _CEILDIV:
+            return size.FunctionCall("ceildiv", args)
+        raise NoTranslation
+
+
+def _expression(text: str) -> Expr | None:
+    try:
+        return read_expression(text)
+    except Unreadable:
+        return None
+
+
+def _bytes(base: str) -> size.Num:
+    element, vector = elements_of(base, "cuda")
+    if element is None:
+        raise NoTranslation
+    return size.Num(TYPES[element].bytes * vector)

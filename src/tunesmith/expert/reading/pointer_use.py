@@ -162,12 +162,12 @@ class PointerUse:
         if memory:
             if name == "swap":
                 return BOTH
-            by_value = not self._references or takes_values(name) or name in self._types
+            by_value = not self._references or _BY_VALUE.fullmatch(name) or name in self._types
             return READ if by_value and name not in self._macro_words else READ | HIDDEN
         if name in POINTER_CASTS:
             return None
-        known = pointer_effect(name, position)
-        return HIDDEN if known is None else known
+        known = (effects for pattern, effects in _RULES if pattern.fullmatch(name))
+        return next(known, {}).get(position, HIDDEN)
 
     def _effect(self, name: str, position: int, memory: bool) -> PointerAccess:
         key = (name, position, memory)
@@ -283,9 +283,7 @@ _RULES: tuple[tuple[re.Pattern[str], dict[int, PointerAccess]], ...] = tuple(
     )
 )
 # The value of these calls is the pointer they were given.
-POINTER_CASTS = frozenset({
-    "reinterpret_cast", "static_cast", "const_cast", "__builtin_assume_aligned",
-})  # fmt: skip
+POINTER_CASTS = frozenset({"reinterpret_cast", "static_cast", "const_cast", "__builtin_assume_aligned"})
 # In C++ an unknown function may take a reference; these are known to take values.
 _BY_VALUE = re.compile(
     r"""__\w+ | \w+_cast | printf | assert | make_\w+ | h[a-z]+2? | is(?:nan|inf|finite) | sizeof
@@ -295,15 +293,3 @@ _BY_VALUE = re.compile(
     | float | double | half | int | unsigned | u?int\d*_t | u?char | u?short | u?long | bool | size_t""",
     re.VERBOSE,
 )
-
-
-def pointer_effect(function: str, position: int) -> PointerAccess | None:
-    """The effect of passing a pointer as this argument, or None where the function is not known."""
-    for pattern, effects in _RULES:
-        if pattern.fullmatch(function):
-            return effects.get(position, HIDDEN)
-    return None
-
-
-def takes_values(function: str) -> bool:
-    return _BY_VALUE.fullmatch(function) is not None

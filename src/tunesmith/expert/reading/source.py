@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from tunesmith.csource.grammar import syntax_tree
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
-from tunesmith.csource.types import INTEGERS, PAIRS, PRIMITIVE, canonical, vector_parts
+from tunesmith.csource.types import PRIMITIVE
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers, unambiguous
+from tunesmith.expert.reading.headers import Header, blank_source, elements_of, read_headers, unambiguous
 from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
 from tunesmith.expert.reading.pointer_use import HIDDEN, READ, WRITE, PointerUse, places_in
-from tunesmith.problem.problem import Argument, ElementType, Launch, Problem, element_type
+from tunesmith.problem.problem import Argument, Launch, Problem, element_type
 
 if TYPE_CHECKING:
     from tunesmith.expert.reading.pointer_use import Places
@@ -65,37 +65,7 @@ class SourceModel:
     constants: tuple[tuple[str, str], ...]  # file-level constants and simple macros, as C expressions
 
 
-# Floats of both languages, and what CUDA, HIP and their libraries call theirs; integers have a size.
-_FLOATS = {"float": "float32", "double": "float64", "half": "float16"}
-_CUDA_FLOATS = {
-    "__half": "float16", "_Float16": "float16", "half_t": "float16", "Half": "float16",
-    "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "hip_bfloat16": "bfloat16",
-    "__hip_bfloat16": "bfloat16", "bfloat16_t": "bfloat16", "BFloat16": "bfloat16", "__bf16": "bfloat16",
-    "__nv_fp8_e4m3": "float8_e4m3", "__nv_fp8_e5m2": "float8_e5m2",
-    "__hip_fp8_e4m3": "float8_e4m3", "__hip_fp8_e5m2": "float8_e5m2",
-}  # fmt: skip
 TYPE_WORDS = PRIMITIVE | {"half"}
-
-
-def elements_of(base: str, language: Language) -> tuple[str | None, int]:
-    """The element type of `base`, or None when it has none of ours, and how many elements `base` holds."""
-    name = base.split("::")[-1].strip()  # a namespace in front says nothing of ours
-    plain = _plain(name, language)
-    if plain is not None:
-        return plain, 1
-    if language != "opencl" and canonical(name, language) in PAIRS:
-        return _plain(PAIRS[canonical(name, language)], language), 2
-    parts = vector_parts(name, "opencl")  # CUDA has fewer of the same names
-    element = None if parts is None else _plain(parts[0].replace("longlong", "long"), language)
-    return (None, 1) if parts is None or element is None else (element, parts[1])
-
-
-def _plain(name: str, language: Language) -> str | None:
-    name = canonical(name, "opencl")
-    if name in INTEGERS:
-        size, signed = INTEGERS[name]
-        return f"{'' if signed else 'u'}int{8 * size}"
-    return _FLOATS.get(name) or (None if language == "opencl" else _CUDA_FLOATS.get(name))
 
 
 _TYPEDEF = re.compile(r"\btypedef\s+([\w:][\w:\s]*?)\s+([^\W\d]\w*)\s*;")
@@ -111,7 +81,9 @@ def read_source(text: str, language: Language, *, where: str | None = None) -> S
     if not defined:
         raise _no_kernel(headers, language, where)
     root = syntax_tree(source.code, language)
-    aliases = _type_aliases(source)
+    found = [(name, meaning) for meaning, name in _TYPEDEF.findall(source.plain)]
+    found += _USING.findall(source.plain)
+    aliases = {name: " ".join(meaning.split()) for name, meaning in unambiguous(found).items()}
     types = {*aliases, *_TYPE_PARAMETER.findall(source.plain)}
     use = PointerUse(root, source.macros, types, references=language != "opencl")
     kernels = [
@@ -174,12 +146,6 @@ def _one_per_name(headers: Iterable[Header]) -> list[tuple[Header, int]]:
         (max(group, key=lambda header: (not header.specialised, len(header.body or ""))), len(group))
         for group in groups.values()
     ]
-
-
-def _type_aliases(source: Blanked) -> dict[str, str]:
-    found = [(name, meaning) for meaning, name in _TYPEDEF.findall(source.plain)]
-    found += _USING.findall(source.plain)
-    return {name: " ".join(meaning.split()) for name, meaning in unambiguous(found).items()}
 
 
 def _no_kernel(headers: Iterable[Header], language: Language, where: str | None) -> BadInput:
@@ -364,7 +330,10 @@ def _mismatch(parameter: KernelParameter, argument: Argument, language: str) -> 
         return None
     if parameter.vector > 1 and not is_pointer:
         return f"{parameter.name} is {parameter.type} in the kernel, a scalar argument is a single number"
-    if not _stored_alike(element_type(parameter.element), argument.element):
+    own_type, given_type = element_type(parameter.element), argument.element
+    # Small floats are often passed as plain integers of their size; anything else must agree in kind.
+    same_kind = own_type.bytes <= 2 or (own_type.kind == "float") == (given_type.kind == "float")
+    if own_type.bytes != given_type.bytes or not same_kind:
         return f"{parameter.name} is {parameter.element} in the kernel, {argument.name} is {argument.type}"
     return None
 
@@ -380,10 +349,3 @@ def _unknowable(parameter: KernelParameter, argument: Argument) -> bool:
     carrier = element_type(parameter.element)
     wide = parameter.vector > 1 or (carrier.kind != "float" and argument.element.packed > 1)
     return wide or (carrier.kind != "float" and carrier.bytes == 1)
-
-
-def _stored_alike(kernel: ElementType, problem: ElementType) -> bool:
-    """Small floats are often passed as plain integers of their size; anything else must agree in kind."""
-    if kernel.bytes != problem.bytes:
-        return False
-    return kernel.bytes <= 2 or (kernel.kind == "float") == (problem.kind == "float")
