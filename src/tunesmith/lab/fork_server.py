@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -179,7 +180,14 @@ def _forget(server: ForkServer) -> None:
     server.close()
 
 
-def serve(run: Callable[[], None], idle: float | None = IDLE) -> None:
+@atexit.register
+def _close_all() -> None:
+    """Whoever has ended has left no process behind."""
+    for server in _servers.values():
+        server.close()
+
+
+def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
     """Forks a child for each request on standard input, which calls `run` with the arguments, environment,
     folder and streams of the request; until the other end is closed, or `idle` seconds without a child."""
     requests = socket.socket(fileno=os.dup(0))
@@ -196,7 +204,7 @@ def serve(run: Callable[[], None], idle: float | None = IDLE) -> None:
         waiting = [requests.fileno(), woken, *(status.fileno() for status in children.values())]
         ready, _, _ = select.select(waiting, [], [], None if children else idle)
         if not ready:
-            return
+            os._exit(0)
         if woken in ready:
             os.read(woken, 1 << 12)
         for pid, status in list(children.items()):
@@ -213,7 +221,7 @@ def serve(run: Callable[[], None], idle: float | None = IDLE) -> None:
             if request is None:
                 for pid in children:
                     _end(pid)
-                return
+                os._exit(0)
             arguments, environment, folder, streams, status = request
             pid = os.fork()
             if pid == 0:

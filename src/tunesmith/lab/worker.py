@@ -25,7 +25,7 @@ def main() -> None:
     `worker --fork-server` forks workers, each of which comes here again."""
     if sys.argv[1:] == [SERVE]:
         importlib.import_module("tunesmith.lab.bench")  # what every worker needs
-        return serve(main)
+        serve(main)
     if len(sys.argv) > 4:
         requests, replies = _files(sys.argv[3], sys.argv[4])
     else:
