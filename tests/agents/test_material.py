@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.samples import DEVICE, a_problem, state_of
 from tests.wording import says
-from tunesmith.agents import material, measured
+from tunesmith.agents import material
 from tunesmith.agents.prompting import fenced
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Resources
@@ -78,11 +78,11 @@ def test_moves_are_offered_by_name_and_place_and_refusals_with_the_reason() -> N
 def test_where_the_device_is_absent_the_compiler_is_quoted() -> None:
     build = SurveyedBuild(("small",), "source", "code", Resources(registers=40), 50)
     absent = replace(state_of(), baseline=None)
-    text = measured.times_part(PROBLEM, replace(absent, surveyed=(Surveyed(None, (build,)),))).text
+    text = material.times_part(PROBLEM, replace(absent, surveyed=(Surveyed(None, (build,)),))).text
     assert "Nothing yet" in text
     assert "registers 40" in text
     assert "50 %" in text
-    assert measured.times_part(PROBLEM, absent).text == measured.NOTHING
+    assert material.times_part(PROBLEM, absent).text == material.NOTHING
 
 
 def test_ceilings_are_shown_as_the_least_time_of_each_workload() -> None:

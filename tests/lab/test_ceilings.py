@@ -17,7 +17,6 @@ from tests.wording import says
 from tunesmith import backends
 from tunesmith.backends.fake.simulated import FakeBackend
 from tunesmith.backends.messages import Timed, Unit
-from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.ceilings import (
     ITEM_BYTES,
     MeasuredCeilings,
@@ -27,7 +26,7 @@ from tunesmith.lab.ceilings import (
     sizes_for,
 )
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Race
+from tunesmith.lab.runner import BuiltCode, Race
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.template import Variant
@@ -88,8 +87,8 @@ def measured(device: Device, known: KnownDevice) -> MeasuredCeilings:
 
 def test_what_the_device_does_is_what_is_found() -> None:
     found = measured(gpu(), KnownDevice())
-    ceilings = found.ceilings
-    assert found.notes == ()
+    ceilings = found[0]
+    assert found[1] == ()
     assert [p.bytes for p in ceilings.copy] == [4**k << 16 for k in range(8)]
     assert [p.bytes for p in ceilings.read] == [p.bytes for p in ceilings.copy]
     for point in ceilings.copy:
@@ -122,7 +121,7 @@ def test_a_small_memory_gets_small_arrays() -> None:
 def test_a_cpu_has_no_graphs_and_smaller_arrays() -> None:
     known = KnownDevice()
     cpu = replace(gpu(), kind="cpu", inspects=False)
-    found = measured(cpu, known).ceilings
+    found = measured(cpu, known)[0]
     assert found.graph_launch is None
     assert found.launch is not None
     assert found.copy[-1].bytes == 64 << 20
@@ -138,23 +137,23 @@ def test_copies_read_half_and_write_half() -> None:
 
 def test_what_fails_is_left_out_with_a_note() -> None:
     found = measured(gpu(), KnownDevice(broken=("ceilings_fp16.cu", "read4")))
-    assert found.ceilings.fp16 is None
-    assert found.ceilings.read == ()
-    assert len(found.ceilings.copy) == 8
-    says(found.notes, "fp16", "not measured")
-    says(found.notes, "read of 65536 bytes", "not measured", "crashed", "SIGSEGV")
+    assert found[0].fp16 is None
+    assert found[0].read == ()
+    assert len(found[0].copy) == 8
+    says(found[1], "fp16", "not measured")
+    says(found[1], "read of 65536 bytes", "not measured", "crashed", "SIGSEGV")
 
 
 def test_kernels_that_do_not_build_are_a_note() -> None:
     found = measured(gpu(), KnownDevice(broken=("ceilings.cu",)))
-    assert found.ceilings.copy == ()
-    (note,) = found.notes
+    assert found[0].copy == ()
+    (note,) = found[1]
     says(note, "do not build", "no such header")
 
 
 def test_other_backends_say_that_they_have_none() -> None:
     found = measured(replace(gpu(), backend="fake"), KnownDevice())
-    (note,) = found.notes
+    (note,) = found[1]
     says(note, "no kernels for fake", "ceilings")
 
 
@@ -235,8 +234,8 @@ def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
 def test_the_cuda_kernels_build_with_wide_accesses() -> None:
     from tunesmith.backends.cuda.compile import build
     from tunesmith.backends.cuda.devices import absent_device
-    from tunesmith.lab.builders import unit_of
     from tunesmith.lab.ceilings import variant_of
+    from tunesmith.lab.runner import unit_of
 
     device, source = absent_device("H200"), backends.kind("cuda").ceilings
     assert source is not None
@@ -264,8 +263,8 @@ def test_the_cuda_kernels_build_with_wide_accesses() -> None:
 @pytest.mark.long
 def test_a_cpu_by_its_own_kernels(tmp_path: Path) -> None:
     found, device, _ = real("opencl", tmp_path)
-    assert is_sound(found.ceilings)
-    ceilings = possible(found.ceilings)
+    assert is_sound(found[0])
+    ceilings = possible(found[0])
     assert len(ceilings.copy) == len(ceilings.read) == len(sizes_for(device))
     for points in (ceilings.copy, ceilings.read):
         assert all(a.seconds <= b.seconds for a, b in pairwise(points))
@@ -284,9 +283,9 @@ def test_a_cpu_by_its_own_kernels(tmp_path: Path) -> None:
 @pytest.mark.gpu
 def test_a_gpu_by_its_own_kernels(tmp_path: Path) -> None:
     found, device, seconds = real("cuda", tmp_path)
-    ceilings, pins = found.ceilings, device.limits.pin_bandwidth
+    ceilings, pins = found[0], device.limits.pin_bandwidth
     assert seconds < 10
-    assert found.notes == ()
+    assert found[1] == ()
     assert len(ceilings.copy) == 8
     assert pins
     for points in (ceilings.copy, ceilings.read):

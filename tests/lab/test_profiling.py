@@ -14,9 +14,8 @@ from tests.wording import says
 from tunesmith.backends.messages import LaunchOnce, TimeRuns
 from tunesmith.backends.port import Counted, Counting, NoCounting, ToCount
 from tunesmith.errors import BadInput
-from tunesmith.lab.builders import Builders
 from tunesmith.lab.profiling import Profiler, ProfileSubject, half_grid, main_launch
-from tunesmith.lab.runner import Runner
+from tunesmith.lab.runner import Builders, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem

@@ -1,19 +1,30 @@
-"""What every role is told of the task: the kernel, the problem, the device, what is tested, the moves."""
+"""What roles are told: of the task (the kernel, the problem, the device, what is tested, the moves), and of
+what was measured and tried before (times, the diagnosis, templates or kernels, and rounds)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from math import prod
 
-from tunesmith.agents.prompting import PromptPart, fenced
+from tunesmith.agents.prompting import PromptPart, fenced, shortened
 from tunesmith.problem import languages
 from tunesmith.problem.cases import full_cases
-from tunesmith.problem.device import Device
+from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import necessary_traffic, show_sizes
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
 from tunesmith.problem.template import original
+from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.budget import evals_left, is_concrete, last_written, noun, rounds_begun
+from tunesmith.run.candidates import Templates
 from tunesmith.run.ports import Catalogue, Offer
-from tunesmith.run.state import State
+from tunesmith.run.prior import best_config, diagnoses, in_view
+from tunesmith.run.racing import sound_scores
+from tunesmith.run.rounds import RoundReport, best_scores, leader, ratio, round_reports, score_at
+from tunesmith.run.scores import Yardstick
+from tunesmith.run.state import Candidate, State
 from tunesmith.space.expr import Undefined
+from tunesmith.space.params import Config
+from tunesmith.text import counted
 
 LISTED = 24  # sizes that are tested anyway
 
@@ -111,10 +122,6 @@ def tested_part(problem: Problem, state: State) -> PromptPart:
     return PromptPart("Tested anyway", "\n".join(lines), 1, f"Values: {kinds}.")
 
 
-def reading_part(moves: Catalogue) -> PromptPart:
-    return PromptPart("How a program reads the kernel", "\n".join(moves.reading), 1)
-
-
 def moves_part(moves: Catalogue) -> PromptPart:
     lines = [offer_line(offer) for offer in moves.offers]
     lines += [f"- not here: {name}, because {why}" for name, why in moves.refused]
@@ -192,3 +199,238 @@ def _accuracy(problem: Problem) -> list[str]:
     if accuracy.deterministic:
         lines.append("- two runs on the same inputs must agree bit for bit: no floating-point atomics")
     return lines
+
+
+WHOLE = 2  # of the latest rounds; older ones give way to a line each
+FINDINGS = 6  # of a diagnosis
+BROKEN = 60_000  # characters of a kernel that was turned away; one that is right is shown whole
+LONGEST_REASON = 6000  # of the words about the kernel that is gone on from
+NOTHING = "Nothing yet: the device is not where this was written. It will be measured on it, later."
+
+
+def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -> list[PromptPart]:
+    """What planners, authors and a conversation are told alike; an analyst without how the kernel is read."""
+    return [
+        *kernel_parts(problem),
+        problem_part(problem, state.device),
+        *([PromptPart("How a program reads the kernel", "\n".join(moves.reading), 1)] if moves else []),
+        device_part(state.device, state),
+        times_part(problem, state),
+        diagnosis_part(problem, state),
+    ]
+
+
+# -- times and the diagnosis --------------------------------------------------------------------------------
+
+
+def times_part(problem: Problem, state: State) -> PromptPart:
+    """What the original takes, and the best so far, with what each value of a parameter gave."""
+    lines = _original(problem, state)
+    best = best_config(problem, state)
+    if best is not None:
+        scored = best_scores(sound_scores(problem, state))
+        gain = f"{ratio(scored[best.candidate]):.2f}× the speed of the original"
+        lines.append(f"- the best so far: {_where(best)}, {gain} in the mean")
+        lines += _at_workloads(problem, state)
+        built = next((o.resources for o in reversed(state.outcomes) if o.trial.config == best), None)
+        lines += _resources(str(best) if best.items else best.label, built)
+        lines += _by_value(problem, state, best)
+        lines += _failed(state, best.candidate) if best.items else []
+    return PromptPart("Measured", "\n".join(lines) or NOTHING)
+
+
+def _original(problem: Problem, state: State) -> list[str]:
+    if state.baseline is None:
+        found = next((s for s in state.surveyed if s.config is None), None)
+        built = found.builds[0] if found is not None and found.builds else None
+        lines = _resources("the original", built.resources if built else None)
+        if built is not None and built.occupancy is not None:
+            lines.append(f"- so its blocks fill {built.occupancy} % of a multiprocessor's threads at most")
+        return [f"- {NOTHING}", *lines] if lines else []
+    lines = []
+    for name, seconds in _seconds(state).items():
+        moved = necessary_traffic(problem, problem.workload(name).as_dict())
+        rate = f", so what must move moves at {moved / seconds / 1e9:.3g} GB/s" if seconds else ""
+        away = _away(state, moved, seconds)
+        lines.append(f"- {name}: the original takes {seconds * 1e6:.2f} µs{rate}{away}")
+    return lines + _resources("the original", state.baseline.outcome.resources)
+
+
+def _away(state: State, moved: int, seconds: float) -> str:
+    pin = memory_rate(state.device)
+    if not pin or not moved:
+        return ""
+    share = seconds * pin / moved
+    return f", {f'{share:.0f}' if share >= 100 else f'{share:.3g}'} times the least time"
+
+
+def _at_workloads(problem: Problem, state: State) -> list[str]:
+    """The best at each workload by itself, which may be another configuration."""
+    tried, lines, timed = sound_scores(problem, state), [], _seconds(state)
+    for place, workload in enumerate(problem.workloads):
+        scored = [(found, t.config) for t in tried if (found := score_at(t, place)) is not None]
+        if scored:
+            score, config = max(scored, key=lambda pair: pair[0])
+            takes = ""
+            if (before := timed.get(workload.name)) is not None:
+                seconds = before / ratio(score)
+                moved = necessary_traffic(problem, workload.as_dict())
+                takes = f", about {seconds * 1e6:.2f} µs{_away(state, moved, seconds)}"
+            lines.append(f"- {workload.name}: {ratio(score):.2f}× at best{takes}, with {_where(config)}")
+    return lines
+
+
+def _seconds(state: State) -> dict[str, float]:
+    """What the original takes at each workload."""
+    found = state.baseline.outcome.results if state.baseline is not None else ()
+    return {result.workload: result.timing.seconds for result in found if result.timing}
+
+
+def _where(config: Config) -> str:
+    return f"template {config.candidate} at {config}" if config.items else config.label
+
+
+def _resources(what: str, used: Resources | None) -> list[str]:
+    if used is None:
+        return []
+    names = ("registers", "shared", "spills", "occupancy", "blocks_per_sm")
+    shown = [f"{name} {value}" for name in names if (value := getattr(used, name)) is not None]
+    return [f"- the compiler on {what}: {', '.join(shown)}"] if shown else []
+
+
+def _by_value(problem: Problem, state: State, best: Config) -> list[str]:
+    """For each parameter of the best template: the best that was tried with each of its values."""
+    own = [t for t in sound_scores(problem, state) if t.config.candidate == best.candidate]
+    lines = []
+    for name, _ in best.items:
+        found: dict[int, float] = {}
+        for t in own:
+            if t.score is not None:
+                found[t.config[name]] = max(found.get(t.config[name], t.score), t.score)
+        if len(found) > 1:
+            shown = ", ".join(f"{value}: {ratio(found[value]):.2f}×" for value in sorted(found))
+            lines.append(f"- the best with each {name}: {shown}")
+    return lines
+
+
+def _failed(state: State, candidate: str) -> list[str]:
+    """Configurations of a template that gave no time, and the first of them in its own words."""
+    own = state.searched.of(("of", candidate))
+    bad = [(o, r) for o in own if (r := next((r for r in o.results if not r.ok), None))]
+    if not bad:
+        return []
+    counts = ", ".join(f"{n} {status}" for status, n in Counter(str(r.status) for _, r in bad).items())
+    first, why = bad[0]
+    words = shortened(why.detail.strip(), 300) or str(why.status)
+    return [f"- of template {candidate} gave no time: {counts}; first {first.trial.config}: {words}"]
+
+
+def diagnosis_part(problem: Problem, state: State) -> PromptPart:
+    found, seen = diagnoses(problem, state), in_view(problem, state)
+    is_known = seen is not None and any(p.config == seen and p.diagnosis for p in state.profiled)
+    whose = _where(seen) if seen is not None and is_known else "the original"
+    text = "\n\n".join(_diagnosis(name, diagnosis) for name, diagnosis in found.items())
+    short = "\n".join(f"- {name}: {diagnosis.summary}" for name, diagnosis in found.items())
+    return PromptPart(f"Diagnosis of {whose}", text, 1, short)
+
+
+def _diagnosis(workload: str, found: Diagnosis) -> str:
+    away = f"; {found.distance:.2f} times its floor ({found.ceiling})" if found.distance is not None else ""
+    lines = [f"{workload}: bound by {found.bound}{away}. {found.summary}"]
+    for finding in found.findings[:FINDINGS]:
+        evidence, remedies = "; ".join(finding.evidence), ", ".join(finding.remedies)
+        stake = f"{finding.gain:.0%} of the time at stake"
+        lines.append(f"- {finding.kind} ({stake}): {evidence}. Remedies: {remedies}")
+    return "\n".join(lines)
+
+
+# -- what was written ---------------------------------------------------------------------------------------
+
+
+def base_of(problem: Problem, state: State) -> Candidate | None:
+    """What the next round goes on from: the best that is right, in a chain what was written last; None: the
+    original."""
+    return last_written(state) if state.settings.linear else leader(problem, state)
+
+
+def base_part(problem: Problem, state: State, templates: Templates, base: Candidate) -> PromptPart:
+    heading = f"{noun(state.settings).title()} {base.id}, which this goes on from"
+    text = templates.text(base)
+    if base.rejected is None:
+        lines = [*measured_lines(problem, state, base.id), ""] if is_concrete(state) else []
+        return PromptPart(heading, "\n".join([*lines, fenced(text)]))
+    why = shortened(base.rejected.reason, LONGEST_REASON)
+    return PromptPart(heading, f"It is broken:\n\n{why}\n\n{fenced(shortened(text, BROKEN))}")
+
+
+def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
+    """Time and speed-up of a concrete kernel at each workload; where it does not run, why."""
+    own = state.searched.of(Config((), candidate))
+    if not own:
+        return ["It has not been measured."]
+    outcome = own[-1]
+    speedups, lines = Yardstick(state).speedups(outcome), []
+    for workload in problem.workloads:
+        found = outcome.result(workload.name)
+        if found is not None and found.timing is not None:
+            time = f"{found.timing.seconds * 1e6:.2f} µs"
+            lines.append(f"- {workload.name}: {time}, a speed-up of {speedups[workload.name]:.2f}×")
+        elif found is not None:
+            lines.append(f"- {workload.name}: {found.status}. {shortened(found.detail)}".rstrip(". "))
+    return lines
+
+
+def candidates_part(problem: Problem, state: State) -> PromptPart:
+    """What each goes on from, and what it reached."""
+    word, scored = noun(state.settings), best_scores(sound_scores(problem, state))
+    lines = []
+    for c in state.candidates:
+        base = f"{word} {c.parent}" if c.parent else "the original"
+        gain = f"{ratio(scored[c.id]):.2f}×" if c.id in scored else "nothing measured"
+        if is_concrete(state):
+            by, status = "", f"right, {gain}" if c.id in scored else "turned away"
+        else:
+            # Whatever the model is called: what a recording was asked is asked again when it is played.
+            is_model = c.drafted is not None and bool(c.drafted.author)
+            by = ", by a model" if is_model else f", moves {', '.join(c.moves) or 'none'}"
+            status = f"{c.status}, {gain}"
+        lines.append(f"- {word} {c.id or 'given'} from {base}{by}: {status}")
+    lines.append(f"- {best_line(problem, state)}")
+    return PromptPart(f"{word.title()}s so far", "\n".join(lines), 1, lines[-1])
+
+
+def best_line(problem: Problem, state: State) -> str:
+    best = leader(problem, state)
+    if best is None:
+        return "the best that is right: the original"
+    score = best_scores(sound_scores(problem, state))[best.id]
+    return f"the best that is right: {noun(state.settings)} {best.id}, {ratio(score):.2f}×"
+
+
+def round_parts(problem: Problem, state: State) -> list[PromptPart]:
+    """A part for each round that is over, the older the sooner it is shortened."""
+    rounds, word = round_reports(problem, state), noun(state.settings)
+    if state.under_way is not None and state.under_way.decision == "refactor":
+        rounds = rounds[:-1]
+    return [_round(one, word, 2 if place < len(rounds) - WHOLE else 1) for place, one in enumerate(rounds)]
+
+
+def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
+    lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
+    lines.append(f"From: {f'{word} {one.base}' if one.base else 'the original'}")
+    lines += [f"Moves: {', '.join(one.moves)}"] if one.moves else []
+    for draft in one.drafts:
+        status = "turned away" if draft.status == "rejected" else draft.status
+        if word == "template" or draft.status == "rejected":
+            lines.append(f"{word.title()} {draft.template}: {status}. {shortened(draft.why)}".rstrip())
+    after = f" after {counted(one.evaluations, 'evaluation')}" if word == "template" else ""
+    lines.append(f"Result{after}: {shortened(one.verdict)}")
+    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
+
+
+def left_words(state: State) -> str:
+    """Of the budgets that a plan has to fit in."""
+    most, evals = state.settings.rounds, None if is_concrete(state) else evals_left(state)
+    rounds = f"{counted(rounds_begun(state), 'round')} begun"
+    rounds += f", {most} at most" if most is not None else ""
+    return rounds if evals is None else f"{rounds}; {counted(evals, 'evaluation')} left for searches"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tunesmith.agents import material, measured, prompting
+from tunesmith.agents import material, prompting
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
 from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
@@ -43,7 +43,7 @@ class ModelAnalyst:
             return None
 
         def first() -> Question:
-            parts = [*measured.task_parts(self.problem, state), *measured.round_parts(self.problem, state)]
+            parts = [*material.task_parts(self.problem, state), *material.round_parts(self.problem, state)]
             return of_role("analyst", self.prompt, parts, "json", prompting.ANALYSIS)
 
         said = state.this_turn("analyst")
@@ -198,19 +198,21 @@ class ModelAuthor:
     def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
         best = leader(self.problem, state)
-        other = best is not None and best is not base
+        evals = None if self.concrete else share_of(state)[0]
         plan = [
             self._plan(decision),
             goes_on(base) if self.concrete else "",
-            f"The best that is right so far is {noun(state.settings)} {best.id}." if best and other else "",
-            "" if self.concrete else _room(state),
+            f"The best that is right so far is {noun(state.settings)} {best.id}."
+            if best and best is not base
+            else "",
+            "" if evals is None else f"The search of your template has {counted(evals, 'evaluation')}.",
         ]
         return [
-            *measured.task_parts(self.problem, state, self.catalogue()),
+            *material.task_parts(self.problem, state, self.catalogue()),
             analysis_part(decision.analysis),
             material.tested_part(self.problem, state),
-            *([measured.base_part(self.problem, state, self.templates, base)] if base is not None else []),
-            *measured.round_parts(self.problem, state),
+            *([material.base_part(self.problem, state, self.templates, base)] if base is not None else []),
+            *material.round_parts(self.problem, state),
             PromptPart("The plan", "\n".join(filter(None, plan))),
         ]
 
@@ -228,11 +230,6 @@ def goes_on(base: Candidate | None) -> str:
     if base is None:
         return "Go on from the kernel as it is."
     return f"Go on from kernel {base.id}" + (", which is broken." if base.rejected else ".")
-
-
-def _room(state: State) -> str:
-    evals, _ = share_of(state)
-    return "" if evals is None else f"The search of your template has {counted(evals, 'evaluation')}."
 
 
 OWN_CHOICE = "There is no plan for this round: choose yourself what pays most, by the numbers."
@@ -261,8 +258,8 @@ class PlanningModel:
 
         def first() -> Question:
             analysis = [analysis_part(self.analyst.words(state))] if self.analyst is not None else []
-            task = measured.task_parts(self.problem, state, self.catalogue())
-            last = PromptPart("Your turn", f"{measured.left_words(state)}. {turn} What comes next?")
+            task = material.task_parts(self.problem, state, self.catalogue())
+            last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
             return of_role("planner", self.prompt, [*task, *analysis, *told(), last], "json", example())
 
         return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
@@ -271,7 +268,7 @@ class PlanningModel:
         """What is gone on from, as far as there is room; `called` says what else it is."""
         if base is None:
             return []
-        part = measured.base_part(self.problem, state, self.templates, base)
+        part = material.base_part(self.problem, state, self.templates, base)
         heading = f"{part.heading.split(',')[0]}{called}" if called else part.heading
         return [PromptPart(heading, part.text, 1, NO_ROOM)]
 
@@ -303,8 +300,8 @@ class ModelPlanner(PlanningModel):
     def _told(self, state: State) -> list[PromptPart]:
         return [
             *self._text(state, leader(self.problem, state), ", the best so far"),
-            measured.candidates_part(self.problem, state),
-            *measured.round_parts(self.problem, state),
+            material.candidates_part(self.problem, state),
+            *material.round_parts(self.problem, state),
             material.moves_part(self.catalogue()),
         ]
 
@@ -368,7 +365,7 @@ class RewritePlanner(PlanningModel):
     def decide(self, state: State) -> Decided | Question:
         if (measure := to_measure(state)) is not None:
             return measure
-        base = measured.base_of(self.problem, state)
+        base = material.base_of(self.problem, state)
         own = base.id if base else ""
 
         def read(reply: Reply) -> Decided | Unusable:
@@ -395,8 +392,8 @@ class RewritePlanner(PlanningModel):
     def _told(self, state: State, base: Candidate | None) -> list[PromptPart]:
         return [
             *self._text(state, base),
-            *([measured.candidates_part(self.problem, state)] if state.candidates else []),
-            *measured.round_parts(self.problem, state),
+            *([material.candidates_part(self.problem, state)] if state.candidates else []),
+            *material.round_parts(self.problem, state),
         ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.agents import measured, prompting
+from tunesmith.agents import material, prompting
 from tunesmith.agents.material import tested_part
 from tunesmith.agents.prompting import (
     MARK,
@@ -32,7 +32,7 @@ from tunesmith.run.events import Decided
 from tunesmith.run.ports import Declined, Written
 from tunesmith.run.prior import in_view
 from tunesmith.run.rounds import leader, round_reports
-from tunesmith.run.state import Candidate, State
+from tunesmith.run.state import State
 from tunesmith.run.talking import of_this_round
 
 CONVERSATION = 40_000  # tokens that a request may have, if shortening old turns can reach it
@@ -100,16 +100,17 @@ class SingleWriter(ModelAuthor):
         before = of_this_round(state)
         rejected = before[-1].rejected if before else None
         if is_repair and rejected is not None:
-            why = shortened(rejected.reason, measured.LONGEST_REASON)
+            why = shortened(rejected.reason, material.LONGEST_REASON)
             return self._go_on(state, prompting.refusal(why, "turn"))
         if last_said(state) is None:
-            return self._question(prompting.messages(self.prompt, self._opening(state)))
+            opening = prompting.messages(self.prompt, self._opening(state))
+            return Question(SINGLE, opening, "turn", self._example())
         return self._go_on(state, prompting.material(self._news(state)))
 
     def _opening(self, state: State) -> list[PromptPart]:
         """Everything a planner and an author would be told."""
         return [
-            *measured.task_parts(self.problem, state, self.catalogue()),
+            *material.task_parts(self.problem, state, self.catalogue()),
             tested_part(self.problem, state),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
@@ -119,16 +120,16 @@ class SingleWriter(ModelAuthor):
         """What came of the round before this one."""
         last = round_reports(self.problem, state)[-2]
         own = last.drafts[-1].template if last.drafts else ""
-        lines = [f"Result: {shortened(last.verdict, measured.LONGEST_REASON)}"]
+        lines = [f"Result: {shortened(last.verdict, material.LONGEST_REASON)}"]
         if own and last.speedup is not None:
-            lines = [f"Kernel {own} is right.", *measured.measured_lines(self.problem, state, own), *lines]
+            lines = [f"Kernel {own} is right.", *material.measured_lines(self.problem, state, own), *lines]
         seen = in_view(self.problem, state)
         is_seen = seen is not None and seen.candidate == own
         return [
             PromptPart(f"The laboratory on {f'kernel {own}' if own else 'your reply'}", "\n".join(lines)),
-            *([measured.diagnosis_part(self.problem, state)] if is_seen else []),
+            *([material.diagnosis_part(self.problem, state)] if is_seen else []),
             PromptPart(
-                "Your turn", f"So far {measured.best_line(self.problem, state)}. {_turn_words(state)}"
+                "Your turn", f"So far {material.best_line(self.problem, state)}. {_turn_words(state)}"
             ),
         ]
 
@@ -140,9 +141,11 @@ class SingleWriter(ModelAuthor):
         said = (*last.request.messages, Message("assistant", self._quoted(state, last, last.reply)))
         whole = fitted((*said, Message("user", words)))
         best = leader(self.problem, state)
-        if best is None or _shows(whole, self.templates.text(best)):
-            return self._question(whole)
-        return self._question(fitted((*said, Message("user", f"{words}\n\n{self._shown(best)}"))))
+        text = self.templates.text(best) if best else ""
+        if best is not None and not any(text.strip() in message.text for message in whole):
+            shown = f"## Kernel {best.id}, the best that is right\n\n{fenced(text)}"
+            whole = fitted((*said, Message("user", f"{words}\n\n{shown}")))
+        return Question(SINGLE, whole, "turn", self._example())
 
     def _quoted(self, state: State, last: Exchange, reply: Reply) -> str:
         """The last reply; of one beyond measure its kernel, if that is right, or its beginning and end."""
@@ -151,12 +154,6 @@ class SingleWriter(ModelAuthor):
         if own is not None and is_right and len(reply.text) > QUOTED:
             return f"{words_around(reply.text)}\n\n{fenced(self.templates.text(own))}"
         return shortened(reply.text, QUOTED) or "(nothing)"
-
-    def _shown(self, best: Candidate) -> str:
-        return f"## Kernel {best.id}, the best that is right\n\n{fenced(self.templates.text(best))}"
-
-    def _question(self, said: tuple[Message, ...]) -> Question:
-        return Question(SINGLE, said, "turn", self._example())
 
     def _example(self) -> str:
         return prompting.example_file(self.problem.kernel.language, concrete=True)
@@ -179,10 +176,6 @@ def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message
             break
         kept[at] = Message(kept[at].speaker, shortened(without_files(kept[at].text, _LEFT_OUT), OLD_WORDS))
     return tuple(kept)
-
-
-def _shows(said: Sequence[Message], text: str) -> bool:
-    return any(text.strip() in message.text for message in said)
 
 
 def _turn_words(state: State) -> str:

@@ -11,9 +11,8 @@ from tunesmith import backends
 from tunesmith.backends.backend_kind import CeilingKernels
 from tunesmith.backends.messages import Draw, TimingPolicy
 from tunesmith.lab import measuring
-from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Race, Runner
+from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Geometry, Plan, ScalarPlan
 from tunesmith.problem.problem import Launch, Role
@@ -38,10 +37,7 @@ QUEUED = TimingPolicy(rounds=7, min_rounds=3, chain_seconds=0.01, max_seconds=0.
 DRAW = Draw("normal", 1)
 
 
-@dataclass(frozen=True)
-class MeasuredCeilings:
-    ceilings: Ceilings
-    notes: tuple[str, ...] = ()  # what could not be measured, and why
+MeasuredCeilings = tuple[Ceilings, tuple[str, ...]]  # with notes: what could not be measured, and why
 
 
 def measure(
@@ -54,7 +50,7 @@ def measure(
     source = backends.kind(device.backend).ceilings
     if source is None:
         why = f"there are no kernels for {device.backend} to measure ceilings with"
-        return MeasuredCeilings(Ceilings(), (why,))
+        return Ceilings(), (why,)
     return _Measuring(device, builders, runner, source, progress).all()
 
 
@@ -68,7 +64,7 @@ def variant_of(backend: str, file: str, entries: Sequence[str]) -> Variant:
 class KeptCeilings(Protocol):
     """Where ceilings are kept between runs."""
 
-    def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None: ...
+    def get(self, device: Device) -> MeasuredCeilings | None: ...
     def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None: ...
 
 
@@ -81,14 +77,14 @@ def kept_or_measured(
     *,
     again: bool = False,
     today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat(),
-) -> tuple[Ceilings, tuple[str, ...]]:
+) -> MeasuredCeilings:
     """`kept` None: nothing is read or kept. One that failed half-way is measured again the next time; with
     `again` all are."""
     known = kept.get(device) if kept is not None and not again else None
     if known is None:
-        measured = measure(device, builders, runner(), progress=progress)
-        known = replace(measured.ceilings, measured_on=today()), measured.notes
-        if kept is not None and measured.ceilings.copy and measured.ceilings.read:
+        measured, notes = measure(device, builders, runner(), progress=progress)
+        known = replace(measured, measured_on=today()), notes
+        if kept is not None and measured.copy and measured.read:
             kept.put(device, *known)
     # As it was measured is what is kept: what is made of it may change.
     ceilings = possible(known[0])
@@ -111,7 +107,7 @@ class _Measuring:
         half = self._build(self._source.half, ("fp16",))
         if isinstance(code, Verdict):
             why = f"the kernels for ceilings do not build: {code.first_line}"
-            return MeasuredCeilings(Ceilings(), (why,))
+            return Ceilings(), (why,)
         # The largest first: what is laid out for them serves the others too.
         sizes = sizes_for(self._device)[::-1]
         read = [p for nbytes in sizes if (p := self._moving(code, "read", nbytes))]
@@ -137,7 +133,7 @@ class _Measuring:
             cache_bytes=llc or None,
             cache_bandwidth=cache,
         )
-        return MeasuredCeilings(ceilings, tuple(dict.fromkeys(self._notes)))
+        return ceilings, tuple(dict.fromkeys(self._notes))
 
     def _build(self, name: str, entries: Sequence[str]) -> BuiltCode | Verdict:
         self._progress("measuring what the device can do at best: building")

@@ -8,18 +8,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
-from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Examined, Verdict
 from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References
-from tunesmith.lab.runner import Runner
+from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
 from tunesmith.problem.cases import Case, ExtraCase, Level, extra_cases, full_cases, smoke_cases, verify_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
@@ -40,11 +38,6 @@ class LabSettings:
     seed: int
     builders: int
     compiler: str = ""
-
-
-class Oracle(Protocol):
-    def establish(self, case: Case) -> float | Verdict: ...
-    def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict: ...
 
 
 class LocalLab:
@@ -77,9 +70,9 @@ class LocalLab:
         self._reference = spawn("reference")
         self._original = Original(problem, device, self._builders)
         self._timer = TrialTimer(problem, device, self._runner, self._original, settings.seed, cache)
-        judge = DeviceOracle if device.inspects else HostOracle
+        judge: type[DeviceOracle | HostOracle] = DeviceOracle if device.inspects else HostOracle
         references = References(problem, self._reference)
-        self._oracle: Oracle = judge(problem, device, references, self._runner, self._original.plan)
+        self._oracle = judge(problem, device, references, self._runner, self._original.plan)
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -91,15 +84,12 @@ class LocalLab:
         for outcome in known:
             self.remember(outcome)
         if device.inspects:
-            self._warm_up()
-
-    def _warm_up(self) -> None:
-        """Processes take a second to start: all at once, while others work. A CPU device needs its cores."""
-        # A thread that waits for the device must not wait for another to end its slice, of 5 ms by default.
-        sys.setswitchinterval(SWITCH_SECONDS)
-        self._builders.warm()
-        self._reference.ensure_started()
-        self._runner.start()
+            # A thread that waits for the device must not wait for another to end its slice, 5 ms by default.
+            sys.setswitchinterval(SWITCH_SECONDS)
+            # Processes take a second to start: all at once, while others work. A CPU device needs its cores.
+            self._builders.warm()
+            self._reference.ensure_started()
+            self._runner.start()
 
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""
@@ -167,7 +157,7 @@ class LocalLab:
         if not self._device.is_host:
             self._start_builds(trial)
             # One after the other, while the loop thinks: what the first has taught the next one knows.
-            self._evaluations.append(self._thread.submit(self._evaluate_and_remember, trial))
+            self._evaluations.append(self._thread.submit(self._evaluate, trial))
 
     def collect(self) -> Outcome:
         trial = self._queue[0]
@@ -178,15 +168,10 @@ class LocalLab:
                 future.result()
             self._built = {waiting.id for waiting in self._queue}
         if self._device.is_host:
-            self._evaluations.append(self._thread.submit(self._evaluate_and_remember, trial))
+            self._evaluations.append(self._thread.submit(self._evaluate, trial))
         outcome = self._evaluations.popleft().result()
         self._queue.popleft()
         self._prepared.pop(trial, None)
-        return outcome
-
-    def _evaluate_and_remember(self, trial: Trial) -> Outcome:
-        outcome = self._evaluate(trial)
-        self.remember(outcome)
         return outcome
 
     def verify(self, trial: Trial) -> Verified:
@@ -261,7 +246,9 @@ class LocalLab:
         order = {name: i for i, name in enumerate(trial.workloads)}
         results.sort(key=lambda r: order[r.workload])
         outcome = _outcome(trial, _digest(prepared), built, results, started)
-        return replace(outcome, busy=self._runner.busy - busy)
+        outcome = replace(outcome, busy=self._runner.busy - busy)
+        self.remember(outcome)
+        return outcome
 
     def _evaluate_variant(self, trial: Trial, item: ToBuild, code: BuiltCode) -> list[Result]:
         results: dict[str, Result] = {}

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 from tunesmith.backends.messages import Draw, Timed, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
-from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Race, Runner
+from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, necessary_traffic, plan_launch, show_sizes
@@ -102,15 +101,9 @@ def _layout_seconds(device: Device, nbytes: int) -> float:
     return (2.0 if device.inspects else 5.0) + (nbytes + 3 * device.limits.llc) / rate
 
 
-def together(deadlines: Sequence[float], device: Device) -> float:
-    """For several timings in one request: their data is laid out at most once each, usually long ago."""
-    layout = _layout_seconds(device, 0)
-    return layout + sum(deadline - layout for deadline in deadlines)
-
-
-def all_deadlines(deadlines: Iterable[float]) -> float:
-    """For several cases in one request: each has a second at the least, all together need it but once."""
-    return 1.0 + sum(deadline - 1.0 for deadline in deadlines)
+def together(deadlines: Iterable[float], once: float = 1.0) -> float:
+    """For several in one request: each has so many seconds at the least, all together need them but once."""
+    return once + sum(deadline - once for deadline in deadlines)
 
 
 # What they are: `problem/draws`.
@@ -264,7 +257,9 @@ class TrialTimer:
         deadlines = [self._alone_deadline(item) for item in items]
         timed: list[Timed] | Verdict | None = None
         if self._device.inspects and len(items) > 1:
-            timed = self._runner.time_all(races, together(deadlines, self._device))
+            # Their data is laid out at most once each, usually long ago.
+            layout = _layout_seconds(self._device, 0)
+            timed = self._runner.time_all(races, together(deadlines, layout))
         for number, item in enumerate(items):
             if isinstance(timed, list):
                 one: Timed | Verdict = timed[number]

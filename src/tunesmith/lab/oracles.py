@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from tunesmith.backends.messages import CheckCase, Judged, StoreCase
 from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
-from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_of
-from tunesmith.lab.runner import CaseRun, Runner
+from tunesmith.lab.runner import BuiltCode, CaseRun, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
 from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_other_rows
 from tunesmith.problem.device import Device
@@ -243,7 +242,7 @@ class DeviceOracle(CaseOracle):
         right = 0
         if len(cases) > 1:
             checks = [_request(c.case, code, c.plan) for c in cases]
-            judged = self._runner.check_all(code, checks, measuring.all_deadlines(c.deadline for c in cases))
+            judged = self._runner.check_all(code, checks, measuring.together(c.deadline for c in cases))
             if isinstance(judged, Verdict):
                 return judged
             right = sum(j.status is Status.OK for j in judged or ())

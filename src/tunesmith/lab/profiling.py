@@ -15,10 +15,9 @@ from tunesmith.backends.backend_kind import ReadInstructions
 from tunesmith.backends.messages import Draw
 from tunesmith.backends.port import Counting
 from tunesmith.lab import measuring
-from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Race, Runner
+from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Geometry, Plan, plan_launch
 from tunesmith.problem.problem import Problem, Workload

@@ -14,13 +14,12 @@ from tunesmith.backends.backend_kind import Toolchain
 from tunesmith.backends.messages import Devices, Failed, ListDevices
 from tunesmith.backends.port import Counting, NoCounting
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
-from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, Builders, BuiltCode
 from tunesmith.lab.ceilings import KeptCeilings
 from tunesmith.lab.fork_server import start_worker, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
-from tunesmith.lab.runner import Runner
+from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, BuiltCode, Runner
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem

@@ -14,8 +14,8 @@ from tunesmith import __version__, backends
 from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
 from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
-from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import LabSettings
+from tunesmith.lab.runner import BuildSurveyor
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
