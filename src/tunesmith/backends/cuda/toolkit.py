@@ -102,6 +102,7 @@ _SHORT = {
     "cstdlib": "#include <cstddef>\nnamespace std { using ::abs; }\n",
 }
 _DEFINED = re.compile(r"#[ \t]*define[ \t]+(\w+)")
+_CONSTANT = re.compile(r"^#define (\w+) .*\n", re.MULTILINE)
 
 
 def standard_headers(source: str, given: Headers) -> Headers:
@@ -131,5 +132,7 @@ def pre_included(source: str, given: Headers) -> str:
 
 @cache
 def _texts() -> dict[str, str]:
+    """A constant of theirs gives way to what is defined under its name already."""
     files = resources.files(__package__).joinpath("headers").iterdir()
-    return _SHORT | {file.name: file.read_text(encoding="utf-8") for file in files}
+    read = {file.name: file.read_text(encoding="utf-8") for file in files}
+    return _SHORT | {name: _CONSTANT.sub(r"#ifndef \1\n\g<0>#endif\n", text) for name, text in read.items()}
