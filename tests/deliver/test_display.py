@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from tests.samples import DEVICE, started
-from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.cli.tables import devices_table, size_text
 from tunesmith.deliver import display
 from tunesmith.deliver.display import Progress, report_summary, report_table, report_title, table_text

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.lab.labs import Harness, device_of, fault_template, lab, scale_problem
-from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import TimeRuns
 from tunesmith.lab import references
 from tunesmith.problem.plan import Plan, Status

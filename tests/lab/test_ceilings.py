@@ -14,7 +14,7 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.opencl_here import needs_opencl
 from tunesmith import backends
-from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Timed, Unit
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.ceilings import (

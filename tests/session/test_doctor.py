@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from tunesmith.backends import opencl
-from tunesmith.backends.backend_kind import DoctorFinding
 from tunesmith.backends.cuda import doctor as cuda_doctor
-from tunesmith.backends.fake.simulated import FakeBackend
-from tunesmith.backends.port import Unsupported
+from tunesmith.backends.fake import FakeBackend
+from tunesmith.backends.port import DoctorFinding, Unsupported
 from tunesmith.errors import DeviceMissing
 from tunesmith.problem.device import Device
 from tunesmith.session import authoring as doctor

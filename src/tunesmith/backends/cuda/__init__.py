@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tunesmith.backends.backend_kind import BackendKind, CeilingKernels, TuningFlags
 from tunesmith.backends.cuda import compile, devices, doctor, flags, ncu, sass
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import KernelBinary, Session
+from tunesmith.backends.port import BackendKind, CeilingKernels, KernelBinary, Session, TuningFlags
 from tunesmith.problem.device import Device
 from tunesmith.problem.languages import CUDA
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from tunesmith.backends.backend_kind import DoctorFinding, ListDevices, has_module, module_finding
 from tunesmith.backends.cuda import ncu, nvcc, nvrtc, toolkit
 from tunesmith.backends.cuda.devices import OLDEST_DRIVER
-from tunesmith.backends.port import Unsupported
+from tunesmith.backends.port import DoctorFinding, ListDevices, Unsupported, has_module, module_finding
 from tunesmith.errors import TunesmithError
 
 INSTALL = "pip install 'tunesmith[cuda]'"
