@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.labs import fake_kernel
-from tunesmith.backends.fake.simulated import FAULTS, FakeBackend, FakeKernel
+from tunesmith.backends.fake import FAULTS, FakeBackend, FakeKernel
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
 

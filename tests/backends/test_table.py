@@ -10,19 +10,19 @@ import pytest
 
 from tests.running import FIXTURES, tunesmith
 from tunesmith import backends
-from tunesmith.backends.backend_kind import BackendKind
+from tunesmith.backends.port import BackendKind
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 
 FOLDER = """
 from dataclasses import replace
 
-from tunesmith.backends.backend_kind import BackendKind, DoctorFinding
+from tunesmith.backends.port import BackendKind, DoctorFinding
 from tunesmith.problem.languages import SourceLanguage
 
 
 def make(_argument):
-    from tunesmith.backends.fake.simulated import FakeBackend
+    from tunesmith.backends.fake import FakeBackend
 
     class ToyBackend(FakeBackend):
         name = "toy"

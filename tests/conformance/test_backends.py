@@ -11,11 +11,11 @@ import pytest
 from tests.conformance.backend_suite import BackendSuite
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.cuda import CudaBackend
-from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.opencl.device import OpenCLBackend
+from tunesmith.backends.opencl import OpenCLBackend
 from tunesmith.backends.port import Backend, BuildFailed, LaunchFailed, Scalar
-from tunesmith.backends.replay.recorded import ReplayBackend
+from tunesmith.backends.replay import ReplayBackend
 from tunesmith.problem.device import Device
 
 FAKE = """{head}// /// fake

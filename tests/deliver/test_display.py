@@ -11,7 +11,7 @@ import pytest
 
 from tests.samples import DEVICE, started
 from tests.wording import says
-from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.cli.tables import devices_table, size_text
 from tunesmith.deliver import display
 from tunesmith.deliver.display import Progress, report_summary, report_table, report_title, table_text

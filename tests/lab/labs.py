@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.lab.in_process import Log, spawner
 from tunesmith import backends
-from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import RunCase
 from tunesmith.backends.port import Backend
 from tunesmith.lab.lab import LabSettings, LocalLab

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.fake.simulated import FakeBackend, FakeMemory, FakeSession
+from tunesmith.backends.fake import FakeBackend, FakeMemory, FakeSession
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer, Session
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type

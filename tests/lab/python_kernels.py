@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.lab.numpy_inspector import InspectingBackend, NumpyInspector, memory_at
-from tunesmith.backends.fake.simulated import FakeSession
+from tunesmith.backends.fake import FakeSession
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     Executable,
@@ -53,7 +53,6 @@ Kernel = Callable[..., None]  # takes Arguments for arrays and numbers for scala
 
 @dataclass(frozen=True)
 class PythonExecutable:
-    entries: tuple[str, ...]
     kernel: Kernel
 
 
@@ -71,7 +70,7 @@ class PythonSession(FakeSession):
         return self._allocated
 
     def load(self, unit: Unit, binary: bytes) -> Executable:
-        return PythonExecutable(unit.entries, self._kernels[unit.source])
+        return PythonExecutable(self._kernels[unit.source])
 
     def allocate(self, nbytes: int) -> Memory:
         try:

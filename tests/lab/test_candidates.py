@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.lab.labs import Harness, device_of, fault_template, lab, scale_problem
 from tests.wording import says
-from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import TimeRuns
 from tunesmith.lab import references
 from tunesmith.problem.plan import Plan, Status

@@ -15,7 +15,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.opencl_here import needs_opencl
 from tests.wording import says
 from tunesmith import backends
-from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Timed, Unit
 from tunesmith.lab.ceilings import (
     ITEM_BYTES,

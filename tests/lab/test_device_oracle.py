@@ -16,7 +16,7 @@ from tests.lab.labs import Harness, fake_kernel, fault_template, lab, scale_prob
 from tests.lab.numpy_inspector import InspectingBackend
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
-from tunesmith.backends.fake.simulated import FAULTS
+from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
 from tunesmith.backends.port import LaunchFailed
 from tunesmith.errors import BadInput, KernelWrong

@@ -300,9 +300,7 @@ class TestNonsense:
     def test_a_hundred_megabytes_on_descriptor_1(self, make: Callable[..., WorkerProcess]) -> None:
         """They neither block the worker, nor land in the protocol, nor in our memory."""
         loud = (
-            "import tunesmith.lab.worker as w, tunesmith.backends.fake.simulated as f\n"
-            "f.PRINTED = 50 << 20\n"
-            "w.main()"
+            "import tunesmith.lab.worker as w, tunesmith.backends.fake as f\nf.PRINTED = 50 << 20\nw.main()"
         )
         worker = make(sys.executable, "-c", loud, "fake")
         load(worker, fault="8")  # a case runs its kernel twice

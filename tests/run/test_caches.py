@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.profiles.facts import Ceilings, Point
 from tunesmith.run.outcome import Timing
 from tunesmith.run.store import CeilingsCache, SqliteCache

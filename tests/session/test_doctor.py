@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from tests.wording import says
-from tunesmith.backends import opencl
-from tunesmith.backends.backend_kind import DoctorFinding
-from tunesmith.backends.cuda import doctor as cuda_doctor
-from tunesmith.backends.fake.simulated import FakeBackend
-from tunesmith.backends.port import Unsupported
+from tunesmith.backends import cuda, opencl
+from tunesmith.backends.fake import FakeBackend
+from tunesmith.backends.port import DoctorFinding, Unsupported
 from tunesmith.errors import DeviceMissing
 from tunesmith.problem.device import Device
 from tunesmith.session import authoring as doctor
@@ -48,15 +46,15 @@ class Machine:
         monkeypatch.setattr(shutil, "which", self.programs.get)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
         monkeypatch.setattr(doctor.machine, "list_devices", self._list)
-        monkeypatch.setattr(cuda_doctor.ctypes, "CDLL", self._load)
-        monkeypatch.setattr(cuda_doctor.nvrtc, "version", self._nvrtc)
-        monkeypatch.setattr(cuda_doctor.nvcc, "version", lambda: self.nvcc)
-        monkeypatch.setattr(cuda_doctor.toolkit, "header_folders", lambda *_: self.headers)
-        monkeypatch.setattr(cuda_doctor.toolkit, "find_nvcc", lambda: "/cuda/bin/nvcc")
+        monkeypatch.setattr(cuda.ctypes, "CDLL", self._load)
+        monkeypatch.setattr(cuda.nvrtc, "version", self._nvrtc)
+        monkeypatch.setattr(cuda.nvcc, "version", lambda: self.nvcc)
+        monkeypatch.setattr(cuda.toolkit, "header_folders", lambda *_: self.headers)
+        monkeypatch.setattr(cuda.toolkit, "find_nvcc", lambda: "/cuda/bin/nvcc")
         self.ncu: str | None = "/cuda/bin/ncu"
         self.may_count: tuple[bool | None, str] = (True, "counters are open to everyone")
-        monkeypatch.setattr(cuda_doctor.ncu, "find_ncu", lambda: self.ncu)
-        monkeypatch.setattr(cuda_doctor.ncu, "may_count", lambda: self.may_count)
+        monkeypatch.setattr(cuda.ncu, "find_ncu", lambda: self.ncu)
+        monkeypatch.setattr(cuda.ncu, "may_count", lambda: self.may_count)
 
     def _load(self, name: str) -> Any:
         assert name == "libcuda.so.1"

@@ -13,9 +13,9 @@ from tests.run.test_loop import MemoryTexts
 from tests.samples import DEVICE, a_problem, a_template, config, outcome, records, started
 from tests.wording import says
 from tunesmith import backends
-from tunesmith.backends.backend_kind import Toolchain
 from tunesmith.backends.cuda.compile import TOOLCHAIN
 from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode

@@ -12,8 +12,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 
 if TYPE_CHECKING:
-    from tunesmith.backends.backend_kind import BackendKind, ReadInstructions, Toolchain
-    from tunesmith.backends.port import Backend
+    from tunesmith.backends.port import Backend, BackendKind, ReadInstructions, Toolchain
     from tunesmith.problem.device import Device
 
 BACKENDS = {

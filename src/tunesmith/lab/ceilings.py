@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from tunesmith import backends
-from tunesmith.backends.backend_kind import CeilingKernels
 from tunesmith.backends.messages import Draw, TimingPolicy
+from tunesmith.backends.port import CeilingKernels
 from tunesmith.lab import measuring
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner

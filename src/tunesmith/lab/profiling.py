@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from tunesmith.backends import port
-from tunesmith.backends.backend_kind import ReadInstructions
 from tunesmith.backends.messages import Draw
-from tunesmith.backends.port import Counting
+from tunesmith.backends.port import Counting, ReadInstructions
 from tunesmith.lab import measuring
 from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
 from tunesmith.lab.memory import Verdict

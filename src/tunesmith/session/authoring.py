@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.backends.backend_kind import DoctorFinding, module_finding
+from tunesmith.backends.port import DoctorFinding, module_finding
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem import languages

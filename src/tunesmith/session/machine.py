@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.backends.backend_kind import Toolchain
 from tunesmith.backends.messages import Devices, Failed, ListDevices
-from tunesmith.backends.port import Counting, NoCounting
+from tunesmith.backends.port import Counting, NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.ceilings import KeptCeilings
 from tunesmith.lab.fork_server import start_worker, worker_command

@@ -18,7 +18,7 @@ import pytest
 
 from tunesmith.backends.cuda import inspector
 from tunesmith.backends.cuda.inspector import CudaMemory
-from tunesmith.backends.fake.simulated import FakeBackend, FakeMemory, FakeSession
+from tunesmith.backends.fake import FakeBackend, FakeMemory, FakeSession
 from tunesmith.problem.device import Device
 
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")

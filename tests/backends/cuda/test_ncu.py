@@ -33,7 +33,7 @@ from tunesmith.backends.cuda.ncu import (
     read_rows,
     stall_metric,
 )
-from tunesmith.backends.fake.simulated import FakeBackend
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.backends.port import Counted, ToCount
 from tunesmith.problem.plan import Plan, plan_launch

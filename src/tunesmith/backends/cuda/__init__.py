@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tunesmith.backends.backend_kind import BackendKind, CeilingKernels, TuningFlags
-from tunesmith.backends.cuda import compile, devices, doctor, flags, ncu, sass
+from tunesmith.backends import port
+from tunesmith.backends.cuda import compile, devices, flags, ncu, nvcc, nvrtc, sass, toolkit
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import KernelBinary, Session
+from tunesmith.backends.port import DoctorFinding
+from tunesmith.errors import TunesmithError
 from tunesmith.problem.device import Device
 from tunesmith.problem.languages import CUDA
+
+DRIVERS = "from https://www.nvidia.com/drivers"
+TOOLKIT = "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads"
+A_GPU = "a GPU that nvidia-smi -L lists; a container sees one if it is started with --gpus all"
 
 
 class CudaBackend:
@@ -20,10 +27,10 @@ class CudaBackend:
     def devices(self) -> tuple[Device, ...]:
         return devices.describe_all()
 
-    def build(self, unit: Unit, device: Device) -> KernelBinary:
+    def build(self, unit: Unit, device: Device) -> port.KernelBinary:
         return compile.build(unit, device)
 
-    def open(self, device: Device) -> Session:
+    def open(self, device: Device) -> port.Session:
         return CudaSession(device)
 
 
@@ -32,20 +39,89 @@ def _environment(scratch: Path, _inherited: Mapping[str, str]) -> dict[str, str]
     return {"CUDA_CACHE_PATH": str(scratch / "nv"), "CUDA_CACHE_DISABLE": "1"}
 
 
-KIND = BackendKind(
+def _check(list_devices: port.ListDevices) -> list[DoctorFinding]:
+    """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
+    driver = _nvidia_driver()
+    here = [_device(list_devices), *_counters()] if driver.usable else []
+    small = port.module_finding("ml_dtypes", "comparing bfloat16 and float8", KIND.install)
+    return [driver, *here, *_nvrtc(), _nvcc(), small]
+
+
+def _counters() -> list[DoctorFinding]:
+    """Where there is no driver there is nothing to count. Neither is run: that takes seconds."""
+    what, program = "Nsight Compute (ncu)", ncu.find_ncu()
+    missing = DoctorFinding(what, False, "not found: profiles do without hardware counters", TOOLKIT)
+    found = DoctorFinding(what, True, program) if program else missing
+    allowed, why = ncu.may_count()
+    fix = ncu.LET_IN if allowed is False else ""
+    return [found, DoctorFinding("hardware counters", allowed is not False, why, fix)]
+
+
+def _nvidia_driver() -> DoctorFinding:
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        library = ctypes.CDLL(name)
+    except OSError:
+        detail = f"{name} is not there: CUDA kernels can be built, and cannot run"
+        return DoctorFinding("NVIDIA driver", False, detail, f"NVIDIA's driver, {DRIVERS}")
+    version = ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    detail = f"for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    if version.value < devices.OLDEST_DRIVER:
+        oldest = f"CUDA {devices.OLDEST_DRIVER // 1000}"
+        detail += f", older than {oldest}: CUDA kernels can be built, and cannot run"
+        return DoctorFinding("NVIDIA driver", False, detail, f"a driver for {oldest} or newer, {DRIVERS}")
+    return DoctorFinding("NVIDIA driver", True, detail)
+
+
+def _device(list_devices: port.ListDevices) -> DoctorFinding:
+    try:
+        found = list_devices()
+    except TunesmithError as error:
+        fix = A_GPU if port.has_module("cuda.bindings") else KIND.install
+        return DoctorFinding("CUDA device", False, str(error), fix)
+    if not found:
+        return DoctorFinding("CUDA device", False, "the driver sees no device", A_GPU)
+    names = "; ".join(f"{d.name} (sm_{d.limits.capability})" for d in found)
+    return DoctorFinding("CUDA device", True, names)
+
+
+def _nvrtc() -> list[DoctorFinding]:
+    """NVRTC and, where it is there, the headers that kernels include."""
+    try:
+        version = nvrtc.version()
+    except port.Unsupported as error:
+        return [DoctorFinding("NVRTC", False, str(error), KIND.install)]
+    folders = toolkit.header_folders(None, version)
+    detail = ", ".join(map(str, folders)) or "none found: kernels cannot include cuda_fp16.h and the like"
+    return [
+        DoctorFinding("NVRTC", True, ".".join(map(str, version))),
+        DoctorFinding("CUDA headers", bool(folders), detail, "" if folders else KIND.install),
+    ]
+
+
+def _nvcc() -> DoctorFinding:
+    version = nvcc.version()
+    if version is not None:
+        return DoctorFinding("nvcc", True, f"{version}, {toolkit.find_nvcc()}")
+    detail = "not found: only sources that include the host's C++ headers need it"
+    return DoctorFinding("nvcc", False, detail, TOOLKIT)
+
+
+KIND = port.BackendKind(
     name="cuda",
     languages=(CUDA,),
     make=lambda _argument: CudaBackend(),
     extra="cuda",
-    check=doctor.findings,
+    check=_check,
     environment=_environment,
     absent_device=devices.absent_device,
     architecture=lambda device: f"sm_{device.limits.capability}" if device.limits.capability else "",
     is_architecture=devices.is_architecture,
     toolchain=compile.TOOLCHAIN,
-    flags=TuningFlags("--maxrregcount={}", "-Xptxas=--register-usage-level={}"),
+    flags=port.TuningFlags("--maxrregcount={}", "-Xptxas=--register-usage-level={}"),
     host_command=flags.host_command,
     counting=ncu.NcuCounting,
     instructions=sass.instructions_of,
-    ceilings=CeilingKernels("ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
+    ceilings=port.CeilingKernels("ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
 )

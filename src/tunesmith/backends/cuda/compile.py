@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from tunesmith.backends.backend_kind import Toolchain
 from tunesmith.backends.cuda import entries, nvcc, nvrtc
 from tunesmith.backends.cuda.cubin import Cubin, resources_of, without_chatter
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.cuda.toolkit import standard_headers
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import BuildFailed, KernelBinary, Unsupported
+from tunesmith.backends.port import BuildFailed, KernelBinary, Toolchain, Unsupported
 from tunesmith.problem.device import Device
 from tunesmith.text import digest_of
 

@@ -116,21 +116,17 @@ def _dotted(version: int) -> str:
 THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
-class Throttling:
-    def __init__(self, number: int) -> None:
-        self._library, self._handle = _open(number)
-
-    def now(self) -> bool | None:
-        """None where nobody can say."""
-        if self._library is None:
-            return None
-        reasons = ctypes.c_ulonglong()
-        if self._library.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle, ctypes.byref(reasons)):
-            return None
-        return bool(reasons.value & THROTTLED)
+def is_throttled(number: int) -> bool | None:
+    """Whether that device's clock is being held down right now; None where nobody can say."""
+    library, handle = _open_nvml(number)
+    reasons = ctypes.c_ulonglong()
+    if library is None or library.nvmlDeviceGetCurrentClocksThrottleReasons(handle, ctypes.byref(reasons)):
+        return None
+    return bool(reasons.value & THROTTLED)
 
 
-def _open(number: int) -> tuple[Any, ctypes.c_void_p]:
+@cache
+def _open_nvml(number: int) -> tuple[Any, ctypes.c_void_p]:
     cu = driver()
     handle = ctypes.c_void_p()
     try:
@@ -209,8 +205,8 @@ _CAPABILITY = re.compile(r"(?:sm_?|compute_?)?(\d{2,3})[af]?|(\d{1,2})\.(\d)")
 def absent_device(wanted: str | None) -> Device:
     """A GPU by name ("H200", "nvidia h200") or by its architecture ("sm_90", "90"); None: the usual one."""
     text = DEFAULT if wanted is None else wanted
-    capability = _capability(text)
-    if capability is not None:
+    capability = capability_named(text)
+    if capability in ARCHITECTURES:
         return _device(f"sm_{capability}", GPUS[ARCHITECTURES[capability].example])
     short = _by_name(text)
     if short is None:
@@ -219,11 +215,6 @@ def absent_device(wanted: str | None) -> Device:
             hint=f"write one of {', '.join(GPUS)}, or {', '.join(f'sm_{n}' for n in ARCHITECTURES)}",
         )
     return _device(short, GPUS[short])
-
-
-def _capability(text: str) -> int | None:
-    number = capability_named(text)
-    return number if number in ARCHITECTURES else None
 
 
 def capability_named(text: str) -> int | None:

@@ -39,14 +39,9 @@ class Instruction:
     calls: str = ""  # the function it calls
 
     @property
-    def conditional(self) -> bool:
-        """Whether some threads may do otherwise. A jump can also have its condition among its operands."""
-        inner = self.name in JUMPS and len(self.operands) > 1
-        return (self.guard not in ("", "PT", "UPT")) or inner
-
-    @property
     def condition(self) -> str:
-        """The predicate's name; negation aside."""
+        """The predicate by which some threads may do otherwise, negation aside; empty: none. A jump can also
+        have it among its operands."""
         if self.guard not in ("", "PT", "UPT"):
             return self.guard
         return self.operands[0].lstrip("!") if self.name in JUMPS and len(self.operands) > 1 else ""
@@ -102,7 +97,7 @@ class Listing:
     def _leaves(instruction: Instruction) -> bool:
         # An indirect jump whose targets are not told is taken to go on.
         jumps = instruction.name in JUMPS or (instruction.name in INDIRECT and bool(instruction.targets))
-        return (instruction.name in ENDS or jumps) and not instruction.conditional
+        return (instruction.name in ENDS or jumps) and not instruction.condition
 
     def ahead_of(self, block: int) -> frozenset[int]:
         """Blocks that can follow without a jump back, itself among them."""

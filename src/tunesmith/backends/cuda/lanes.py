@@ -86,7 +86,7 @@ class Lanes:
 
 def _of_interest(instruction: Instruction) -> bool:
     touches = any("[" in operand for operand in instruction.operands)
-    return touches or instruction.conditional or instruction.name in INDIRECT
+    return touches or bool(instruction.condition) or instruction.name in INDIRECT
 
 
 def _merged(known: State | None, new: State) -> State:
@@ -172,8 +172,7 @@ def _written(destination: str, instruction: Instruction) -> list[str]:
         return [base[1]]
     words = {"64": 2, "WIDE": 2, "128": 4, "256": 8}
     least = 2 if instruction.name in ("DADD", "DMUL", "DFMA") else 1
-    count = max((words.get(m, 1) for m in instruction.modifiers), default=1)
-    count = max(count, least)
+    count = max([least, *(words.get(m, 1) for m in instruction.modifiers)])
     return [f"{prefix}{int(digits) + k}" for k in range(count)]
 
 
@@ -305,7 +304,7 @@ def _product(first: Value, second: Value) -> Value:
     if first.kind == SAME:
         first, second = second, first
     if second.kind != SAME or first.kind in (LANE, DATA):
-        return _join_all([first, second]) if (first.kind, second.kind) != (SAME, SAME) else UNIFORM
+        return _join_all([first, second])
     if first.kind == SAME:
         known = first.number is not None and second.number is not None
         return Value(SAME, (first.number or 0) * (second.number or 0)) if known else UNIFORM

@@ -188,7 +188,6 @@ def _stalls(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
 
 
 SECONDS = 120.0  # for one workload; most take five
-VERSION_SECONDS = 20.0
 MOST_OUTPUT = 16 << 20  # bytes; a launch takes a few thousand
 POLL = 0.05
 ATTEMPTS = 3  # with fewer metrics each, where this version does not know some
@@ -299,14 +298,17 @@ class NcuCounting:
         with request.open("wb") as file:
             for message, blobs in ((load, (what.binary,)), (launch, ())):
                 file.writelines(frame_parts(encode_tagged(message), blobs, allowed))
-        command = [*command_line(program, self.metrics, log, what.warm)]
+        command = command_line(program, self.metrics, log, what.warm)
         command += [*self.worker, str(request), str(reply)]
+        # ncu unpacks files into the home folder and keeps a lock in the temporary one, which another user may
+        # hold; numbers must not come in the words of the user's language.
+        own = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
         with errors.open("wb") as sink:
             try:
                 process = subprocess.Popen(
                     command,
                     cwd=folder,
-                    env=self._own_environment(folder),
+                    env={**self.environment, **own, "PYTHONUSERBASE": site.getuserbase()},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=sink,
@@ -316,12 +318,6 @@ class NcuCounting:
                 return _Ended(1, "", "", fault=f"ncu does not start: {error.strerror}")
             fault = _wait(process, (log, errors), end, self.seconds)
         return _Ended(process.returncode, _text(log), _text(errors), _refusal(reply), fault)
-
-    def _own_environment(self, folder: Path) -> dict[str, str]:
-        # ncu unpacks files into the home folder and keeps a lock in the temporary one, which another user may
-        # hold; numbers must not come in the words of the user's language.
-        own = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
-        return {**self.environment, **own, "PYTHONUSERBASE": site.getuserbase()}
 
     def _unknown(self, ended: _Ended) -> list[str]:
         """Metrics of ours that ncu complains of, in that line or in a list below it."""
@@ -354,7 +350,8 @@ class NcuCounting:
         return f"ncu printed no counters{said}"
 
     def _of_another_version(self, program: str, unknown: Sequence[str]) -> str:
-        version = _version(program)
+        found = re.search(r"Version\s+(\S+)", toolkit.answer_of(program, "--version"))
+        version = f"version {plain(found[1])}" if found else "version unknown"
         few = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
         self._hopeless = f"this ncu ({version}) does not know the metrics we ask for: {few}"
         return self._hopeless
@@ -400,17 +397,6 @@ def main_of(rows: Sequence[Row], what: ToCount) -> int:
     if len(rows) == len(what.plan.launches):
         return what.main
     return max(range(len(rows)), key=lambda place: rows[place].weight)
-
-
-def _version(program: str) -> str:
-    try:
-        done = subprocess.run(
-            [program, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False, text=True
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return "version unknown"
-    found = re.search(r"Version\s+(\S+)", done.stdout)
-    return f"version {plain(found[1])}" if found else "version unknown"
 
 
 def _text(file: Path) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from tunesmith.backends.cuda.entries import Compiled, Refused, no_such_kernel
 from tunesmith.backends.cuda.flags import Flags
-from tunesmith.backends.cuda.toolkit import find_nvcc
+from tunesmith.backends.cuda.toolkit import answer_of, find_nvcc
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.problem.template import plain_name
@@ -28,7 +28,6 @@ _OWN, _DEEP = "headers", "1/2/3/4/5/6"
 _HEADERS = f"{_OWN}/{_DEEP}"
 # Whatever else is set would be a flag that no file mentions: NVCC_APPEND_FLAGS, CPATH.
 _ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "NVCC_CCBIN")
-VERSION_SECONDS = 20.0
 
 
 @cache
@@ -118,20 +117,7 @@ def _run(program: str, arguments: list[str], folder: Path) -> str:
 
 def _ask(question: str) -> str:
     program = find_nvcc()
-    if program is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [program, question],
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=VERSION_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode(errors="replace")
+    return answer_of(program, question, _environment()) if program is not None else ""
 
 
 def _environment() -> dict[str, str]:

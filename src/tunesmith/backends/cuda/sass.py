@@ -66,7 +66,7 @@ def read_sass(text: str) -> Instructions | None:
         bytes_in_flight=_bytes_in_flight(body),
         one_thread=len(alone),
         one_thread_loop=len(looped),
-        one_thread_global=sum(1 for i in body if i.number in looped and _is_global(i)),
+        one_thread_global=sum(1 for i in body if i.number in looped and "global" in _SPACES.get(i.name, ())),
         split_by_lane=_split(listing, lanes, LANE),
         split_by_data=_split(listing, lanes, DATA),
     )
@@ -105,10 +105,6 @@ def _classes(instruction: Instruction) -> Iterable[str]:
         yield "shuffle"
     elif name in ("LDL", "STL"):
         yield "local_load" if name == "LDL" else "local_store"
-
-
-def _is_global(instruction: Instruction) -> bool:
-    return instruction.name in _SPACES and _SPACES[instruction.name][0] == "global"
 
 
 def _is_move(instruction: Instruction) -> bool:
@@ -180,7 +176,7 @@ def _one_thread(listing: Listing, lanes: Lanes) -> tuple[set[int], set[int]]:
     alone: set[int] = set()
     for number, block in enumerate(listing.blocks):
         last = listing.instructions[block.end - 1]
-        kind = lanes.condition(last) if last.conditional else SAME
+        kind = lanes.condition(last) if last.condition else SAME
         if kind not in (ONE, ALL_BUT_ONE):
             continue
         jumps_alone = (kind == ONE) != last.negated

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda.devices import Throttling, checked, driver
+from tunesmith.backends.cuda.devices import checked, driver, is_throttled
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector, CudaMemory, address
 from tunesmith.backends.messages import Unit
@@ -26,7 +24,6 @@ class CudaExecutable:
     def __init__(self, module: Any, functions: dict[str, Any]) -> None:
         self.module = module
         self.functions = functions
-        self.entries = tuple(functions)
         self.parameters = {entry: _parameter_sizes(function) for entry, function in functions.items()}
         self.shared: dict[str, int] = dict.fromkeys(functions, 0)
 
@@ -45,10 +42,10 @@ class _Graph:
     def __init__(self, session: CudaSession, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> None:
         cu = driver()
         self._session = session
-        self._kept: _Captured | None = None
+        self._graph: Any = None
         self._executable: Any = None
-        self._kept = session.capture(calls, slots)
-        self._executable = checked(cu.cuGraphInstantiate(self._kept.graph, 0))
+        self._graph, self._values = session.capture(calls, slots)
+        self._executable = checked(cu.cuGraphInstantiate(self._graph, 0))
         checked(cu.cuGraphUpload(self._executable, session.stream))
 
     def start(self) -> Callable[[], float]:
@@ -59,8 +56,8 @@ class _Graph:
         cu = driver()
         if self._executable is not None:
             cu.cuGraphExecDestroy(self._executable)
-        if self._kept is not None:
-            cu.cuGraphDestroy(self._kept.graph)
+        if self._graph is not None:
+            cu.cuGraphDestroy(self._graph)
 
 
 class _Queued:
@@ -71,14 +68,6 @@ class _Queued:
 
     def start(self) -> Callable[[], float]:
         return self._session.timed(lambda: self._session.launch_all(self._calls, self._slots))
-
-
-class _Captured:
-    """A graph and the argument values its launches point to."""
-
-    def __init__(self, graph: Any, values: list[Any]) -> None:
-        self.graph = graph
-        self.values = values
 
 
 class _Gate:
@@ -138,10 +127,6 @@ class CudaSession:
             return elapsed * 1e-3
 
         return seconds
-
-    @cached_property
-    def _throttling(self) -> Throttling:
-        return Throttling(int(self._device.id))
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         cu = driver()
@@ -210,9 +195,10 @@ class CudaSession:
             checked(cu.cuProfilerStop())
 
     def throttled(self) -> bool | None:
-        return self._throttling.now()
+        return is_throttled(int(self._device.id))
 
-    def capture(self, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> _Captured:
+    def capture(self, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> tuple[Any, list[Any]]:
+        """A graph and the argument values its launches point to."""
         cu = driver()
         for call in calls:  # setting attributes is not allowed while a stream is being captured
             _executable(call).allow_shared(call.entry, call.shared)
@@ -223,12 +209,12 @@ class CudaSession:
         except BaseException:
             cu.cuStreamEndCapture(self.stream)
             raise
-        return _Captured(checked(cu.cuStreamEndCapture(self.stream)), values)
+        return checked(cu.cuStreamEndCapture(self.stream)), values
 
     def launch_all(self, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> list[Any]:
         """Queue the calls for every slot. The answer holds the argument values, which must outlive that."""
         launchers = [self._launcher(call) for call in calls]
-        tables = [_argument_table(call, slots) for call in calls]
+        tables = [CudaTable(call, slots) for call in calls]
         for number in range(len(slots)):
             for launch, table in zip(launchers, tables, strict=True):
                 (status,) = launch(table.pointers + number * table.row)
@@ -282,18 +268,13 @@ def _executable(call: port.LaunchCall) -> CudaExecutable:
 class CudaTable:
     """A call's arguments for every slot, as the driver reads them: words, and the addresses of the words."""
 
-    def __init__(self, values: NDArray[np.uint64]) -> None:
-        self.values = values
-        places = values.ctypes.data + 8 * np.arange(max(values.size, 1), dtype=np.uint64)
-        self.addresses = places
-        self.pointers = int(places.ctypes.data)
-        self.row = 8 * values.shape[1]
-
-
-def _argument_table(call: port.LaunchCall, slots: Sequence[int]) -> CudaTable:
-    base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
-    steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
-    return CudaTable(base + np.asarray(slots, dtype=np.uint64)[:, np.newaxis] * steps)
+    def __init__(self, call: port.LaunchCall, slots: Sequence[int]) -> None:
+        base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
+        steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
+        self.values = base + np.asarray(slots, dtype=np.uint64)[:, np.newaxis] * steps
+        self.addresses = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
+        self.pointers = int(self.addresses.ctypes.data)
+        self.row = 8 * len(call.args)
 
 
 def _bits(arg: object) -> int:

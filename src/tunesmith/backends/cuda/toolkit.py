@@ -6,7 +6,8 @@ import importlib.util
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,7 @@ from tunesmith.problem.template_source import includes
 _VERSION = re.compile(rb"#\s*define\s+(?:CUDART_VERSION|CUDA_VERSION)\s+(\d+)")
 USUAL_PLACE = Path("/usr/local/cuda")
 CORE_LIBRARIES = "cccl"  # a folder of their own from CUDA 13 on; the runtime's wheel comes without
+ANSWER_SECONDS = 20.0
 _A_HEADER = "cuda_fp16.h"  # a folder without it has no headers for kernels
 
 
@@ -44,6 +46,22 @@ def find_program(name: str, first: Iterable[Path] = (), last: Iterable[Path] = (
 
 def find_nvcc() -> str | None:
     return find_program("nvcc")
+
+
+def answer_of(program: str, question: str, environment: Mapping[str, str] | None = None) -> str:
+    """What a program prints; nothing where it does not run, or takes too long."""
+    try:
+        done = subprocess.run(
+            [program, question],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode(errors="replace")
 
 
 def in_wheels(folder: str) -> list[Path]:
@@ -102,6 +120,7 @@ _SHORT = {
     "cstdlib": "#include <cstddef>\nnamespace std { using ::abs; }\n",
 }
 _DEFINED = re.compile(r"#[ \t]*define[ \t]+(\w+)")
+_CONSTANT = re.compile(r"^#define (\w+) .*\n", re.MULTILINE)
 
 
 def standard_headers(source: str, given: Headers) -> Headers:
@@ -131,5 +150,7 @@ def pre_included(source: str, given: Headers) -> str:
 
 @cache
 def _texts() -> dict[str, str]:
+    """A constant of theirs gives way to what is defined under its name already."""
     files = resources.files(__package__).joinpath("headers").iterdir()
-    return _SHORT | {file.name: file.read_text(encoding="utf-8") for file in files}
+    read = {file.name: file.read_text(encoding="utf-8") for file in files}
+    return _SHORT | {name: _CONSTANT.sub(r"#ifndef \1\n\g<0>#endif\n", text) for name, text in read.items()}

@@ -1,4 +1,13 @@
-"""The simulated device: kernels that say what they compute, cost and do wrong.
+"""A simulated device: kernels are a few lines of TOML that say what they compute, cost and do wrong.
+
+    // /// fake
+    // args  = ["out", "x", "rows", "d"]     names of the arguments, so that expressions can use the scalars
+    // op    = "scale"                       out = 2 * x; "copy" and "increment" (in place) are there too
+    // time  = "100 + rows * d // BLOCK"     nanoseconds; macros defined in the source are names too
+    // fault = "3 if BLOCK == 64 else 0"     one of FAULTS
+    // ///
+
+Crashes and hangs are real ones, so that everything above a backend is tested without a device.
 
 Their templates stand in the kernel's own comments, one for each move:
 
@@ -14,16 +23,220 @@ place of `//draft:` the rest of the line is why there is no template. `//mended:
 
 from __future__ import annotations
 
+import math
+import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tunesmith.backends.backend_kind import BackendKind, DoctorFinding
-from tunesmith.backends.fake.simulated import FakeBackend
-from tunesmith.problem.device import Device
+import numpy as np
+
+from tunesmith.backends import port
+from tunesmith.backends.messages import Unit
+from tunesmith.errors import BadInput
+from tunesmith.problem.device import Device, Limits, Resources
 from tunesmith.problem.languages import FAKE
 from tunesmith.problem.problem import Problem
 from tunesmith.run.ports import Declined, Refactoring, Written
+from tunesmith.space.expr import Expr, Undefined, parse
+from tunesmith.text import digest_of
+
+FAULTS = (
+    *("none", "build", "wrong", "abort", "segfault", "hang", "unstable", "past_end", "print", "garbage"),
+    "idle",
+)
+_BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
+_DEFINE = re.compile(r"^#define (\w+) (-?\d+)\s*$", re.MULTILINE)
+PRINTED = 4 << 20
+
+
+@dataclass(frozen=True)
+class FakeKernel:
+    args: tuple[str, ...]
+    op: str
+    time: Expr
+    fault: Expr
+    shared: int
+    macros: Mapping[str, int]
+
+    @staticmethod
+    def read(unit: Unit) -> FakeKernel:
+        block = _BLOCK.search(unit.source)
+        if block is None:
+            raise port.BuildFailed(f"{unit.path}: no '// /// fake' block")
+        try:
+            table = tomllib.loads("".join(line[3:] + "\n" for line in block.group(1).splitlines()))
+            # The first definition wins: the prologue of a rendered template stands before its defaults.
+            macros: dict[str, int] = {}
+            for name, value in _DEFINE.findall(unit.source):
+                macros.setdefault(name, int(value))
+            kernel = FakeKernel(
+                args=tuple(table["args"]),
+                op=str(table.get("op", "scale")),
+                time=parse(table.get("time", 1000)),
+                fault=parse(table.get("fault", 0)),
+                shared=int(table.get("shared", 0)),
+                macros=macros,
+            )
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, BadInput) as error:
+            raise port.BuildFailed(f"{unit.path}: bad fake block: {error}") from error
+        if kernel.fault_with({}) == "build":
+            raise port.BuildFailed(f"{unit.path}:1: error: this kernel was written not to compile")
+        return kernel
+
+    def fault_with(self, scalars: Mapping[str, int]) -> str:
+        try:
+            return FAULTS[self.fault.evaluate({**scalars, **self.macros})]
+        except Undefined:
+            return "none"  # depends on sizes that only a launch knows
+
+    def seconds(self, scalars: Mapping[str, int]) -> float:
+        return max(0, self.time.evaluate({**scalars, **self.macros})) * 1e-9
+
+
+class FakeBackend:
+    name = "fake"
+
+    def devices(self) -> tuple[Device, ...]:
+        limits = Limits(
+            max_threads=1024,
+            max_block=(1024, 1024, 64),
+            max_grid=(1 << 31, 65535, 65535),
+            shared=48 << 10,
+            sms=16,
+            warp=32,
+            llc=1 << 18,
+            memory=1 << 28,
+            max_allocation=1 << 27,
+            alignment=16,
+            pin_bandwidth=1e14,
+        )
+        return (Device("fake", "0", "simulated device", "fake", "1", "simulated", limits),)
+
+    def build(self, unit: Unit, device: Device) -> port.KernelBinary:
+        k = FakeKernel.read(unit)
+        code = repr((k.args, k.op, k.time.text, k.fault.text, sorted(k.macros.items())))
+        resources = Resources(registers=32, shared=k.shared, spills=0, max_threads=1024)
+        return port.KernelBinary(unit.source.encode(), digest_of(code), resources)
+
+    def open(self, device: Device) -> port.Session:
+        return FakeSession(device)
+
+
+@dataclass
+class FakeMemory:
+    data: bytearray
+    nbytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nbytes = len(self.data)
+
+
+class FakeSession(port.PlainSession):
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._allocated = 0
+
+    def load(self, unit: Unit, binary: bytes) -> port.Executable:
+        return FakeKernel.read(unit)
+
+    def allocate(self, nbytes: int) -> port.Memory:
+        free = self._device.limits.memory - self._allocated
+        if nbytes > min(self._device.limits.max_allocation, free):
+            raise port.OutOfMemory(f"{nbytes} bytes wanted, {free} free")
+        self._allocated += nbytes
+        return FakeMemory(bytearray(nbytes))
+
+    def release(self, memory: port.Memory) -> None:
+        self._allocated -= memory.nbytes
+
+    def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
+        assert isinstance(memory, FakeMemory)
+        memory.data[offset : offset + len(data)] = data
+
+    def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
+        assert isinstance(memory, FakeMemory)
+        return bytes(memory.data[offset : offset + nbytes])
+
+    def copy(self, to: port.Pointer, source: port.Pointer) -> None:
+        self.write(to.memory, to.offset, self.read(source.memory, source.offset, source.nbytes))
+
+    def run(self, calls: Sequence[port.LaunchCall]) -> None:
+        for call in calls:
+            execute(call)
+
+    def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
+        # Time is computed, not spent, so that tests of a long run take no longer than its arithmetic.
+        for call in calls[:1]:
+            execute(call)
+        costs: dict[tuple[int, tuple[tuple[str, int], ...]], float] = {}
+        total = 0.0
+        for call in calls:
+            key = (id(call.executable), tuple(scalars(call).items()))
+            if key not in costs:
+                costs[key] = self.call_seconds(call)
+            total += costs[key]
+        return total
+
+    def call_seconds(self, call: port.LaunchCall) -> float:
+        assert isinstance(call.executable, FakeKernel)
+        return call.executable.seconds(scalars(call))
+
+
+def scalars(call: port.LaunchCall) -> dict[str, int]:
+    assert isinstance(call.executable, FakeKernel)
+    named = zip(call.executable.args, call.args, strict=False)
+    return {name: int(arg.value) for name, arg in named if isinstance(arg, port.Scalar)}
+
+
+def execute(call: port.LaunchCall) -> None:
+    assert isinstance(call.executable, FakeKernel)
+    kernel = call.executable
+    if len(kernel.args) != len(call.args):
+        raise port.LaunchFailed(f"the kernel takes {len(kernel.args)} arguments, {len(call.args)} are given")
+    fault = kernel.fault_with(scalars(call))
+    _misbehave(fault)
+    pointers = [arg for arg in call.args if isinstance(arg, port.Pointer)]
+    if not pointers or fault == "idle" or math.prod(call.grid) < 1:
+        return
+    out = pointers[0]
+    if kernel.op == "increment":
+        result = _floats(out) + np.float32(1)
+    else:
+        factor = {"scale": 2.0, "copy": 1.0}.get(kernel.op)
+        if factor is None:
+            raise port.LaunchFailed(f"unknown operation {kernel.op!r}")
+        result = _floats(pointers[1]) * np.float32(factor)
+    if fault == "wrong":
+        result[-1] += np.float32(1)
+    if fault == "unstable":
+        result[-1] += np.float32(int.from_bytes(os.urandom(2), "little") / 1e9)
+    payload = os.urandom(out.nbytes) if fault == "garbage" else result.tobytes()
+    assert isinstance(out.memory, FakeMemory)
+    out.memory.data[out.offset : out.offset + len(payload)] = payload
+    if fault == "past_end":
+        out.memory.data[out.offset + out.nbytes : out.offset + out.nbytes + 4] = b"oops"
+
+
+def _floats(pointer: port.Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    assert isinstance(pointer.memory, FakeMemory)
+    return np.frombuffer(bytes(pointer.memory.data), np.float32, pointer.nbytes // 4, pointer.offset).copy()
+
+
+def _misbehave(fault: str) -> None:
+    if fault == "abort":
+        os.abort()
+    if fault == "segfault":
+        import ctypes
+
+        ctypes.string_at(0)
+    if fault == "print":
+        os.write(1, b"hello from a kernel\n" * (PRINTED // 20))
+    while fault == "hang":
+        time.sleep(60)
+
 
 _HEADING = re.compile(r"//(draft|refuses|mended): *(\w+) *(.*)")
 _LINE = re.compile(r"//\| ?(.*)")
@@ -83,12 +296,12 @@ def _read(source: str) -> Iterator[tuple[str, str, Scripted]]:
             lines.append(own[1])
 
 
-KIND = BackendKind(
+KIND = port.BackendKind(
     name="fake",
     languages=(FAKE,),
     make=lambda _argument: FakeBackend(),
     plays_absent=True,
-    check=lambda _devices: [DoctorFinding("simulated device (fake, replay)", True, "always there")],
+    check=lambda _devices: [port.DoctorFinding("simulated device (fake, replay)", True, "always there")],
     no_profiles="a simulated device has nothing to profile",
     no_counters="a simulated device has no counters",
     author=FakeAuthor,

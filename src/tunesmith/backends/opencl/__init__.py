@@ -1,19 +1,285 @@
-"""OpenCL: what it needs here, how its workers are set up, and how its ceilings are measured."""
+"""OpenCL through pyopencl: PoCL on the CPU by default, any platform and device by choice."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
-from tunesmith.backends import backend_kind as kinds
-from tunesmith.backends.backend_kind import DoctorFinding, ListDevices
-from tunesmith.backends.opencl.device import OpenCLBackend
+from tunesmith.backends import port
+from tunesmith.backends.messages import Unit
 from tunesmith.errors import TunesmithError
+from tunesmith.problem.device import Device, Limits, Resources
 from tunesmith.problem.languages import OPENCL
+from tunesmith.problem.problem import element_type
+from tunesmith.text import digest_of
+
+# The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
+CPU_BYTES_PER_CYCLE = 192
+MAX_GRID = (1 << 31) - 1  # OpenCL names no limit; this many groups of any size still fit its counters
+# GPU drivers report less cache than there is; too much rotation costs memory, too little costs the truth.
+GPU_CACHE = 64 << 20
+# What drivers call a source that came as a string.
+_TEMPORARY = re.compile(r"\S*tempfile_\w+\.cl|<(?:kernel|program source)>")
+
+
+@cache
+def _cl() -> Any:
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise port.Unsupported(f"pyopencl cannot be loaded: {error}") from error
+    return pyopencl
+
+
+class OpenCLBackend:
+    name = "opencl"
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(
+            _describe(cl_platform, device, f"{i}:{j}")
+            for i, cl_platform in enumerate(_listed(_cl().get_platforms))
+            for j, device in enumerate(_listed(cl_platform.get_devices))
+        )
+
+    def build(self, unit: Unit, device: Device) -> port.KernelBinary:
+        cl, which = _cl(), _cl().program_build_info.LOG
+        context, handle = _context(device.id)
+        # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
+        program = cl._cl._Program(context, unit.source)
+        try:
+            program._build(" ".join(unit.flags).encode(), [handle])
+        except cl.Error as error:
+            log = program.get_build_info(handle, which).strip()
+            raise port.BuildFailed(_TEMPORARY.sub(lambda _: unit.path, log) or str(error)) from error
+        log = _TEMPORARY.sub(lambda _: unit.path, program.get_build_info(handle, which).strip())
+        kernels = _kernels(program, unit)
+        data = bytes(program.get_info(cl.program_info.BINARIES)[0])
+        digest = _code_digest(data, device, unit, kernels, handle)
+        return port.KernelBinary(data, digest, _resources(kernels, handle), log)
+
+    def open(self, device: Device) -> port.Session:
+        return OpenCLSession(device)
+
+
+@dataclass(frozen=True)
+class OpenCLExecutable:
+    kernels: dict[str, Any]  # by entry
+
+
+class OpenCLMemory:
+    """A buffer and the sub-buffers handed to kernels; OpenCL has no pointer arithmetic on the host."""
+
+    def __init__(self, buffer: Any, nbytes: int) -> None:
+        self.buffer = buffer
+        self.nbytes = nbytes
+        self._regions: dict[tuple[int, int], Any] = {}
+
+    def region(self, offset: int, nbytes: int) -> Any:
+        key = (offset, nbytes)
+        if key not in self._regions:
+            self._regions[key] = self.buffer.get_sub_region(offset, nbytes)
+        return self._regions[key]
+
+    def release(self) -> None:
+        for region in self._regions.values():
+            region.release()
+        self._regions.clear()
+        self.buffer.release()
+
+
+class OpenCLSession(port.PlainSession):
+    """OpenCL 1.2 has no graphs."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._context, self._handle = _context(device.id)
+        self._queue = _cl().CommandQueue(self._context)
+        self._allocated = 0
+
+    def load(self, unit: Unit, binary: bytes) -> port.Executable:
+        cl = _cl()
+        try:
+            program = cl._cl._Program(self._context, [self._handle], [binary])
+            program._build(b"", [self._handle])
+            return OpenCLExecutable({entry: cl.Kernel(program, entry) for entry in unit.entries})
+        except cl.Error as error:
+            raise port.LaunchFailed(f"the driver refuses the binary: {error}") from error
+
+    def allocate(self, nbytes: int) -> port.Memory:
+        cl = _cl()
+        limits = self._device.limits
+        # Checked here because a CPU driver promises memory it may not have.
+        if nbytes > limits.max_allocation or self._allocated + nbytes > limits.memory:
+            raise port.OutOfMemory(
+                f"{nbytes} bytes wanted with {self._allocated} of {limits.memory} in use; "
+                f"the largest single array may have {limits.max_allocation}"
+            )
+        try:
+            buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, nbytes)
+        except cl.Error as error:
+            raise port.OutOfMemory(str(error)) from error
+        self._allocated += nbytes
+        return OpenCLMemory(buffer, nbytes)
+
+    def release(self, memory: port.Memory) -> None:
+        assert isinstance(memory, OpenCLMemory)
+        memory.release()
+        self._allocated -= memory.nbytes
+
+    def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
+        assert isinstance(memory, OpenCLMemory)
+        if len(data):
+            with_offset = {"dst_offset": offset, "is_blocking": True}
+            self._guarded(lambda: _cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
+
+    def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
+        assert isinstance(memory, OpenCLMemory)
+        target = bytearray(nbytes)
+        if nbytes:
+            with_offset = {"src_offset": offset, "is_blocking": True}
+            self._guarded(lambda: _cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
+        return bytes(target)
+
+    def run(self, calls: Sequence[port.LaunchCall]) -> None:
+        for call in calls:
+            self._guarded(partial(self._enqueue, call, None))
+        self._guarded(self._queue.finish)
+
+    def copy(self, to: port.Pointer, source: port.Pointer) -> None:
+        assert isinstance(to.memory, OpenCLMemory) and isinstance(source.memory, OpenCLMemory)
+        if to.nbytes:
+            buffers = (to.memory.buffer, source.memory.buffer)
+            places = {"src_offset": source.offset, "dst_offset": to.offset, "byte_count": to.nbytes}
+            self._guarded(lambda: _cl().enqueue_copy(self._queue, *buffers, **places))
+
+    def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
+        cl = _cl()
+        # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
+        gate = cl.UserEvent(self._context)
+        try:
+            for number, call in enumerate(calls):
+                self._guarded(partial(self._enqueue, call, [gate] if number == 0 else None))
+            self._queue.flush()
+        finally:
+            start = time.perf_counter()
+            gate.set_status(cl.command_execution_status.COMPLETE)
+        self._guarded(self._queue.finish)
+        return time.perf_counter() - start
+
+    def _enqueue(self, call: port.LaunchCall, wait_for: list[Any] | None) -> None:
+        assert isinstance(call.executable, OpenCLExecutable)
+        if call.shared:
+            raise port.Unsupported("OpenCL has no launch-time shared memory: use an argument of role 'local'")
+        kernel = call.executable.kernels[call.entry]
+        if kernel.num_args != len(call.args):
+            takes = f"{call.entry} takes {kernel.num_args} arguments"
+            raise port.LaunchFailed(f"{takes}, {len(call.args)} are given")
+        for index, arg in enumerate(call.args):
+            kernel.set_arg(index, _argument(arg))
+        dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
+        total = tuple(g * b for g, b in zip(call.grid, call.block, strict=True))[:dims]
+        _cl().enqueue_nd_range_kernel(self._queue, kernel, total, call.block[:dims], wait_for=wait_for)
+
+    def _guarded(self, action: Any) -> None:
+        cl = _cl()
+        try:
+            action()
+        except cl.MemoryError as error:
+            raise port.OutOfMemory(str(error)) from error
+        except cl.Error as error:
+            raise port.LaunchFailed(str(error)) from error
+
+
+def _argument(arg: object) -> Any:
+    if isinstance(arg, port.Pointer):
+        assert isinstance(arg.memory, OpenCLMemory)
+        return arg.memory.region(arg.offset, arg.nbytes)
+    if isinstance(arg, port.Scalar):
+        return element_type(arg.type).numpy.type(arg.value)
+    return _cl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
+
+
+def _listed(query: Callable[[], Iterable[Any]]) -> list[Any]:
+    try:
+        return list(query())
+    except _cl().Error:  # how the loader says that there is none
+        return []
+
+
+@cache
+def _context(device_id: str) -> tuple[Any, Any]:
+    place, _, number = device_id.partition(":")
+    handle = _listed(_listed(_cl().get_platforms)[int(place)].get_devices)[int(number)]
+    return _cl().Context([handle]), handle
+
+
+def _describe(cl_platform: Any, device: Any, id: str) -> Device:
+    cl = _cl()
+    is_cpu = bool(device.type & cl.device_type.CPU)
+    is_pocl = "portable computing language" in cl_platform.name.lower()
+    sizes = [*device.max_work_item_sizes, 1, 1][:3]
+    cycles = device.max_clock_frequency * 1e6 * device.max_compute_units
+    return Device(
+        backend="opencl",
+        id=id,
+        name=device.name.strip(),
+        platform=cl_platform.name.strip(),
+        driver=f"{cl_platform.version.strip()}; {device.driver_version.strip()}",
+        kind="cpu" if is_cpu else "gpu",
+        limits=Limits(
+            max_threads=device.max_work_group_size,
+            max_block=(sizes[0], sizes[1], sizes[2]),
+            max_grid=(MAX_GRID, MAX_GRID, MAX_GRID),
+            shared=device.local_mem_size,
+            sms=device.max_compute_units,
+            warp=1 if is_cpu else 32,
+            llc=device.global_mem_cache_size if is_cpu else max(device.global_mem_cache_size, GPU_CACHE),
+            memory=device.global_mem_size,
+            max_allocation=device.max_mem_alloc_size,
+            alignment=max(1, device.mem_base_addr_align // 8),
+            pin_bandwidth=CPU_BYTES_PER_CYCLE * cycles if is_cpu and cycles else None,
+        ),
+        finishes_compiling_at_launch=is_pocl,
+    )
+
+
+def _kernels(program: Any, unit: Unit) -> list[Any]:
+    cl = _cl()
+    try:
+        return [cl.Kernel(program, entry) for entry in unit.entries]
+    except cl.Error as error:
+        names = program.get_info(cl.program_info.KERNEL_NAMES).replace(";", ", ")
+        raise port.BuildFailed(
+            f"{unit.path} has no kernel called {' or '.join(map(repr, unit.entries))}; "
+            f"it defines {names or 'none'}"
+        ) from error
+
+
+def _resources(kernels: list[Any], handle: Any) -> Resources:
+    info = _cl().kernel_work_group_info
+    return Resources(
+        shared=max(k.get_work_group_info(info.LOCAL_MEM_SIZE, handle) for k in kernels),
+        private=max(k.get_work_group_info(info.PRIVATE_MEM_SIZE, handle) for k in kernels),
+        max_threads=min(k.get_work_group_info(info.WORK_GROUP_SIZE, handle) for k in kernels),
+    )
+
+
+def _code_digest(data: bytes, device: Device, unit: Unit, kernels: list[Any], handle: Any) -> str:
+    """Equal for equal code. PoCL puts temporary paths into everything but the machine code itself, and a
+    required work-group size into none of it."""
+    start = data.find(b"\x7fELF") if device.finishes_compiling_at_launch else -1
+    which = _cl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+    required = [list(k.get_work_group_info(which, handle)) for k in kernels]
+    return digest_of(data[start:] if start >= 0 else data, repr((unit.entries, required)))
 
 
 def pocl_environment(prefix: Path, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -45,33 +311,35 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _check(devices: ListDevices) -> list[DoctorFinding]:
-    has_pyopencl = kinds.module_finding("pyopencl", "the OpenCL backend", KIND.install)
+def _check(devices: port.ListDevices) -> list[port.DoctorFinding]:
+    has_pyopencl = port.module_finding("pyopencl", "the OpenCL backend", KIND.install)
     linker = shutil.which("ld")
     missing = linker is None and sys.platform == "linux"
-    fix = kinds.system_package("binutils") if missing else ""
-    needs = DoctorFinding("linker (ld)", not missing, linker or "PoCL needs it to finish kernels", fix)
+    fix = port.system_package("binutils") if missing else ""
+    needs = port.DoctorFinding("linker (ld)", not missing, linker or "PoCL needs it to finish kernels", fix)
     return [has_pyopencl, needs, *([_check_device(devices)] if has_pyopencl.usable else [])]
 
 
-def _check_device(devices: ListDevices) -> DoctorFinding:
+def _check_device(devices: port.ListDevices) -> port.DoctorFinding:
     try:
         found = devices()
     except TunesmithError as error:
-        return DoctorFinding("OpenCL device", False, str(error), KIND.install)
+        return port.DoctorFinding("OpenCL device", False, str(error), KIND.install)
     if found:
         names = "; ".join(f"{d.name} ({d.platform})" for d in found)
         unpacked = pocl_environment(Path(sys.prefix), os.environ)
         where = f"; PoCL is the one unpacked in {Path(sys.prefix, 'pocl')}" if unpacked else ""
-        return DoctorFinding("OpenCL device", True, names + where)
+        return port.DoctorFinding("OpenCL device", True, names + where)
     if sys.platform == "linux" and platform.machine() == "x86_64":
         fix = "pip install pocl-binary-distribution"
-        return DoctorFinding("OpenCL device", False, "no platform found", fix)
+        return port.DoctorFinding("OpenCL device", False, "no platform found", fix)
     detail = f"no platform found, and PoCL has no wheel for {sys.platform} {platform.machine()}"
-    return DoctorFinding("OpenCL device", False, detail, kinds.system_package("pocl", apt="pocl-opencl-icd"))
+    return port.DoctorFinding(
+        "OpenCL device", False, detail, port.system_package("pocl", apt="pocl-opencl-icd")
+    )
 
 
-KIND = kinds.BackendKind(
+KIND = port.BackendKind(
     name="opencl",
     languages=(OPENCL,),
     make=lambda _argument: OpenCLBackend(),
@@ -79,5 +347,5 @@ KIND = kinds.BackendKind(
     check=_check,
     environment=_environment,
     no_counters="OpenCL has no counters that are the same on every device",
-    ceilings=kinds.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
+    ceilings=port.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
 )

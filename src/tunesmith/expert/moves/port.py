@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from tunesmith import backends
-from tunesmith.backends.backend_kind import TuningFlags
+from tunesmith.backends.port import TuningFlags
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.device import Device

@@ -1,9 +1,7 @@
 #ifndef TUNESMITH_STDDEF_H
 #define TUNESMITH_STDDEF_H
 typedef decltype((char *)0 - (char *)0) ptrdiff_t;
-#ifndef NULL
 #define NULL 0
-#endif
 #ifndef offsetof
 #define offsetof(type, member) __builtin_offsetof(type, member)
 #endif
