@@ -30,7 +30,7 @@ from tunesmith.session.runs import Run, as_it_stands
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.deliver.difference import RunDifference
-    from tunesmith.profiles.diagnose import ProfilePage
+    from tunesmith.profiles.facts import ProfilePage
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
     from tunesmith.session.comparison import Compared
 

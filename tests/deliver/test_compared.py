@@ -8,7 +8,7 @@ import pytest
 
 from tests.comparisons import facts, plan, ran
 from tests.wording import says
-from tunesmith.cli.tables import comparison_table
+from tunesmith.cli.console import comparison_table
 from tunesmith.deliver.compared import ComparisonCell, ComparisonResult, compare, limits
 from tunesmith.deliver.display import table_text
 from tunesmith.run.outcome import mean_interval
@@ -37,7 +37,9 @@ class TestFigures:
     def test_the_terminal_says_why_there_is_no_spread_and_no_interval(self) -> None:
         planned = plan("expert", repeats=1)
         found = compare(planned, ran(planned, {("p", "expert"): [2.0]}))
-        (row,) = [line for line in table_text(comparison_table(found), None).splitlines() if "expert" in line]
+        (row,) = [
+            line for line in table_text(None, *comparison_table(found)).splitlines() if "expert" in line
+        ]
         assert [part.strip() for part in row.split("│")][3:5] == ["one run", "too few repeats"]
 
     def test_over_all_problems_each_weighs_the_same(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.samples import DEVICE, started
 from tests.wording import says
 from tunesmith.backends.fake import FakeBackend
-from tunesmith.cli.tables import devices_table, size_text
+from tunesmith.cli.app import devices_table, size_text
 from tunesmith.deliver import display
 from tunesmith.deliver.display import Progress, report_summary, report_table, report_title, table_text
 from tunesmith.problem.plan import Status
@@ -274,7 +274,7 @@ GO_ON = "tunesmith resume 'my run'"
 
 class TestReport:
     def test_table(self) -> None:
-        text = table_text(report_table(report()), StringIO())
+        text = table_text(StringIO(), *report_table(report()))
         assert "│ a        │ 20.0 µs │ 10.0 µs │    2.00× │ 1.90 to 2.10       │ BLOCK=64      │" in text
         assert "│ b        │  5.0 µs │  5.0 µs │    1.00× │ the original stays │ original      │" in text
         assert not text.endswith("\n")
@@ -354,7 +354,7 @@ class TestSurvey:
     def test_says_what_the_builds_tell_and_how_to_go_on(self) -> None:
         waiting = replace(report(), compiler="nvrtc 13.4", survey=self.SURVEY, failures=self.FAILED)
         says(report_title(waiting), "tiny", "simulated", "not here", "nvrtc 13.4")
-        text = table_text(report_table(waiting), StringIO())
+        text = table_text(StringIO(), *report_table(waiting))
         assert "│ registers                   │       22 │    21 │   30.5 │  255 │" in text
         assert "│ static shared memory, bytes │        0 │     0 │      0 │   64 │" in text
         assert "│ stack, bytes                │        8 │     0 │      0 │   16 │" in text
@@ -377,7 +377,7 @@ class TestSurvey:
 
 def test_devices_are_shown_as_they_call_themselves() -> None:
     (device,) = FakeBackend().devices()
-    text = table_text(devices_table([replace(device, name=EVIL, driver="[/bold]")]), StringIO())
+    text = table_text(StringIO(), *devices_table([replace(device, name=EVIL, driver="[/bold]")]))
     assert HARMLESS in text
     assert "[/bold]" in text
     assert "256 MiB │ 256 KiB" in text

@@ -20,7 +20,7 @@ from tunesmith.deliver.profile_page import (
     work_text,
 )
 from tunesmith.problem.device import Resources
-from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage, diagnose
+from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import (
     BlockTime,
     Ceilings,
@@ -34,7 +34,10 @@ from tunesmith.profiles.facts import (
     Operations,
     Point,
     Profile,
+    ProfilePage,
     StaticFacts,
+    View,
+    WorkloadPage,
     WorkNeeded,
 )
 from tunesmith.profiles.roofline import Ceiling

@@ -26,8 +26,8 @@ from tunesmith.profiles.facts import (
     Stall,
     StaticFacts,
     WorkNeeded,
+    launch_facts,
 )
-from tunesmith.profiles.launch_rules import launch_facts
 
 LIMITS = replace(HOPPER, llc=50 << 20, pin_bandwidth=4.8e12)
 CEILINGS = Ceilings(

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.samples import HOPPER, LIMITS
 from tunesmith.problem.device import Resources, occupancy
 from tunesmith.problem.plan import Geometry
-from tunesmith.profiles.facts import LaunchFacts
-from tunesmith.profiles.launch_rules import launch_facts, limiters
+from tunesmith.profiles.facts import LaunchFacts, launch_facts, limiters
 
 
 def facts(blocks: int, threads: int = 256, registers: int = 32, **more: int) -> LaunchFacts:

@@ -6,8 +6,8 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
@@ -18,10 +18,14 @@ from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, Pr
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
 from tunesmith.errors import DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
-from tunesmith.text import counted, plain
+from tunesmith.text import counted, named_values, plain
 
 if TYPE_CHECKING:
+    from tunesmith.deliver.display import TableContent
+    from tunesmith.problem.device import Device
     from tunesmith.session.library import Library
+
+SHOWN = 4  # workloads, on a line
 
 app = typer.Typer(
     name="tunesmith",
@@ -182,15 +186,29 @@ def profile(
 
 def devices(backend: Backend = None, as_json: AsJson = False) -> None:
     """List the devices that kernels can run on."""
-    from tunesmith.cli.tables import devices_table
-
     found = tunesmith.devices(backend)
     if as_json:
         console.print_encoded(found.devices)
     elif found.devices:
-        console.print_table(devices_table(found.devices))
+        console.print_table(*devices_table(found.devices))
     for trouble in found.troubles:
         console.print_note(trouble)
+
+
+def devices_table(devices: Sequence[Device]) -> TableContent:
+    rows = []
+    for d in devices:
+        sizes = (str(d.limits.sms), size_text(d.limits.memory), size_text(d.limits.llc))
+        rows.append((d.backend, d.id, d.name, d.platform, d.driver, d.kind, *sizes))
+    head = "backend | id | device | platform | driver | kind | units | memory | cache"
+    return head, rows, len(head.split(" | "))
+
+
+def size_text(nbytes: int) -> str:
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if nbytes >= 1 << shift:
+            return f"{nbytes / (1 << shift):.3g} {unit}"
+    return f"{nbytes} B"
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -213,13 +231,13 @@ library_app = typer.Typer(
 )
 
 
-def _entry_names(incomplete: str) -> list[str]:
-    return [path.stem for path in _library().folder.glob(f"{incomplete}*.json")]
-
-
 Name = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="As `tunesmith library` lists it.", autocompletion=_entry_names),
+    typer.Argument(
+        metavar="NAME",
+        help="As `tunesmith library` lists it.",
+        autocompletion=lambda incomplete: [p.stem for p in _library().folder.glob(f"{incomplete}*.json")],
+    ),
 ]
 
 
@@ -229,7 +247,6 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with console.handled(as_json):
-        from tunesmith.cli.tables import library_table
         from tunesmith.run.library import summary
 
         own = _library()
@@ -237,7 +254,13 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
         if as_json:
             console.print_encoded([summary(entry) for entry in entries])
         elif entries:
-            console.print_table(library_table(entries))
+            rows = []
+            for e in entries:
+                sizes = ", ".join(served.workload for served in e.served[:SHOWN])
+                sizes += f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
+                origin = PurePath(e.origin).name
+                rows.append((e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes, e.date[:10], origin))
+            console.print_table("name | language | device | speed-up: | workloads | date | from", rows, 7)
         else:
             console.print_line(
                 f"{own.folder} has no template yet: runs that find something better put theirs there"
@@ -246,10 +269,26 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
 
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one of them: what it is of, what it gave and where, and how to use it again."""
-    from tunesmith.cli.tables import library_lines
-
     entry = _library().get(name)
-    console.say(as_json, entry, library_lines(entry))
+    compiled = f", built with {entry.compiler}" if entry.compiler else ""
+    by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
+    lines = [
+        f"{entry.name}: {entry.problem}, {entry.speedup:.2f}× in the geometric mean, verified",
+        f"kernel           {entry.signature}",
+        f"                 text {entry.kernel[:12]}",
+        f"device           {entry.device} ({entry.driver}){compiled}",
+        f"template         {entry.path}, {counted(len(entry.template.splitlines()), 'line')}, {by}",
+    ]
+    for s in entry.served:
+        sizes = named_values(s.sizes)
+        span = f"{s.interval[0]:.2f} to {s.interval[1]:.2f}"
+        lines.append(f"{s.workload:<16} {s.speedup:.2f}× ({span}) at {sizes}: {s.config}")
+    lines.append(
+        f"known            {counted(len(entry.rows), 'configuration')}, {len(entry.best)} of them tried first"
+    )
+    lines.append(f"from             {entry.origin}, {entry.date}")
+    lines.append(f"again with       tunesmith retune {entry.name} [--device D] [--workloads FILE]")
+    console.say(as_json, entry, lines)
 
 
 def export(

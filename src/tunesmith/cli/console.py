@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,8 @@ from tunesmith.run.config import debugging
 from tunesmith.text import escaped_json, plain
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from tunesmith.deliver.compared import ComparisonResult
+    from tunesmith.deliver.display import TableContent
     from tunesmith.run.ports import Listener
     from tunesmith.session.comparison import Compared
     from tunesmith.session.runs import Run
@@ -156,13 +156,12 @@ def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
 
 def show_comparison(found: Compared, as_json: bool) -> None:
     """What all runs say together; the exit code is that of the most urgent trouble."""
-    from tunesmith.cli.tables import comparison_table
     from tunesmith.session import comparison
 
     if as_json:
         print_json(comparison.rendered_json(found))
     else:
-        print_table(comparison_table(found.comparison))
+        print_table(*comparison_table(found.comparison))
         counted = sum(run.counts for run in found.comparison.runs)
         print_line(f"runs that count  {counted} of {len(found.comparison.runs)}")
         print_line(f"report           {found.folder / 'compare.md'}")
@@ -172,6 +171,22 @@ def show_comparison(found: Compared, as_json: bool) -> None:
     if code := most_urgent(found.troubles):
         print_line(f"hint: go on with: {found.go_on}", stderr=True)
         raise typer.Exit(code)
+
+
+def comparison_table(found: ComparisonResult) -> TableContent:
+    from tunesmith.deliver.compared import interval_text, spread_text
+
+    overall = found.overall if len(found.common) > 1 else ()
+    rows = []
+    for cell in (*found.cells, *overall):
+        mean, worst = ("" if v is None else f"{v:.2f}×" for v in (cell.mean, cell.least))
+        tried = f"{cell.costs.evaluations:.0f}" if cell.costs else ""
+        name = cell.problem or f"all {len(found.common)}"
+        runs, success = f"{cell.counted} of {cell.planned}", f"{cell.successes} of {cell.counted}"
+        words = (name, cell.arm, spread_text(cell), interval_text(cell))
+        rows.append((*words, runs, mean, worst, success, tried))
+    figures = "runs: | mean: | worst: | success: | evaluations:"
+    return f"problem | arm | spread | interval of the mean | {figures}", rows, 0
 
 
 def most_urgent(troubles: Iterable[tuple[Path, TunesmithError]]) -> int:
@@ -221,10 +236,10 @@ def print_json(data: bytes) -> None:
     write(escaped_json(data.decode()).rstrip())
 
 
-def print_table(table: Table) -> None:
+def print_table(head: str, rows: Iterable[Sequence[str]], wrapped: int = 0) -> None:
     from tunesmith.deliver.display import table_text
 
-    write(table_text(table, sys.stdout))
+    write(table_text(sys.stdout, head, rows, wrapped))
 
 
 def write(text: str, stderr: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
@@ -12,6 +12,9 @@ import tunesmith
 from tunesmith.cli import console
 from tunesmith.cli.console import AsJson, PlanOptions, ProblemFile, Record, SearchOptions, TuneOptions, Wait
 from tunesmith.errors import BadInput
+
+if TYPE_CHECKING:
+    from tunesmith.deliver.difference import RunDifference
 
 FORMS = ("text", "md", "json")
 SLOWER = 6  # exit code of `diff --fail-below`
@@ -122,8 +125,6 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare what two runs of a problem deliver, workload by workload; for CI."""
-    from tunesmith.cli.tables import difference_lines, difference_table
-
     found = tunesmith.diff(before, after)
     slower = found.below(fail_below) if fail_below is not None else ()
     if as_json:
@@ -131,12 +132,32 @@ def diff(
             {"difference": found, "below": [w.name for w in slower], "fail_below": fail_below}
         )
     else:
-        console.print_table(difference_table(found))
-        console.show_lines(difference_lines(found))
+        _show_difference(found)
     if slower:
         names = ", ".join(f"{w.name} {w.ratio:.3f}×" for w in slower)
         console.print_line(f"error: below {fail_below}×: {names}", stderr=True)
         raise typer.Exit(SLOWER)
+
+
+def _show_difference(found: RunDifference) -> None:
+    from tunesmith.run.report import config_text
+
+    rows = []
+    for w in found.workloads:
+        (low, high), (other_low, other_high) = w.before_interval, w.after_interval
+        apart = "apart" if w.is_clear else "overlap"
+        spans = f"{low:.2f} to {high:.2f}, {other_low:.2f} to {other_high:.2f}: {apart}"
+        times, gains = ((w.before_us, w.after_us), (w.before_speedup, w.after_speedup))
+        figures = (*(f"{t:.1f} µs" for t in times), f"{w.ratio:.3f}×", *(f"{gain:.2f}×" for gain in gains))
+        rows.append((w.name, *figures, spans))
+    figures_of = "before: | after: | ratio: | speed-up before: | speed-up after:"
+    console.print_table(f"workload | {figures_of} | intervals of the speed-ups", rows, 1)
+    lines = [f"geometric mean   {found.ratio:.3f}× by {found.judged_by}"]
+    for w in found.workloads:
+        if w.before_config != w.after_config:
+            change = f"{config_text(w.before_config)} before, {config_text(w.after_config)} after"
+            lines.append(f"{w.name:<16} {change}")
+    console.show_lines([*lines, *(f"note             {note}" for note in found.notes)])
 
 
 def compare(

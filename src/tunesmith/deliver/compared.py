@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any
 
-from tunesmith.deliver.comparing import ARMS, ComparisonPlan, RunFacts, RunResult
+from tunesmith.deliver.comparing import ARMS, ComparisonPlan, RunResult
 from tunesmith.run.outcome import chance_apart, geometric_mean, mean_interval
 from tunesmith.text import counted
 
@@ -138,6 +138,8 @@ def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Comp
     facts = [run.facts for run in counted if run.facts is not None]
     won = [f for f in facts if f.refactoring is not None and f.search is not None]
     interval = mean_interval(logs) if logs and min(map(len, logs)) >= ENOUGH else None
+    names = (field.name for field in fields(MeanCosts) if field.name != "runs")
+    costs: dict[str, Any] = {name: _known([getattr(f, name) for f in facts]) for name in names if facts}
     return ComparisonCell(
         problem=problem,
         arm=arm,
@@ -153,7 +155,7 @@ def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Comp
         refactoring=geometric_mean(f.refactoring or 1.0 for f in won) if won else None,
         search=geometric_mean(f.search or 1.0 for f in won) if won else None,
         attributed=len(won),
-        costs=_costs(facts) if facts else None,
+        costs=MeanCosts(len(facts), **costs) if facts else None,
     )
 
 
@@ -182,12 +184,6 @@ def _by_round(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, ...]:
         geometric_mean(geometric_mean(after(rounds, number) for rounds in group) for group in groups)
         for number in range(1, most + 1)
     )
-
-
-def _costs(facts: Sequence[RunFacts]) -> MeanCosts:
-    names = (field.name for field in fields(MeanCosts) if field.name != "runs")
-    means: dict[str, Any] = {name: _known([getattr(f, name) for f in facts]) for name in names}
-    return MeanCosts(len(facts), **means)
 
 
 def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult]) -> Pair | None:

@@ -53,7 +53,8 @@ def comparison_sections(found: ComparisonResult, plots: str = f"{PLOTS}/") -> di
     speedups = ["", f"![Speed-ups of all runs]({plots}{_SPEEDUPS})"]
     return {
         "Result": [*_results(found), *_contrasts(found), *speedups],
-        "What this does and does not show": [f"- {safe_long(text)}" for text in limits(found)],
+        # Our own sentences, with names in them that are not ours: nothing of them is cut off.
+        "What this does and does not show": [f"- {' '.join(map(safe, s.split()))}" for s in limits(found)],
         "What it cost": _expenses(found),
         "Gain per round": [*_rounds(found), "", f"![Gain per round]({plots}{_ROUNDS})"],
         "Where the gain comes from": _attribution(found),
@@ -61,11 +62,6 @@ def comparison_sections(found: ComparisonResult, plots: str = f"{PLOTS}/") -> di
         "What the words mean": terms.read_text("utf-8").format(freedom=FREEDOM, enough=ENOUGH).splitlines(),
         "Digests and versions": versions,
     }
-
-
-def safe_long(text: str) -> str:
-    """Our own sentences, with names in them that are not ours: nothing of them is cut off."""
-    return " ".join(safe(word) for word in text.split())
 
 
 # -- parts --------------------------------------------------------------------------------------------------
@@ -164,11 +160,8 @@ def _contrasts(found: ComparisonResult) -> list[str]:
 
 
 def _expenses(found: ComparisonResult) -> list[str]:
-    costs = (
-        (_named(found, cell), cell.arm, *_spent(cell.costs))
-        for cell in _shown(found)
-        if cell.costs is not None
-    )
+    shown = _shown(found)
+    costs = ((_named(found, c), c.arm, *_spent(c.costs)) for c in shown if c.costs is not None)
     head = "evaluations: | of the budget: | requests: | repairs: | tokens: | cost: | device-seconds:"
     lines = table(f"problem | arm | {head} | in kernels: | seconds:", costs)
     return ["For one run, in the mean over those that count.", "", *lines]
@@ -179,21 +172,12 @@ def _spent(costs: MeanCosts) -> tuple[str, ...]:
     tried, asked = (costs.evaluations, costs.of_budget), (costs.requests, costs.repairs)
     counts = (*(f"{count:.0f}" for count in tried), *(f"{count:.1f}" for count in asked))
     seconds = f"{costs.device_seconds:.1f}", kernels, f"{costs.seconds:.1f}"
-    return (*counts, tokens_text(costs), dollars_text(costs), *seconds)
-
-
-def tokens_text(costs: MeanCosts) -> str:
     if not costs.requests:
-        return "none"
-    if costs.tokens is not None:
-        return f"{costs.tokens:.0f}"
-    return f"{UNKNOWN}, about {costs.tokens_by_length:.0f} by length" if costs.tokens_by_length else UNKNOWN
-
-
-def dollars_text(costs: MeanCosts) -> str:
-    if not costs.requests:
-        return "none"
-    return UNKNOWN if costs.dollars is None else f"${costs.dollars:.4f}"
+        return (*counts, "none", "none", *seconds)
+    by_length = f", about {costs.tokens_by_length:.0f} by length" if costs.tokens_by_length else ""
+    tokens = f"{UNKNOWN}{by_length}" if costs.tokens is None else f"{costs.tokens:.0f}"
+    dollars = UNKNOWN if costs.dollars is None else f"${costs.dollars:.4f}"
+    return (*counts, tokens, dollars, *seconds)
 
 
 def _rounds(found: ComparisonResult) -> list[str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from tunesmith.deliver.report import survey_counts, survey_rows
+from tunesmith.deliver.report import SURVEY_HEAD, survey_counts, survey_rows
 from tunesmith.run import events as ev
 from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
@@ -240,8 +240,21 @@ class _StandIn(StringIO):
         return getattr(self._stream, "encoding", None) or "utf-8"
 
 
-def table_text(table: Table, stream: TextIO | None) -> str:
+# A head as `text.table` takes it: names with | between them, a colon behind those of figures; the rows; how
+# many columns, the last ones, may be broken into lines.
+TableContent = tuple[str, Sequence[Sequence[str]], int]
+
+
+def table_text(stream: TextIO | None, head: str, rows: Iterable[Sequence[str]], wrapped: int = 0) -> str:
     """The table as it suits the stream it is for."""
+    names = head.split(" | ")
+    table = Table()
+    for place, name in enumerate(names):
+        justify: Literal["left", "right"] = "right" if name.endswith(":") else "left"
+        fixed = place < len(names) - wrapped
+        table.add_column(name.removesuffix(":"), justify=justify, no_wrap=fixed)
+    for row in rows:
+        table.add_row(*(Text(plain(cell)) for cell in row))
     stand_in = _StandIn(stream)
     width = None if stand_in.isatty() else PLAIN_WIDTH
     Console(file=stand_in, highlight=False, width=width).print(table)
@@ -252,8 +265,8 @@ def report_text(
     report: reports.Report, folder: str, go_on: str, library: Sequence[str] = (), stream: TextIO | None = None
 ) -> str:
     """Title, table and what stands below it; the table as wide as suits the stream."""
-    table = report_table(report)
-    shown = [table_text(table, stream)] if table.row_count else []
+    head, rows, wrapped = report_table(report)
+    shown = [table_text(stream, head, rows, wrapped)] if rows else []
     below = [*report_summary(report, folder, go_on), *(f"library          {line}" for line in library)]
     return "\n".join([plain(report_title(report)), *shown, *map(plain, below)])
 
@@ -264,26 +277,11 @@ def report_title(report: reports.Report) -> str:
     return f"{report.problem} {where}{built}"
 
 
-def report_table(report: reports.Report) -> Table:
+def report_table(report: reports.Report) -> TableContent:
     if report.survey is not None:
-        table = _table("by the compiler", "original", "least", "median", "most")
-        for row in survey_rows(report.survey):
-            table.add_row(*row)
-        return table
-    table = _table("workload", "before", "after", "speed-up")
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column("configuration")
-    for w in report.workloads:
-        table.add_row(Text(plain(w.name)), *reports.workload_cells(w))
-    return table
-
-
-def _table(first: str, *figures: str) -> Table:
-    table = Table()
-    table.add_column(first, no_wrap=True)
-    for name in figures:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+        return SURVEY_HEAD, survey_rows(report.survey), 0
+    head = "workload | before: | after: | speed-up: | 95 % interval | configuration"
+    return head, [(w.name, *reports.workload_cells(w)) for w in report.workloads], 1
 
 
 def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]:

@@ -52,7 +52,10 @@ class Host:
 
     @classmethod
     def of(cls, problem: Problem, variants: Sequence[Variant]) -> Host:
-        given = [a for a in problem.arguments if (a.is_array and not a.alias) or _is_literal(a)]
+        # A scalar that no size decides is a literal: whoever calls says what it is.
+        by_size = {a.name for a in problem.arguments if isinstance(a.value, Expr) and a.value.names}
+        literals = [a for a in problem.arguments if a.role == "scalar" and a.name not in by_size]
+        given = [a for a in problem.arguments if (a.is_array and not a.alias) or a in literals]
         own = {a.name for a in problem.arguments}
         scratch = dict.fromkeys(a.name for v in variants for a in v.arguments if a.name not in own)
         pointers = {a.name: _c_name(a.alias or a.name) for a in problem.arguments if a.is_array}
@@ -63,7 +66,7 @@ class Host:
             rules=problem.contract.sizes,
             workspaces=tuple(_workspace(name, variants) for name in scratch),
             headers=tuple(sorted({header for header in types if header is not None})),
-            literals=tuple(argument for argument in given if argument.role == "scalar"),
+            literals=tuple(literals),
         )
 
     @cached_property
@@ -168,12 +171,6 @@ def identifier(text: str) -> str:
 
 def _c_name(name: str, prefix: str = "arg") -> str:
     return f"{prefix}_{identifier(name)}"
-
-
-def _is_literal(argument: Argument) -> bool:
-    """A scalar that no size decides: whoever calls says what it is."""
-    value = argument.value
-    return argument.role == "scalar" and not (isinstance(value, Expr) and value.names)
 
 
 def _is_as_tuned(argument: Argument) -> str:

@@ -84,8 +84,11 @@ def launch_cu(problem: Problem, device: Device, dispatch: Sequence[DispatchCase]
         + "#include <cuda_runtime.h>\n#include <mutex>\n"
     )
     text += "".join(f"#include <{name}>\n" for name in host.headers)
-    for unit, includes in _distinct_includes(list(units.values())):
-        text += "\n" + _comment([f"The headers of {unit.namespace}, under its macros."]) + includes
+    written = {""}
+    for unit in units.values():
+        if (includes := unit.section.includes) not in written:
+            written.add(includes)
+            text += "\n" + _comment([f"The headers of {unit.namespace}, under its macros."]) + includes
     for unit in units.values():
         text += unit.written(outer, text.count("\n"))
     fixed = resources.files("tunesmith.deliver").joinpath("launch_host.cuh").read_text(encoding="utf-8")
@@ -154,14 +157,6 @@ def _obstacle(problem: Problem, variant: Variant) -> str | None:
         if left := set(PLACEHOLDER.findall(launch.entry)) & set(problem.size_names):
             return f"{launch.entry} is another kernel for each {', '.join(sorted(left))}"
     return None
-
-
-def _distinct_includes(units: list[_SourceUnit]) -> Iterator[tuple[_SourceUnit, str]]:
-    seen: set[str] = {""}
-    for unit in units:
-        if unit.section.includes not in seen:
-            seen.add(unit.section.includes)
-            yield unit, unit.section.includes
 
 
 def _dispatch(host: Host, lines: Sequence[_DispatchLine]) -> str:

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from tunesmith.deliver import svg
 from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
-from tunesmith.profiles.diagnose import ProfilePage
-from tunesmith.profiles.facts import Point
+from tunesmith.profiles.facts import Point, ProfilePage
 from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, roofline
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.rounds import Best, History

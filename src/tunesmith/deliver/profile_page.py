@@ -9,8 +9,18 @@ from dataclasses import replace
 
 from tunesmith.deliver.svg import times
 from tunesmith.profiles.costs import percent
-from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage
-from tunesmith.profiles.facts import Ceilings, Counters, Direction, Finding, Instructions, Profile, WorkNeeded
+from tunesmith.profiles.facts import (
+    Ceilings,
+    Counters,
+    Direction,
+    Finding,
+    Instructions,
+    Profile,
+    ProfilePage,
+    View,
+    WorkloadPage,
+    WorkNeeded,
+)
 from tunesmith.profiles.roofline import OF_OPERATIONS, roofline
 from tunesmith.text import counted, named_values, plain
 

@@ -20,6 +20,7 @@ from tunesmith.run.survey import LABELS, SurveyReport
 from tunesmith.text import cell, counted, named_values, plain, ratio_text, sentence, table
 
 PLOTS = "plots"  # the folder beside the report
+SURVEY_HEAD = "by the compiler | original: | least: | median: | most:"
 LONGEST_END = 160  # characters of a reason that the summary has room for
 _HOW_TO_READ = (
     "Times are in units of the winner's, by the short measurements of the search. *Measured*: with this "
@@ -325,8 +326,7 @@ def _survey(survey: SurveyReport) -> list[str]:
     built = f"{sum(survey.statuses.values())} of {survey.planned} configurations built"
     lines = [f"{built} ({survey_counts(survey)})."]
     if survey.spans:
-        head = "by the compiler | original: | least: | median: | most:"
-        lines += ["", *table(head, survey_rows(survey))]
+        lines += ["", *table(SURVEY_HEAD, survey_rows(survey))]
     if survey.spilling:
         spilling = ((config_text(s.config), s.spills) for s in survey.spilling)
         lines += ["", "## What spills registers", "", *table("configuration | bytes:", spilling)]

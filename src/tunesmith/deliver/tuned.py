@@ -81,7 +81,8 @@ def tuned_files(
     problem: Problem, template_of: TemplateOf, device: Device, choice: Winners
 ) -> dict[str, bytes]:
     """Everything below `tuned/`, by name."""
-    suffix = _suffix(problem.kernel.path)
+    _, dot, ending = plain_name(problem.kernel.path).rpartition(".")
+    suffix = dot and f".{ending}"
     names: dict[tuple[Config, str], str] = {}
 
     def case(config: Config, called: str, sizes: Mapping[str, int] | None = None) -> DispatchCase:
@@ -238,11 +239,6 @@ def _launch(launch: Launch) -> DispatchLaunch:
     shared = launch.shared.text if launch.shared is not None else None
     how = launch.args, cluster or None, launch.cooperative, launch.pdl
     return DispatchLaunch(launch.entry, grid, block, shared, *how)
-
-
-def _suffix(path: str) -> str:
-    name = plain_name(path)
-    return "." + name.rsplit(".", 1)[1] if "." in name else ""
 
 
 # -- for callers in Python ------------------------------------------------------------------------------

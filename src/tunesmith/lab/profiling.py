@@ -23,8 +23,7 @@ from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, Variant, original
 from tunesmith.profiles import facts as f
 from tunesmith.profiles.diagnose import diagnose
-from tunesmith.profiles.facts import Experiments, LaunchFacts, LaunchPart, Profile
-from tunesmith.profiles.launch_rules import launch_facts
+from tunesmith.profiles.facts import Experiments, LaunchFacts, LaunchPart, Profile, launch_facts
 from tunesmith.profiles.roofline import work_of
 from tunesmith.run.events import Profiled
 from tunesmith.run.outcome import median

@@ -2,18 +2,23 @@
 
 Every rule looks for one fault and says what share of the time is at stake. Findings are ranked by that share
 and how sure it is; none can gain more than the distance to the floor. A kernel near its floor has no fault.
+Here are also the rules about the launch: too few blocks, an unfilled last wave, the wrong block; and those
+that experiments tell.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tunesmith.profiles import kernel_rules, launch_rules
-from tunesmith.profiles.costs import ABOUT, RuleInput, costs_of, percent
-from tunesmith.profiles.facts import Bound, Ceilings, Diagnosis, Finding, Kind, Profile
+from tunesmith.problem.template import Remedy
+from tunesmith.profiles import costs as c
+from tunesmith.profiles import kernel_rules
+from tunesmith.profiles.costs import ABOUT, RuleInput, costs_of, finding, percent
+from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind, Profile
 from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, Floor, roofline, unmeasured_operations
+from tunesmith.text import counted
 
 # Times the floor. The best kernels in docs/results.md take 0.96 to 1.1 of a copy's time above a megabyte.
 NEAR = 1.15
@@ -30,13 +35,6 @@ FASTER_THAN_POSSIBLE = (
 TOO_MUCH_STATED = (
     "faster than its floor: `operations` or ceilings are wrong; correct what is stated, or measure again "
     "with --remeasure"
-)
-
-RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
-    *launch_rules.LAUNCH_RULES,
-    *kernel_rules.MEMORY_RULES,
-    *kernel_rules.COMPUTE_RULES,
-    *launch_rules.EXPERIMENT_RULES,
 )
 
 EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is to it
@@ -111,7 +109,11 @@ def _near(profile: Profile, floor: Floor, distance: float) -> bool:
 def _ranked(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
     """What is shown is what is ranked: no gain above what the distance to the floor allows."""
     found = _merged([f for rule in RULES if (f := rule(given)) is not None and f.gain >= WORTH_SHOWING])
-    shown = [f for f in found if not any(_explains(cause, f) for cause in found)]
+    shown = [
+        f
+        for f in found
+        if not any(o.kind in ABOUT[f.kind].causes and o.score >= EXPLAINS * f.score for o in found)
+    ]
     most = 1.0 if distance is None else max(0.0, 1 - 1 / distance)
     capped = [replace(f, gain=min(f.gain, most)) for f in shown]
     return tuple(sorted(capped, key=lambda f: -f.score))
@@ -128,11 +130,6 @@ def _merged(found: Sequence[Finding]) -> list[Finding]:
         best, rest = (other, one) if other.score >= one.score else (one, other)
         by_kind[one.kind] = replace(best, evidence=tuple(dict.fromkeys((*best.evidence, *rest.evidence))))
     return list(by_kind.values())
-
-
-def _explains(cause: Finding, symptom: Finding) -> bool:
-    enough = cause.score >= EXPLAINS * symptom.score
-    return enough and cause.kind in ABOUT[symptom.kind].causes
 
 
 def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
@@ -167,37 +164,230 @@ def _launches(profile: Profile) -> str:
     return f"of its {count} launches {entry} has the most threads and is shown: what each takes is not known"
 
 
-@dataclass(frozen=True)
-class View:
-    """One kernel at one workload."""
+# -- faults of a launch --------------------------------------------------------------------------------
 
-    profile: Profile
-    diagnosis: Diagnosis
-    notes: tuple[str, ...] = ()  # what was not found out, and why
+LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on average
+FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
+IDLE_LANES = 0.1
+SURPLUS = 0.3
+LOW_OCCUPANCY = 0.35  # a third of the threads: judgement; with several loads in flight more seldom pays
+BLOCK_GAIN = 0.05
+LAUNCH_SHARE = 0.3  # of the time
+_BY_LIMITER = {
+    "registers": (Remedy.REGISTER_CAP, Remedy.LAUNCH_BOUNDS, Remedy.BLOCK_SIZE),
+    "shared memory": (Remedy.LESS_SHARED, Remedy.ROW_IN_REGISTERS, Remedy.BLOCK_SIZE),
+    "threads": (Remedy.BLOCK_SIZE,),
+    "blocks": (Remedy.BLOCK_SIZE, Remedy.ROWS_PER_BLOCK),
+}
 
 
-@dataclass(frozen=True)
-class WorkloadPage:
-    name: str
-    sizes: dict[str, int]
-    warm: bool
-    views: tuple[View, ...]  # the original first
+def too_few_blocks(given: RuleInput) -> Finding | None:
+    launch = given.launch
+    if launch is None or launch.blocks < 1 or launch.sms < 1:
+        return None
+    if launch.blocks < launch.sms:
+        idle = 1 - launch.blocks / launch.sms
+        blocks = counted(launch.blocks, "block")
+        words = f"{blocks} on {counted(launch.sms, 'compute unit')}: {percent(idle)} of them have none"
+        half = given.half_share
+        evidence = [words] if half is None else [words, f"half the grid takes {percent(half)} of the time"]
+        return finding(Kind.TOO_FEW_BLOCKS, idle, c.SEEN, "static", evidence)
+    if launch.waves is None or launch.waves >= FILLED or given.costs is None:
+        return None
+    gain = given.costs.stake("few_warps")
+    held_by = counted(launch.sms, "compute unit holds", "compute units hold")
+    words = f"{launch.blocks} blocks fill {percent(launch.waves)} of what {held_by}"
+    held = f"{launch.resident_threads} threads on each, too few to hide the latency of their loads"
+    return finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "static", [words, held])
 
 
-@dataclass(frozen=True)
-class ProfilePage:
-    problem: str
-    device: str
-    driver: str
-    compiler: str
-    ceilings: Ceilings
-    workloads: tuple[WorkloadPage, ...]
-    notes: tuple[str, ...] = ()
-    missing: str = ""  # why nothing was measured
-    plot: str = ""  # the file with the roofline
+def tail(given: RuleInput) -> Finding | None:
+    """The last blocks run while most multiprocessors have none. A unit that is shared serves a lone block
+    faster: then a multiprocessor's turns count, one block each. What waits for its loads takes as long alone
+    as in company: then whole waves count."""
+    launch, active = given.launch, given.counters.sm_active
+    if launch is None or launch.waves is None or launch.sms < 1 or not launch.sms < launch.blocks < 10**9:
+        return None
+    turns = launch.blocks / launch.sms
+    by_turns, by_waves = _unfilled(turns), _unfilled(launch.waves)
+    waiting = given.costs.waiting if given.costs is not None else 0.5
+    lost = by_turns + (by_waves - by_turns) * waiting
+    evidence = [f"{launch.blocks} blocks are {launch.waves:.2f} waves, {turns:.2f} for each compute unit"]
+    confidence = c.READ
+    if active is not None:
+        evidence.append(f"the average compute unit is at work {percent(active)} of the time")
+        lost, confidence = min(max(by_turns, by_waves), 1 - active), c.SEEN
+    return finding(Kind.TAIL, lost, confidence, c.source_of(active), evidence, least=LOST_TO_TAIL)
 
-    @property
-    def no_counters(self) -> tuple[str, ...]:
-        """Why there are none, each reason once."""
-        reasons = [v.profile.no_counters for w in self.workloads for v in w.views if not v.profile.counters]
-        return tuple(dict.fromkeys(reason for reason in reasons if reason))
+
+def _unfilled(rounds: float) -> float:
+    """The share of whole rounds in which there is nothing to do; in a single one all start at once."""
+    return 1 - rounds / math.ceil(rounds) if 1 < rounds < 1e9 else 0.0
+
+
+def idle_threads(given: RuleInput) -> Finding | None:
+    launch = given.launch
+    if launch is None:
+        return None
+    if launch.idle_lanes >= IDLE_LANES:
+        idle = f"{percent(launch.idle_lanes)} of the lanes have no thread"
+        words = f"{idle}: {launch.threads} threads in a block"
+        return finding(Kind.IDLE_THREADS, launch.idle_lanes, c.KNOWN, "static", [words])
+    if launch.surplus is not None and launch.surplus >= SURPLUS:
+        words = f"{percent(launch.surplus)} of the threads have no element"
+        gain = 0.2 * launch.surplus  # they end at once: what they cost is their start
+        return finding(Kind.IDLE_THREADS, gain, c.READ, "static", [words], (Remedy.BLOCK_SIZE,))
+    return None
+
+
+def low_occupancy(given: RuleInput) -> Finding | None:
+    launch, counters = given.launch, given.counters
+    if launch is None or launch.occupancy is None or launch.occupancy >= 100 * LOW_OCCUPANCY:
+        return None
+    limiters = launch.limited_by or ("what is not known",)
+    evidence = [f"room for {launch.occupancy} % of the threads, limited by {' and '.join(limiters)}"]
+    remedies = dict.fromkeys(r for limiter in limiters for r in _BY_LIMITER.get(limiter, ()))
+    remedies |= {Remedy.ITEMS_IN_FLIGHT: None}
+    waiting = counters.stalled("memory")
+    if counters.occupancy is not None and waiting is not None:
+        achieved = f"{percent(counters.occupancy)} achieved"
+        evidence.append(f"{achieved}, {percent(waiting)} of waiting is for memory")
+        gain = waiting * (1 - min(1.0, counters.occupancy / FILLED))
+        return finding(Kind.LOW_OCCUPANCY, gain, c.READ, "counters", evidence, remedies)
+    gain = given.costs.stake("few_warps") if given.costs is not None else 0.1
+    return finding(Kind.LOW_OCCUPANCY, gain, 0.5, "static", evidence, remedies)
+
+
+def block_size(given: RuleInput) -> Finding | None:
+    launch, experiments = given.launch, given.profile.experiments
+    swept = [b for b in experiments.blocks if b.seconds > 0]
+    if launch is None or not swept:
+        return None
+    own = next((b for b in swept if b.threads == launch.threads), None)
+    now = own.seconds if own is not None else experiments.cold or given.profile.seconds
+    best = min(swept, key=lambda b: b.seconds)
+    if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
+        return None
+    words = f"blocks of {best.threads} threads take {percent(best.seconds / now)} of the time"
+    gain = 1 - best.seconds / now
+    return finding(Kind.BLOCK_SIZE, gain, c.SEEN, "experiment", [words])
+
+
+def launch_cost(given: RuleInput) -> Finding | None:
+    share, seconds = given.launch_share, given.profile.seconds
+    if share is None or seconds is None or share < LAUNCH_SHARE:
+        return None
+    launches = given.profile.launches
+    whose = "an empty launch takes" if launches == 1 else f"{launches} empty launches take"
+    words = f"{whose} {1e6 * share * seconds:.2f} µs of {1e6 * seconds:.2f} µs"
+    confidence = c.KNOWN if share <= 1 else c.GUESSED
+    return finding(Kind.LAUNCH, share, confidence, "timing", [words])
+
+
+# -- what experiments tell -----------------------------------------------------------------------------
+
+AS_LONG = 0.9  # of the whole's time: half the grid saves nothing
+SHARED_OUT = 1.5  # times it: blocks share one work, and half of them take longer
+IN_PROPORTION = (0.4, 0.65)  # half the blocks, about half the time
+GOES = 0.3  # share of the time that goes with data in the cache: memory is what is waited for
+TURNS = 4  # blocks a multiprocessor: with fewer, half of them is no smaller number of rounds
+LIKELY = 0.5  # how sure a symptom is that only an experiment shows
+SATURATED_GAIN = 0.3  # as where a counter shows a saturated pipe
+
+
+def more_blocks(given: RuleInput) -> Finding | None:
+    """Blocks share one work, there is room for more of them, and with fewer it takes longer."""
+    launch, ratio = given.launch, _half(given)
+    if ratio is None or launch is None or launch.waves is None or ratio < SHARED_OUT:
+        return None
+    if launch.waves >= 1 or launch.blocks < launch.sms:
+        return None  # there is no room; or there are multiprocessors without a block, which says more
+    evidence = [
+        f"half the grid takes {percent(ratio)} of the time, and {percent(launch.waves)} of what the device "
+        f"holds is there"
+    ]
+    remedies = (Remedy.MORE_BLOCKS, Remedy.SPLIT_ROWS, Remedy.BLOCK_SIZE)
+    gain = 1 - max(0.5, launch.waves)
+    return finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "experiment", evidence, remedies)
+
+
+def waiting(given: RuleInput) -> Finding | None:
+    """All blocks are there at once, and half of them take as long: each waits for itself."""
+    launch, ratio = given.launch, _half(given)
+    if ratio is None or launch is None or _counted(given) or not AS_LONG <= ratio < SHARED_OUT:
+        return None
+    if launch.waves is None or launch.waves > 1 or (launch.blocks_per_sm or 0) < 2:
+        return None
+    evidence = [f"half the grid takes {percent(ratio)} of the time: what a block waits for decides"]
+    share = given.cached_share
+    if share is not None:
+        evidence.append(f"{percent(share)} of the time goes when the data is in the cache")
+    remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS, Remedy.WIDE_ACCESS)
+    return finding(Kind.LATENCY, 0.5, _sure(given), "experiment", evidence, remedies)
+
+
+def uneven_blocks(given: RuleInput) -> Finding | None:
+    """There are several rounds of blocks, and half of them take as long: one block, or a few, decide."""
+    launch, ratio = given.launch, _half(given)
+    if ratio is None or launch is None or launch.sms < 1 or not AS_LONG <= ratio < SHARED_OUT:
+        return None
+    rounds = launch.blocks / launch.sms if launch.waves is None else launch.waves
+    if rounds < 2 or (given.counters.sm_active or 0.0) >= AS_LONG:
+        return None
+    evidence = [
+        f"half the grid takes {percent(ratio)} of the time though its {launch.blocks} blocks come in "
+        f"{rounds:.1f} rounds: a few of the first half take most of it"
+    ]
+    return finding(Kind.UNEVEN_BLOCKS, 0.5, _sure(given), "experiment", evidence)
+
+
+def memory(given: RuleInput) -> Finding | None:
+    """A symptom: with the data in the cache much of the time goes."""
+    share = given.cached_share
+    if share is None or share < GOES or _counted(given) or _mostly_launch(given) or given.profile.warm:
+        return None
+    evidence = [f"{percent(share)} of the time goes when the data is in the cache: memory is waited for"]
+    return finding(Kind.MEMORY, share, LIKELY, "experiment", evidence)
+
+
+def compute(given: RuleInput) -> Finding | None:
+    """A symptom: the cache makes no difference, and twice the blocks take twice as long."""
+    share, ratio, launch = given.cached_share, _half(given), given.launch
+    if share is None or ratio is None or launch is None or _counted(given):
+        return None
+    in_proportion = IN_PROPORTION[0] <= ratio <= IN_PROPORTION[1]
+    if share >= c.NO_DIFFERENCE or not in_proportion or launch.blocks < TURNS * launch.sms:
+        return None
+    evidence = [
+        f"{percent(share)} of the time goes when the data is in the cache, and half the grid takes "
+        f"{percent(ratio)}: compute units are busy, not memory"
+    ]
+    remedies = (Remedy.HOIST_INVARIANTS, Remedy.UNROLL, Remedy.FAST_INTRINSICS, Remedy.WIDE_ACCESS)
+    return finding(Kind.COMPUTE, SATURATED_GAIN, LIKELY, "experiment", evidence, remedies)
+
+
+def _half(given: RuleInput) -> float | None:
+    """What half the grid takes of the whole's time; None where that is not known or tells nothing."""
+    return None if _mostly_launch(given) else given.half_share
+
+
+def _mostly_launch(given: RuleInput) -> bool:
+    return (given.launch_share or 0.0) >= LAUNCH_SHARE
+
+
+def _counted(given: RuleInput) -> bool:
+    return given.counters.dram is not None or bool(given.counters.stalls)
+
+
+def _sure(given: RuleInput) -> float:
+    """A thread that has one element cannot have taken over the other half's: then the blocks were fewer and
+    so was the work. Else they may share one work, of which half of them can do as much."""
+    return c.READ if given.launch is not None and given.launch.surplus is not None else c.GUESSED
+
+
+RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
+    *(too_few_blocks, tail, idle_threads, low_occupancy, block_size, launch_cost),
+    *kernel_rules.MEMORY_RULES,
+    *kernel_rules.COMPUTE_RULES,
+    *(more_blocks, waiting, uneven_blocks, memory, compute),
+)

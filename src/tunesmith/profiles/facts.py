@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
-from tunesmith.problem.device import Limits, Resources
+from tunesmith.problem.device import Limits, Resources, occupancy
+from tunesmith.problem.plan import Geometry
 from tunesmith.problem.template import Remedy
 
 Space = Literal["global", "shared"]
@@ -322,3 +324,96 @@ class Diagnosis:
     def remedies(self) -> tuple[Remedy, ...]:
         """Of all findings, in their order, each once."""
         return tuple(dict.fromkeys(r for finding in self.findings for r in finding.remedies))
+
+
+@dataclass(frozen=True)
+class View:
+    """One kernel at one workload."""
+
+    profile: Profile
+    diagnosis: Diagnosis
+    notes: tuple[str, ...] = ()  # what was not found out, and why
+
+
+@dataclass(frozen=True)
+class WorkloadPage:
+    name: str
+    sizes: dict[str, int]
+    warm: bool
+    views: tuple[View, ...]  # the original first
+
+
+@dataclass(frozen=True)
+class ProfilePage:
+    problem: str
+    device: str
+    driver: str
+    compiler: str
+    ceilings: Ceilings
+    workloads: tuple[WorkloadPage, ...]
+    notes: tuple[str, ...] = ()
+    missing: str = ""  # why nothing was measured
+    plot: str = ""  # the file with the roofline
+
+    @property
+    def no_counters(self) -> tuple[str, ...]:
+        """Why there are none, each reason once."""
+        reasons = [v.profile.no_counters for w in self.workloads for v in w.views if not v.profile.counters]
+        return tuple(dict.fromkeys(reason for reason in reasons if reason))
+
+
+# -- a launch against its device ------------------------------------------------------------------------
+
+# What a multiprocessor has, by the names of `Limits`, and what people call it.
+_HAS = {
+    "registers_per_sm": "registers",
+    "shared_per_sm": "shared memory",
+    "threads_per_sm": "threads",
+    "blocks_per_sm": "blocks",
+}
+_PLENTY = 1 << 40  # more than any device has: what still limits then is the one thing that was not raised
+
+
+def launch_facts(
+    geometry: Geometry, limits: Limits, resources: Resources, local: int = 0, elements: int | None = None
+) -> LaunchFacts:
+    """`resources` are the kernel's own, `local` the bytes of its local arguments; `elements` is the number of
+    items there are, where a thread has one at most."""
+    threads, blocks = math.prod(geometry.block), math.prod(geometry.grid)
+    shared = geometry.shared + local
+    held = occupancy(limits, resources, threads, shared)
+    lanes = -(-threads // limits.warp) * limits.warp
+    facts = LaunchFacts(
+        grid=geometry.grid,
+        block=geometry.block,
+        threads=threads,
+        blocks=blocks,
+        sms=limits.sms,
+        idle_lanes=1 - threads / lanes,
+        surplus=None if elements is None else max(0.0, 1 - elements / (threads * blocks)),
+    )
+    if held is None or held.blocks_per_sm < 1:
+        return facts
+    waves = blocks / (held.blocks_per_sm * limits.sms)
+    return replace(
+        facts,
+        blocks_per_sm=held.blocks_per_sm,
+        occupancy=held.percent,
+        limited_by=limiters(limits, resources, threads, shared),
+        waves=waves,
+        last_wave=waves - math.ceil(waves) + 1,
+        resident_threads=threads * min(held.blocks_per_sm, -(-blocks // limits.sms)),
+    )
+
+
+def limiters(limits: Limits, resources: Resources, threads: int, shared: int) -> tuple[str, ...]:
+    """What allows the fewest blocks on a multiprocessor: several where they agree, none if nobody knows."""
+    allowed: dict[str, int] = {}
+    for own, words in _HAS.items():
+        others: dict[str, Any] = {name: _PLENTY for name in _HAS if name != own}
+        held = occupancy(replace(limits, **others), resources, threads, shared)
+        if held is None or not getattr(limits, own):
+            return ()
+        allowed[words] = held.blocks_per_sm
+    least = min(allowed.values())
+    return tuple(words for words, blocks in allowed.items() if blocks == least)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tunesmith.profiles import costs as c
 from tunesmith.profiles.costs import RuleInput, finding, percent
-from tunesmith.profiles.facts import Finding, Kind, MemoryAccess
+from tunesmith.profiles.facts import Finding, Kind
 
 FULL_WARP = 24  # threads of 32 an instruction: below it a quarter of the lanes and more do nothing
 SATURATED = 0.8  # of a pipe's peak: NVIDIA's own tools call it the bottleneck from here on
@@ -146,7 +146,12 @@ WAITING = 0.4  # share of stalls
 def uncoalesced(given: RuleInput) -> Finding | None:
     costs, counters = given.costs, given.counters
     far = [a for a in (costs.accesses if costs else ()) if c.is_global(a) and c.sectors(a) > 2 * c.ideal(a)]
-    read = [_far_words(a) for a in far] if given.strides_hold else []
+    unknown = "a distance that only the run knows"
+    read = [
+        f"{a.direction}s of {a.width} bytes (×{a.count}), "
+        f"{unknown if a.stride is None else f'{a.stride} bytes'} from thread to thread"
+        for a in (far if given.strides_hold else ())
+    ]
     seen = [
         (words, asked, used)
         for words, asked, used in (
@@ -162,11 +167,6 @@ def uncoalesced(given: RuleInput) -> Finding | None:
     if costs is None or not read or counters.load_sectors is not None:
         return None
     return finding(Kind.UNCOALESCED, costs.stake("uncoalesced"), c.KNOWN, "static", read, least=STAKE)
-
-
-def _far_words(access: MemoryAccess) -> str:
-    apart = f"{access.stride} bytes" if access.stride is not None else "a distance that only the run knows"
-    return f"{access.direction}s of {access.width} bytes (×{access.count}), {apart} from thread to thread"
 
 
 def narrow_access(given: RuleInput) -> Finding | None:

@@ -77,7 +77,8 @@ def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations |
 
 
 def roofline(profile: Profile) -> Roofline:
-    floors = [*_memory(profile), *_compute(profile)]
+    known = [(kind, count / rate) for kind, count, rate in _stated(profile) if rate]
+    floors = [*_memory(profile), *(Floor(OF_OPERATIONS[kind], seconds, True) for kind, seconds in known)]
     if (launch := profile.ceilings.least_launch) is not None:
         floors.append(Floor(Ceiling.LAUNCH, launch, True))
     return Roofline(tuple(sorted(floors, key=lambda f: -f.seconds)), profile.seconds)
@@ -115,11 +116,6 @@ def _memory(profile: Profile) -> list[Floor]:
     if limits is not None and limits.pin_bandwidth and not profile.warm:
         return [Floor(Ceiling.MEMORY, work.bytes / limits.pin_bandwidth, False)]
     return []
-
-
-def _compute(profile: Profile) -> list[Floor]:
-    known = [(kind, count, rate) for kind, count, rate in _stated(profile) if rate]
-    return [Floor(OF_OPERATIONS[kind], count / rate, True) for kind, count, rate in known if rate]
 
 
 def unmeasured_operations(profile: Profile) -> tuple[str, ...]:

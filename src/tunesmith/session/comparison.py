@@ -41,9 +41,10 @@ PROMPTS = "prompts"
 POLL = 0.5  # seconds between two looks for replies
 REMIND = 60.0  # seconds after which it is said again what is waited for
 Troubles = tuple[tuple[Path, TunesmithError], ...]
-# Of a run that an error stopped; by any other it has failed. What the user can mend is not the arm's fault.
+# Of a run that an error stopped, the first that fits. What the user can mend is not the arm's fault.
 STATUSES: tuple[tuple[type[TunesmithError], comparing.RunStatus], ...] = (
-    *((WaitingForModel, "waiting"), (DeviceMissing, "no device"), (BadInput, "stopped")),
+    *((WaitingForModel, "waiting"), (DeviceMissing, "no device")),
+    *((BadInput, "stopped"), (TunesmithError, "failed")),
 )
 
 
@@ -97,7 +98,12 @@ def start(
     )
     if out is not None and (out / PLAN).exists():
         return _lock_and_go_on(RunFolder(out, config.wait), config, listener, plan)
-    folder = _create(out, config)
+    if out is None:
+        folder = RunFolder.create_next(Path(config.runs), "compare", config.wait)
+    else:
+        with explained("create the folder", out, instead="another folder with --out"):
+            partial_of(out / PLAN).unlink(missing_ok=True)  # of one that was killed before it had a plan
+        folder = RunFolder.create(out, config.wait)
     try:
         for text in (text for own in (*texts, prompts) for text in own.values()):
             folder.put(text.encode())
@@ -170,14 +176,6 @@ def _prompts(folder: str, note: Callable[[str], None]) -> dict[str, str]:
 
 def _digests(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, digest_of(text.encode())) for name, text in texts.items())
-
-
-def _create(out: Path | None, config: RunConfig) -> RunFolder:
-    if out is None:
-        return RunFolder.create_next(Path(config.runs), "compare", config.wait)
-    with explained("create the folder", out, instead="another folder with --out"):
-        partial_of(out / PLAN).unlink(missing_ok=True)  # of one that was killed before it had a plan
-    return RunFolder.create(out, config.wait)
 
 
 def _read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
@@ -286,8 +284,7 @@ class ComparisonRuns:
         known = None
         with suppress(TunesmithError):  # the trouble may be that there is nothing to be read
             known = journal_facts(path)[1] if begun(path) else None
-        status: comparing.RunStatus = "failed"
-        status = next((status for kind, status in STATUSES if isinstance(error, kind)), status)
+        status = next(status for kind, status in STATUSES if isinstance(error, kind))
         return comparing.RunResult(item, status, str(error), known)
 
     def _trouble(self, item: comparing.Planned, path: Path) -> TunesmithError | None:

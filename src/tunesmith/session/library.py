@@ -180,7 +180,11 @@ def to_begin_from(
 
 def export(entry: LibraryEntry, out: Path) -> list[Path]:
     """The template as a file, and its own headers beside it; never over anything that is there."""
-    files = {out: entry.template} | {out.parent / name: text for name, text in _headers(entry)}
+    for name, _ in entry.headers:
+        parts = PurePosixPath(name)
+        if parts.is_absolute() or ".." in parts.parts:
+            raise BadInput(f"the template includes {name!r}, which lies outside its own folder")
+    files = {out: entry.template} | {out.parent / name: text for name, text in entry.headers}
     there = [str(path) for path in files if os.path.lexists(path)]
     if there:
         raise BadInput(f"{', '.join(there)} would be overwritten", hint="choose another name with --out")
@@ -189,11 +193,3 @@ def export(entry: LibraryEntry, out: Path) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     return list(files)
-
-
-def _headers(entry: LibraryEntry) -> Sequence[tuple[str, str]]:
-    for name, _ in entry.headers:
-        parts = PurePosixPath(name)
-        if parts.is_absolute() or ".." in parts.parts:
-            raise BadInput(f"the template includes {name!r}, which lies outside its own folder")
-    return entry.headers

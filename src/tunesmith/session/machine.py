@@ -96,18 +96,15 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
         return next((d for d in devices if d.finishes_compiling_at_launch), devices[0])
     close = [d for d in devices if d.id == wanted]
     close = close or [d for d in devices if backends.kind(d.backend).is_architecture(d, wanted)]
-    close = close or [d for d in devices if wanted.lower() in _described(d)]
+    if not close:
+        architectures = ((d, backends.kind(d.backend).architecture(d)) for d in devices)
+        close = [d for d, own in architectures if wanted.lower() in f"{d.platform} {d.name} {own}".lower()]
     if len(close) != 1:
         every = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"
         hint = f"give the id, for example: --device {devices[0].id}"
         raise DeviceMissing(f"--device {wanted!r} {fault}; there are: {every}", hint=hint)
     return close[0]
-
-
-def _described(device: Device) -> str:
-    architecture = backends.kind(device.backend).architecture(device)
-    return f"{device.platform} {device.name} {architecture}".lower()
 
 
 # -- compilers ------------------------------------------------------------------------------------------

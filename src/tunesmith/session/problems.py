@@ -196,8 +196,13 @@ def _checked(text: str, files: Files) -> LoadedProblem:
     problem = parse_problem(text, path=where, read=files.read, find_header=find_header)
     files.texts[PROBLEM_FILE] = text
     rules = languages.named(problem.kernel.language)
-    if rules.is_c_family:
-        _check_signature(problem, where)
+    if rules.is_c_family:  # its text can be read as code
+        from tunesmith.expert.reading.source import missing_entry, signature_faults
+
+        if no_entry := missing_entry(problem):
+            raise BadInput(no_entry, where=where, hint="name one of them as entry")
+        if faults := signature_faults(problem):
+            raise BadInput("\n".join(faults), where=where, hint="list the arguments as the kernel takes them")
     _refuse_launch_words(problem.launches, rules, where)
     if rules.self_contained and problem.kernel.include:
         fault = f"{rules.name} sources must be self-contained, this one has include folders"
@@ -215,16 +220,6 @@ def load_template(path: Path, problem: Problem, files: Files) -> Template:
     template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
     _refuse_launch_words(template.launches, languages.named(problem.kernel.language), str(path))
     return template
-
-
-def _check_signature(problem: Problem, where: str) -> None:
-    """Of a kernel whose text can be read as code."""
-    from tunesmith.expert.reading.source import missing_entry, signature_faults
-
-    if no_entry := missing_entry(problem):
-        raise BadInput(no_entry, where=where, hint="name one of them as entry")
-    if faults := signature_faults(problem):
-        raise BadInput("\n".join(faults), where=where, hint="list the arguments as the kernel takes them")
 
 
 def _refuse_launch_words(launches: tuple[Launch, ...], rules: SourceLanguage, where: str) -> None:

@@ -17,8 +17,8 @@ from tunesmith.lab.runner import Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template
-from tunesmith.profiles.diagnose import ProfilePage, View, WorkloadPage, diagnose
-from tunesmith.profiles.facts import Ceilings
+from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.facts import Ceilings, ProfilePage, View, WorkloadPage
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.ports import Listener
@@ -52,7 +52,13 @@ def profile(
         page = _page(target, config, listener, scratch, chosen, counters, remeasure)
     if not any(v.profile.seconds for w in page.workloads for v in w.views):
         return page  # there is no point to draw
-    return _with_plot(page, out or target.folder, target.plot)
+    plot = (out or target.folder) / target.plot
+    try:
+        plot.write_bytes(roofline_svg(page))
+    except OSError as error:  # what was measured is worth more than its picture
+        said = f"the plot was not written to {plot}: {error.strerror or error}; try --out DIR"
+        return replace(page, notes=(*page.notes, said))
+    return replace(page, plot=str(plot))
 
 
 # -- what to look at -------------------------------------------------------------------------------------
@@ -283,13 +289,3 @@ def _workload(subjects: Sequence[ProfileSubject], profiler: Profiler, workload: 
     looks = (profiler.profile(subject, workload) for subject in subjects)
     views = tuple(View(looked.profile, diagnose(looked.profile), looked.notes) for looked in looks)
     return WorkloadPage(workload.name, workload.as_dict(), workload.cache == "warm", views)
-
-
-def _with_plot(page: ProfilePage, folder: Path, name: str) -> ProfilePage:
-    target = folder / name
-    try:
-        target.write_bytes(roofline_svg(page))
-    except OSError as error:  # what was measured is worth more than its picture
-        said = f"the plot was not written to {target}: {error.strerror or error}; try --out DIR"
-        return replace(page, notes=(*page.notes, said))
-    return replace(page, plot=str(target))

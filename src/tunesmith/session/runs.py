@@ -29,14 +29,7 @@ from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.racing import verified_choice
-from tunesmith.run.report import (
-    Report,
-    UnfinishedBest,
-    WorkloadReport,
-    best_unfinished,
-    build_report,
-    unfinished_name,
-)
+from tunesmith.run.report import Report, WorkloadReport, build_report, unfinished_name
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
@@ -261,9 +254,9 @@ def _execute(
     except WaitingForModel as waiting:
         go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
-        return _unfinished(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
+        return as_it_stands(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
     except DeviceMissing as missing:
-        run = _unfinished(folder, missing)
+        run = as_it_stands(folder, missing)
         if run.result.so_far is None:
             raise  # there is nothing to show beside it
         return run
@@ -319,8 +312,8 @@ def _continue(
         active = ActiveRun(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
         if place.missing:
             active.survey(state)
-            missing = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
-            return _unfinished(folder, missing)
+            hint = f"go on where there is one: {folder.go_on}"
+            return as_it_stands(folder, DeviceMissing(place.missing, hint=hint))
         state = active.search(state)
     finally:
         journal.close()
@@ -418,15 +411,20 @@ def deliver(folder: RunFolder, templates: Templates, state: State, config: RunCo
     return Run(report, folder.path, folder.go_on, library=tuple(kept))
 
 
-def as_it_stands(folder: RunFolder) -> Run:
-    """A run, finished or not, from its journal; nothing is written."""
+def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | None = None) -> Run:
+    """A run, finished or not, from its journal. `missing` is why it goes no further here, and may stay so:
+    then the best template becomes a file of its own; else nothing is written."""
     state, templates = problems.state_and_templates(folder)
     _, report = _results(templates, state)
     if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
-        name = _best_template_name(templates.problem, found)
+        # The name that a finished run delivers; of a draft, which no gate has seen, its own.
+        own, drafted = templates.problem, found.status == "drafted"
+        name = draft_name(own, found.template) if drafted else unfinished_name(own)
+        if missing is not None:
+            folder.write(name, folder.get(found.digest))
         file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
         report = replace(report, so_far=replace(found, file=file))
-    return Run(report, folder.path, folder.go_on)
+    return Run(report, folder.path, folder.go_on, missing)
 
 
 def _results(templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
@@ -436,17 +434,3 @@ def _results(templates: Templates, state: State) -> tuple[dict[str, bytes], Repo
         choice = verified_choice(problem, state)
         tuned = tuned_files(problem, templates.lookup(state), state.device, choice)
     return tuned, build_report(problem, state, tuple(f"tuned/{name}" for name in tuned), templates=templates)
-
-
-def _unfinished(folder: RunFolder, why: DeviceMissing | WaitingForModel) -> Run:
-    """Of a run that goes no further here, and may stay so: the report as it is, and the best template as a
-    file of its own."""
-    state, templates = problems.state_and_templates(folder)
-    if (found := best_unfinished(templates.problem, state)) is not None:
-        folder.write(_best_template_name(templates.problem, found), folder.get(found.digest))
-    return replace(as_it_stands(folder), missing=why)
-
-
-def _best_template_name(problem: Problem, found: UnfinishedBest) -> str:
-    """That of the file which a finished run delivers; of a draft, which no gate has seen, its own."""
-    return draft_name(problem, found.template) if found.status == "drafted" else unfinished_name(problem)

@@ -15,8 +15,7 @@ from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import original
-from tunesmith.profiles.facts import Instructions, Profile, StaticFacts
-from tunesmith.profiles.launch_rules import launch_facts
+from tunesmith.profiles.facts import Instructions, Profile, StaticFacts, launch_facts
 from tunesmith.profiles.roofline import work_of
 
 BAD = Path(__file__).parents[2] / "fixtures/bad_cuda"
