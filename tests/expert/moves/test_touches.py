@@ -25,7 +25,7 @@ from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.moves import PARAMETERS, REMEDIES, Context
-from tunesmith.expert.moves.convert import FORMATS, recognised, run
+from tunesmith.expert.moves.instructions import FORMATS, recognised, run
 
 E4M3 = """
 __device__ unsigned char to_e4m3(float value)

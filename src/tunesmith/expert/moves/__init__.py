@@ -7,7 +7,6 @@ from typing import Any
 
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.moves import instructions, local_moves, sharing, vectors
-from tunesmith.expert.moves.convert import convert
 from tunesmith.expert.moves.local_draft import LocalDraft
 from tunesmith.expert.moves.port import Context, Move
 from tunesmith.problem.template import Remedy
@@ -17,8 +16,9 @@ __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move"]
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
     *(sharing.redundant, sharing.rows, sharing.beside, sharing.lanes, sharing.tasks),
-    *(vectors.vector, vectors.items, sharing.split, vectors.keep, convert),
-    *(instructions.reciprocal, instructions.fast, instructions.divide, vectors.hints, sharing.persistent),
+    *(vectors.vector, vectors.items, sharing.split, vectors.keep),
+    *(instructions.convert, instructions.reciprocal, instructions.fast, instructions.divide),
+    *(vectors.hints, sharing.persistent),
     *(instructions.bake, instructions.unroll, instructions.bounds),
     *(instructions.registers, instructions.flags),
 )

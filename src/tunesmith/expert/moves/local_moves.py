@@ -9,7 +9,7 @@ from math import prod
 from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.local_draft import Edit, LaunchText, LocalDraft, add, one_at_a_time
-from tunesmith.expert.moves.port import AS_TODAY, NO_CAP, Context, move, register_cap, saving_level
+from tunesmith.expert.moves.port import Context, FlagChoice, move, register_cap, saving_level
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import Undefined
 
@@ -214,19 +214,18 @@ def largest_block(draft: LocalDraft, context: Context) -> int:
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")
 def registers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """A cap on registers for the whole file: more threads on a multiprocessor, at the risk of spills."""
-    found = register_cap(context, name)
-    if isinstance(found, str):
-        return found
-    prefer, answers = one_at_a_time(draft, name, NO_CAP), [(Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")]
-    return add(draft, "registers", found[0], flags=found[1:], prefer=prefer, answers=answers)
+    return _with_flag(draft, "registers", register_cap(context, name))
 
 
 @move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")
 def flags(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """What the assembler may be asked: how hard it should try to save registers."""
-    found = saving_level(context, name)
+    return _with_flag(draft, "flags", saving_level(context, name))
+
+
+def _with_flag(draft: LocalDraft, move: str, found: FlagChoice | str) -> LocalDraft | str:
     if isinstance(found, str):
         return found
-    prefer = one_at_a_time(draft, name, AS_TODAY)
-    answers = [(Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}")]
-    return add(draft, "flags", found[0], flags=found[1:], prefer=prefer, answers=answers)
+    choice, flag, answer = found
+    prefer = one_at_a_time(draft, choice.name, choice.default)
+    return add(draft, move, choice, flags=(flag,), prefer=prefer, answers=[answer])

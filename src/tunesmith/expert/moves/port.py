@@ -123,26 +123,29 @@ def alone(name: str, default: int, others: Iterable[ParameterChoice | None]) -> 
     ]
 
 
-NO_CAP = 255  # all that a thread can have
+NO_CAP = 255  # registers: all that a thread can have
 AS_TODAY = 5  # ptxas's own default, of 0 to 10
+FlagChoice = tuple[ParameterChoice, str, tuple[Remedy, str]]  # with its flag, and what it answers
 
 
-def register_cap(context: Context, name: str) -> tuple[ParameterChoice, str] | str:
-    """For a draft of either kind, with the flag; or why registers are not capped."""
+def register_cap(context: Context, name: str) -> FlagChoice | str:
+    """For a draft of either kind; or why registers are not capped."""
     if not context.flags.register_cap:
         return f"no flag caps registers in {context.language}"
     if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
         return "the problem's own flags cap registers already"
     choice = ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP, "registers of a thread, at most")
-    return choice, context.flags.register_cap.format(f"{{{name}}}")
+    flag = context.flags.register_cap.format(f"{{{name}}}")
+    return choice, flag, (Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")
 
 
-def saving_level(context: Context, name: str) -> tuple[ParameterChoice, str] | str:
+def saving_level(context: Context, name: str) -> FlagChoice | str:
     """The same of a flag that says how hard the assembler should try."""
     if not context.flags.register_level:
         return f"no build flag of {context.language} takes a number that tunes"
     choice = ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")
-    return choice, context.flags.register_level.format(f"{{{name}}}")
+    flag = context.flags.register_level.format(f"{{{name}}}")
+    return choice, flag, (Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}")
 
 
 def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tunesmith.csource.nodes import Assign, Binary, Expr, For, Number, Stmt
+from tunesmith.csource.nodes import Assign, Binary, For, Number
 from tunesmith.csource.types import integer_type, is_integer
 from tunesmith.csource.walk import declared_in, names_in, nodes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, TemplateDraft, all_steps
@@ -164,19 +164,10 @@ def index_divisions(kernel: KernelModel) -> int:
     for loop in loops(kernel):
         varying = {loop.index, *declared_in(loop.body)}
         for node in nodes_in(loop.body):
-            division = _division(node)
-            if division is None or isinstance(division.right, Number):
+            division = Binary(node.op[0], node.target, node.value) if isinstance(node, Assign) else node
+            if not isinstance(division, Binary) or division.op not in ("/", "%"):
                 continue
-            if names_in(division.right) & varying or not names_in(division.left) & varying:
-                continue
-            if integer_type(division, types) is not None:
+            by_invariant = names_in(division.left) & varying and not names_in(division.right) & varying
+            if by_invariant and not isinstance(division.right, Number) and integer_type(division, types):
                 found.add(division)
     return len(found)
-
-
-def _division(node: Expr | Stmt) -> Binary | None:
-    if isinstance(node, Binary) and node.op in ("/", "%"):
-        return node
-    if isinstance(node, Assign) and node.op in ("/=", "%="):
-        return Binary(node.op[0], node.target, node.value)
-    return None

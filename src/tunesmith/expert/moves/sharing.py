@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name
 from tunesmith.csource.types import is_integer
-from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in
 from tunesmith.expert.model.affine import as_division, from_terms, number, same_value, terms
 from tunesmith.expert.model.kernel import Each, ParameterChoice, Schedule, Task, TemplateDraft, map_steps
 from tunesmith.expert.moves.port import Context, extend, move, product
@@ -303,8 +303,7 @@ def _taken_apart(loop: Each, length: Expr, row: str, place: str) -> Each:
         return whole if node == Name(loop.index) else node
 
     whole = Binary("+", Binary("*", Name(row), length), Name(place))
-    body = map_statements(loop.body, lambda expr: map_expr(expr, rewritten))
-    return replace(loop, index=place, start=number(0), stop=length, body=body)
+    return replace(loop, index=place, start=number(0), stop=length, body=map_nodes(loop.body, rewritten))
 
 
 def _bare(expr: Expr) -> Expr:

@@ -16,7 +16,7 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.writing.fast_math import FastMath, known_types
+from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
 from tunesmith.expert.writing.naming import CodeLines, Names
 from tunesmith.expert.writing.packs import Pack
@@ -233,8 +233,7 @@ class CpuLoops(ElementLoops):
     def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
         each = loop.each
         end = self._end(loop, out)
-        varying = frozenset((each.index, *(total.name for total in each.totals)))
-        body, inverses = self._fast.statements(each.body, known_types(self._plan.kernel), varying)
+        body, inverses = self._fast_body(loop)
         for total in each.totals:
             start = self._text(total.start)
             declared = "" if total.name in scope else f"{total.type.base} "

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.types import Types, is_integer, type_of
-from tunesmith.csource.walk import calls_in, declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import calls_in, declared_in, map_nodes, names_in, nodes_in, writes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
 FLOAT, INTEGER = "float", "int"
+Inverses = tuple[tuple[str, c.Expr], ...]  # reciprocals: name and divisor
 _ANY = c.Parameter(c.Type(FLOAT), "x")
 
 
@@ -89,8 +90,8 @@ class FastMath:
         body: Iterable[c.Stmt],
         types: Mapping[str, c.Type | None],
         varying: frozenset[str] | None = None,
-    ) -> tuple[tuple[c.Stmt, ...], tuple[tuple[str, c.Expr], ...]]:
-        """The statements, and the reciprocals they use: name and divisor, to be computed before the loop.
+    ) -> tuple[tuple[c.Stmt, ...], Inverses]:
+        """The statements, and the reciprocals they use, to be computed before the loop.
 
         `varying` are the names that change from turn to turn; None: there is no loop.
         """
@@ -114,8 +115,7 @@ class FastMath:
                     return node if quotient is plain else c.Assign("=", target, quotient)
             return node
 
-        done = map_statements(stmts, lambda expr: map_expr(expr, rewrite))
-        return done, tuple((name, divisor) for divisor, name in inverses.items())
+        return map_nodes(stmts, rewrite), tuple((name, divisor) for divisor, name in inverses.items())
 
     def _plain(self, type_: c.Type) -> c.Type:
         return replace(type_, base=self.aliases.get(type_.base, type_.base))
@@ -157,8 +157,10 @@ class FastMath:
         bases = [self._base(side, known) for side in (left, right)]
         if _has_effects(left) or _has_effects(right):
             return node
-        if FLOAT not in bases or not set(bases) <= {FLOAT, INTEGER} or _is_power_of_two(right):
+        if FLOAT not in bases or not set(bases) <= {FLOAT, INTEGER}:
             return node
+        if isinstance(right, c.Number) and right.value > 0 and math.frexp(right.value)[0] == 0.5:
+            return node  # a power of two
         if changing is not None and self.reciprocal and names_in(right).isdisjoint(changing):
             if right not in inverses:
                 inverses[right] = self.names.fresh("inverse")
@@ -227,15 +229,7 @@ def _parameters(what: str) -> str:
 
 def _has_effects(expr: c.Expr) -> bool:
     """A macro may evaluate its argument more than once."""
-    return any(
-        isinstance(n, c.Assign) or (isinstance(n, c.Unary) and n.op in ("++", "--")) for n in nodes_in(expr)
-    )
-
-
-def _is_power_of_two(expr: c.Expr) -> bool:
-    if not isinstance(expr, c.Number) or expr.value <= 0:
-        return False
-    return math.frexp(expr.value)[0] == 0.5
+    return any(writes_in(expr))
 
 
 # -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions

@@ -15,8 +15,7 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.writing.fast_math import known_types
-from tunesmith.expert.writing.gpu_loops import GpuLoops
-from tunesmith.expert.writing.loops import Body
+from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
 from tunesmith.expert.writing.naming import CodeLines
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 
-from tunesmith.csource.nodes import Assign, Evaluate, Index, Name, Stmt
+from tunesmith.csource.nodes import Assign, Binary, Evaluate, Index, Name, Number, Stmt
 from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import names_in
+from tunesmith.csource.walk import map_nodes, names_in
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.loops import Body, ElementLoops, prepare
+from tunesmith.expert.writing.fast_math import FastMath, Inverses
+from tunesmith.expert.writing.loops import ElementLoops, unrolled
 from tunesmith.expert.writing.naming import CodeLines
-from tunesmith.expert.writing.packs import Pack, converted
+from tunesmith.expert.writing.packs import Pack, converted, replacements
 from tunesmith.expert.writing.plan import Group, LoopPlan, WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals, joined
+
+
+@dataclass(frozen=True)
+class Body:
+    """A loop's body made ready for printing: fast forms behind macros, packs for accesses, partial totals."""
+
+    plain: tuple[Stmt, ...]  # for one index, as in the source
+    packed: tuple[Stmt, ...]  # for one lane of a pack
+    inverses: Inverses  # reciprocals to compute before the loop
 
 
 class GpuLoops(ElementLoops):
@@ -72,7 +83,17 @@ class GpuLoops(ElementLoops):
         self._totals.reduce(each.totals, out)
 
     def _prepared(self, loop: LoopPlan, parts: Mapping[str, str] | None = None) -> Body:
-        return prepare(loop, self._plan, self._fast, self._of_pack, self._item, parts or {}, self.chains)
+        """`parts`: a total -> the array of its partial values, of which a lane takes one."""
+        body, inverses = self._fast_body(loop)
+        body = unrolled(body, self._plan)
+        packs = {pack.key: Index(Name(loop.names[pack.key]), Name(self._item)) for pack in loop.packs}
+        elements = replacements(loop.packs, packs, Name(self._of_pack))
+        packed = map_nodes(body, lambda node: elements.get(node, node))
+        if parts:
+            mine = Binary("%", Name(self._of_pack), Name(self.chains))
+            body = substitute(body, {name: Index(Name(a), Number("0", 0)) for name, a in parts.items()})
+            packed = substitute(packed, {name: Index(Name(a), mine) for name, a in parts.items()})
+        return Body(body, packed, inverses)
 
     def _inverses(self, body: Body, out: CodeLines) -> None:
         for name, divisor in body.inverses:
@@ -112,7 +133,10 @@ class GpuLoops(ElementLoops):
             out.add(f"#if {once}")
             if group is not None and id(group) not in self._declared:
                 self._declared.add(id(group))
-                self._declare(_packs_of(group), knobs.keep.name, loop, out)
+                missing = set(group.shared)
+                for other in group.loops:
+                    self._declare([p for p in other.packs if p.key in missing], knobs.keep.name, other, out)
+                    missing -= other.names.keys()
             out.open()
             out.add(f"const {type_} {self._base} = {first};", "#else")
             out.indent -= 1
@@ -138,12 +162,7 @@ class GpuLoops(ElementLoops):
             self._tail(loop, body, end, out)
 
     def _declare(self, packs: Sequence[Pack], count: str, loop: LoopPlan, out: CodeLines) -> None:
-        group = loop.group
-        for pack in packs:
-            name = loop.names.get(pack.key)
-            if name is None and group is not None:  # of a later loop of the group
-                name = next(other.names[pack.key] for other in group.loops if pack.key in other.names)
-            out.add(f"{self._pack_type(pack)} {name}[{count}];")
+        out.add(*(f"{self._pack_type(pack)} {loop.names[pack.key]}[{count}];" for pack in packs))
 
     def _guard(self, loop: LoopPlan, end: str) -> str:
         vec = self._plan.knobs.vector.name
@@ -309,21 +328,13 @@ class GpuLoops(ElementLoops):
         out.add(f"{loop.names[pack.key]}[{self._item}].{self._way_in(pack)}({address});")
 
     def _way_in(self, pack: Pack) -> str:
-        hinted = self._plan.draft.schedule.load_hint is not None and pack.width > 0
-        if hinted and pack.array in self._plan.arrays and self._plan.is_touched_once(pack):
-            return "load_shared" if pack.array in self._plan.written else "load_once"
-        return "load"
+        plan = self._plan
+        # Elements that belong to one task nobody else wants in a cache.
+        once = plan.is_flat or not pack.names.isdisjoint(task.name for task in plan.kernel.tasks)
+        if plan.draft.schedule.load_hint is None or not (pack.width and pack.array in plan.arrays and once):
+            return "load"
+        return "load_shared" if pack.array in plan.written else "load_once"
 
     def _way_out(self, pack: Pack) -> str:
         hinted = self._plan.draft.schedule.store_hint is not None and pack.array in self._plan.arrays
         return "store_once" if hinted else "store"
-
-
-def _packs_of(group: Group) -> list[Pack]:
-    """Each that lives as long as the group, once."""
-    found: dict[object, Pack] = {}
-    for loop in group.loops:
-        for pack in loop.packs:
-            if pack.key in group.shared:
-                found.setdefault(pack.key, pack)
-    return list(found.values())

@@ -10,8 +10,8 @@ i / d, i % d        d a power of two: i >> shift, i & d - 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, For, Index, Name, Number, Stmt, Type, Verbatim
 from tunesmith.csource.printing import print_expr
@@ -19,9 +19,9 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.writing.fast_math import FastMath, known_types
+from tunesmith.expert.writing.fast_math import FastMath, Inverses, known_types
 from tunesmith.expert.writing.naming import CodeLines, grouped
-from tunesmith.expert.writing.packs import Pack, replacements, rewrite
+from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.sites import counted, starts_at_zero
 
@@ -138,38 +138,6 @@ def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     ]
 
 
-@dataclass(frozen=True)
-class Body:
-    """A loop's body made ready for printing: fast forms behind macros, packs for accesses, partial totals."""
-
-    plain: tuple[Stmt, ...]  # for one index, as in the source
-    packed: tuple[Stmt, ...]  # for one lane of a pack
-    inverses: tuple[tuple[str, Expr], ...]  # reciprocals to compute before the loop
-
-
-def prepare(
-    loop: LoopPlan,
-    plan: WritingPlan,
-    fast: FastMath,
-    lane: str,
-    item: str,
-    parts: Mapping[str, str],
-    chains: str,
-) -> Body:
-    """`parts`: a total -> the array of its partial values, of which a lane takes one."""
-    each = loop.each
-    varying = frozenset((each.index, *(total.name for total in each.totals)))
-    body, inverses = fast.statements(each.body, known_types(plan.kernel), varying)
-    body = unrolled(body, plan)
-    packs = {pack.key: Index(Name(loop.names[pack.key]), Name(item)) for pack in loop.packs}
-    packed = rewrite(body, replacements(loop.packs, dict(packs), Name(lane)))
-    if parts:
-        mine = Binary("%", Name(lane), Name(chains))
-        body = substitute(body, {name: Index(Name(a), Number("0", 0)) for name, a in parts.items()})
-        packed = substitute(packed, {name: Index(Name(a), mine) for name, a in parts.items()})
-    return Body(body, packed, inverses)
-
-
 def is_short(loop: For) -> bool:
     """Such a loop is unrolled whole, so that arrays stay in registers."""
     count = counted(loop)
@@ -213,6 +181,11 @@ class ElementLoops:
 
     def _text(self, expr: Expr) -> str:
         return print_expr(expr, self._plan.language)
+
+    def _fast_body(self, loop: LoopPlan) -> tuple[tuple[Stmt, ...], Inverses]:
+        """The loop's body with fast forms behind macros, and what is to be computed before the loop."""
+        varying = frozenset((loop.each.index, *(total.name for total in loop.each.totals)))
+        return self._fast.statements(loop.each.body, known_types(self._plan.kernel), varying)
 
     def _start(self, loop: LoopPlan) -> str:
         """As a term of a sum; nothing where the loop starts at 0."""

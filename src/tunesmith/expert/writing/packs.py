@@ -14,7 +14,7 @@ from itertools import product
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import Stride, conditions_for_multiple, from_terms, stride, terms
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.writing.sites import AccessSite, Sites
@@ -267,7 +267,7 @@ def _refused(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
     return refused
 
 
-def replacements(packs: Iterable[Pack], names: Mapping[Key, c.Expr], lane: c.Expr) -> dict[c.Expr, c.Expr]:
+def replacements(packs: Iterable[Pack], names: Mapping[Key, c.Index], lane: c.Expr) -> dict[c.Expr, c.Expr]:
     """Each access in the body -> its element of the pack; `names`: the pack a thread works on."""
     found: dict[c.Expr, c.Expr] = {}
     for pack in packs:
@@ -279,10 +279,6 @@ def replacements(packs: Iterable[Pack], names: Mapping[Key, c.Expr], lane: c.Exp
                     at = c.Binary("+", at, place)
             found[node] = c.Index(c.Member(names[pack.key], "at"), at)
     return found
-
-
-def rewrite(body: Iterable[c.Stmt], values: Mapping[c.Expr, c.Expr]) -> tuple[c.Stmt, ...]:
-    return map_statements(body, lambda expr: map_expr(expr, lambda node: values.get(node, node)))
 
 
 # -- results of a loop that the hardware converts two at a time: which statement makes them, and of what

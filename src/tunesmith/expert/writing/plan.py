@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import declared_in, map_expr, map_statements, names_in, nodes_in
+from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import (
     Each,
@@ -130,10 +130,6 @@ class WritingPlan:
     def keeps(self) -> tuple[Group, ...]:
         """Groups with something to keep, where the schedule may keep it."""
         return tuple(self.groups) if self.knobs.keep.most > 0 else ()
-
-    def is_touched_once(self, pack: Pack) -> bool:
-        """Whether its elements belong to one task, so that nobody else wants them in a cache."""
-        return self.is_flat or not pack.names.isdisjoint(task.name for task in self.kernel.tasks)
 
     def loop(self, each: Each) -> LoopPlan:
         return self.loops[id(each)]
@@ -307,12 +303,10 @@ def _flat_kept(kernel: KernelModel) -> tuple[Step, ...]:
                 return Index(Name(name), Binary("+", product, place))
         return node
 
-    def flat(step: Step) -> Step:
-        if not isinstance(step, Each):
-            return step
-        return replace(step, body=map_statements(step.body, lambda expr: map_expr(expr, visit)))
-
-    return map_steps(kernel.steps, flat)
+    return map_steps(
+        kernel.steps,
+        lambda step: replace(step, body=map_nodes(step.body, visit)) if isinstance(step, Each) else step,
+    )
 
 
 def _written(kernel: KernelModel, arrays: dict[str, Type], problem: Problem) -> frozenset[str]:
