@@ -363,14 +363,8 @@ def module_finding(name: str, purpose: str, fix: str) -> DoctorFinding:
 
 def system_package(package: str, apt: str = "") -> str:
     """The command that installs it here."""
-    for command in (
-        "apt-get install",
-        "dnf install",
-        "pacman -S",
-        "apk add",
-        "zypper install",
-        "brew install",
-    ):
+    commands = ("apt-get install", "dnf install", "pacman -S", "apk add", "zypper install", "brew install")
+    for command in commands:
         tool = command.partition(" ")[0]
         if shutil.which(tool):
             return f"{command} {apt if apt and tool == 'apt-get' else package}"
