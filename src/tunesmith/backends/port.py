@@ -363,14 +363,9 @@ def module_finding(name: str, purpose: str, fix: str) -> DoctorFinding:
 
 def system_package(package: str, apt: str = "") -> str:
     """The command that installs it here."""
-    for tool, command in (
-        ("apt-get", "apt-get install"),
-        ("dnf", "dnf install"),
-        ("pacman", "pacman -S"),
-        ("apk", "apk add"),
-        ("zypper", "zypper install"),
-        ("brew", "brew install"),
-    ):
+    commands = ("apt-get install", "dnf install", "pacman -S", "apk add", "zypper install", "brew install")
+    for command in commands:
+        tool = command.partition(" ")[0]
         if shutil.which(tool):
             return f"{command} {apt if apt and tool == 'apt-get' else package}"
     return f"install {package} with your system's package manager"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from functools import cached_property
 from importlib import resources
@@ -24,7 +25,7 @@ ENTRIES = ("fill", "spread", "differences", "compare")
 FLAGS = ("--fmad=false",)
 NOTHING = (1 << 64) - 1
 KINDS = {"float": 0, "int": 1, "uint": 2}
-EXPECTED = {"int64": 2, "uint64": 3}
+EXPECTED = {"float64": 0, "int64": 2, "uint64": 3}  # 1: of the array's own type
 WITHOUT_INFINITY = ("float8_e4m3",)
 FOUND = np.dtype(
     [("wrong", "u8"), ("max_error", "f8"), ("squared_error", "f8"), ("squared_ulp", "f8"), ("count", "u8")]
@@ -71,17 +72,15 @@ class CudaInspector:
     ) -> Comparison:
         element = element_type(type)
         count = got.nbytes // element.bytes
-        kind = EXPECTED.get(expected_type, 0 if expected_type == "float64" else 1)
+        kind = EXPECTED.get(expected_type, 1)
         if kind == 1 and expected_type != type:
             raise ValueError(f"{type} cannot be compared with {expected_type}")
-        if expected_type == type == "float64":
-            kind = 0
         if not count:
             return Comparison(0, 0.0, 0.0, 0.0, 0)
         words = (
             *(address(got), address(expected), count, kind, KINDS[element.kind], element.bytes),
             *(element.mantissa, element.min_exponent, int(element.name in WITHOUT_INFINITY)),
-            *(*_edges(element), *_ends(element), float(rule.rtol), float(rule.atol), float(rule.ulps)),
+            *(*_range(element), float(rule.rtol), float(rule.atol), float(rule.ulps)),
             *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._results),
         )
         blocks = self._launch("compare", count, *words)
@@ -129,23 +128,18 @@ class CudaInspector:
         return {e: checked(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES}
 
 
-def _ends(element: ElementType) -> tuple[float, float]:
-    """The least and the largest number of the type."""
+def _range(element: ElementType) -> tuple[float, float, float, float]:
+    """Below the first, numbers round to one of the type; above the second to infinity, or to NaN. Then the
+    least and the largest number of the type."""
     if element.kind != "float":
-        return float(element.bounds[0]), float(element.bounds[1])
-    return -element.largest, element.largest
-
-
-def _edges(element: ElementType) -> tuple[float, float]:
-    """Below the first, numbers round to one of the type; above the second to infinity, or to NaN."""
-    if element.kind != "float":
-        return float("inf"), float("inf")
+        return math.inf, math.inf, float(element.bounds[0]), float(element.bounds[1])
+    ends = (-element.largest, element.largest)
     if element.bytes == 8:
-        return float("inf"), element.largest
+        return math.inf, element.largest, *ends
     halfway = element.largest + float(element.ulp(np.array([element.largest]))[0]) / 2
     # The host rounds to types that NumPy lacks through float32, and so twice.
     doubt = 2.0**-20 if element.extension else 0.0
-    return halfway * (1 - doubt), halfway * (1 + doubt)
+    return halfway * (1 - doubt), halfway * (1 + doubt), *ends
 
 
 def _word(value: int | float) -> int:

@@ -44,6 +44,7 @@ class _Graph:
         self._session = session
         self._graph: Any = None
         self._executable: Any = None
+        # The graph's launches point to these values.
         self._graph, self._values = session.capture(calls, slots)
         self._executable = checked(cu.cuGraphInstantiate(self._graph, 0))
         checked(cu.cuGraphUpload(self._executable, session.stream))

@@ -69,9 +69,7 @@ class FakeKernel:
         try:
             table = tomllib.loads("".join(line[3:] + "\n" for line in block.group(1).splitlines()))
             # The first definition wins: the prologue of a rendered template stands before its defaults.
-            macros: dict[str, int] = {}
-            for name, value in _DEFINE.findall(unit.source):
-                macros.setdefault(name, int(value))
+            macros = {name: int(value) for name, value in reversed(_DEFINE.findall(unit.source))}
             kernel = FakeKernel(
                 args=tuple(table["args"]),
                 op=str(table.get("op", "scale")),
