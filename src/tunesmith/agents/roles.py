@@ -15,7 +15,7 @@ from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_source import vet, vet_flags
-from tunesmith.run.budget import no_more_requests, noun, share_of
+from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Exchange, Question, Reply, Request
 from tunesmith.run.events import Decided, Extended
@@ -295,7 +295,13 @@ class ModelPlanner(PlanningModel):
             return prompting.plan_example(self.catalogue().available, self.writes)
 
         found = self._plan(state, read, example, lambda: self._told(state), who)
-        return self._by_expert(state, found) if isinstance(found, NoAnswer) else found
+        if not isinstance(found, NoAnswer):
+            return found
+        plan = self.expert.decide(state)  # one of moves, which it can apply by itself
+        if isinstance(plan, Question):
+            return plan
+        reason = f"{found.what} ({found.why}); the expert plans: {plan.reason}"
+        return replace(plan, reason=reason, by_moves=plan.decision == "refactor")
 
     def _told(self, state: State) -> list[PromptPart]:
         return [
@@ -304,14 +310,6 @@ class ModelPlanner(PlanningModel):
             *material.round_parts(self.problem, state),
             material.moves_part(self.catalogue()),
         ]
-
-    def _by_expert(self, state: State, why: NoAnswer) -> Decided | Question:
-        """A plan of the expert's is one of moves, which it can apply by itself."""
-        found = self.expert.decide(state)
-        if isinstance(found, Question):
-            return found
-        reason = f"{why.what} ({why.why}); the expert plans: {found.reason}"
-        return replace(found, reason=reason, by_moves=found.decision == "refactor")
 
     def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
@@ -365,7 +363,7 @@ class RewritePlanner(PlanningModel):
     def decide(self, state: State) -> Decided | Question:
         if (measure := to_measure(state)) is not None:
             return measure
-        base = material.base_of(self.problem, state)
+        base = last_written(state) if state.settings.linear else leader(self.problem, state)
         own = base.id if base else ""
 
         def read(reply: Reply) -> Decided | Unusable:
