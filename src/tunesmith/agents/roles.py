@@ -291,10 +291,18 @@ class ModelPlanner(PlanningModel):
         who = "An author is there for plans in words, a program for moves."
         who = who if self.writes else "Only moves are possible: nobody writes by words."
 
-        def example() -> str:
-            return prompting.plan_example(self.catalogue().available, self.writes)
-
-        found = self._plan(state, read, example, lambda: self._told(state), who)
+        found = self._plan(
+            state,
+            read,
+            lambda: prompting.plan_example(self.catalogue().available, self.writes),
+            lambda: [
+                *self._text(state, leader(self.problem, state), ", the best so far"),
+                material.candidates_part(self.problem, state),
+                *material.round_parts(self.problem, state),
+                material.moves_part(self.catalogue()),
+            ],
+            who,
+        )
         if not isinstance(found, NoAnswer):
             return found
         plan = self.expert.decide(state)  # one of moves, which it can apply by itself
@@ -302,14 +310,6 @@ class ModelPlanner(PlanningModel):
             return plan
         reason = f"{found.what} ({found.why}); the expert plans: {plan.reason}"
         return replace(plan, reason=reason, by_moves=plan.decision == "refactor")
-
-    def _told(self, state: State) -> list[PromptPart]:
-        return [
-            *self._text(state, leader(self.problem, state), ", the best so far"),
-            material.candidates_part(self.problem, state),
-            *material.round_parts(self.problem, state),
-            material.moves_part(self.catalogue()),
-        ]
 
     def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":

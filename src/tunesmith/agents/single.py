@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.agents import material, prompting
-from tunesmith.agents.material import tested_part
 from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
@@ -99,7 +98,7 @@ class SingleWriter(ModelAuthor):
         """Everything a planner and an author would be told."""
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
-            tested_part(self.problem, state),
+            material.tested_part(self.problem, state),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
         ]
@@ -162,9 +161,8 @@ def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message
     for at in range(2, len(kept) - 2):
         if sum(tokens_of(m.text) for m in kept) <= budget:
             break
-        kept[at] = Message(
-            kept[at].speaker, shortened(prompting.without_files(kept[at].text, _LEFT_OUT), OLD_WORDS)
-        )
+        words = prompting.without_files(kept[at].text, _LEFT_OUT)
+        kept[at] = Message(kept[at].speaker, shortened(words, OLD_WORDS))
     return tuple(kept)
 
 

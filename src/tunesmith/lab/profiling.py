@@ -338,8 +338,8 @@ class Onlooker:
     def _ready(self, builders: Builders, runner: Runner) -> Profiler:
         if self._profiler is not None:
             return self._profiler
-        measured = kept_or_measured(self.saved, self.device, builders, lambda: runner, self.progress)
-        found, self._notes = measured
+        where = (self.saved, self.device, builders)
+        found, self._notes = kept_or_measured(*where, lambda: runner, self.progress)
         own = (self.problem, self.device, builders, runner, self.counting, self.instructions)
         self._profiler = Profiler(*own, ceilings=found, seed=self.seed, progress=self.progress)
         return self._profiler
