@@ -376,9 +376,11 @@ class RewritePlanner(PlanningModel):
                 return Unusable("`what` is empty: say what the author is to change")
             return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
 
-        found = self._plan(
-            state, read, lambda: prompting.REWRITE, lambda: self._told(state, base), goes_on(base)
-        )
+        def told() -> list[PromptPart]:
+            written = [material.candidates_part(self.problem, state)] if state.candidates else []
+            return [*self._text(state, base), *written, *material.round_parts(self.problem, state)]
+
+        found = self._plan(state, read, lambda: prompting.REWRITE, told, goes_on(base))
         if not isinstance(found, NoAnswer):
             return found
         last = next((e for e in reversed(state.dialogue) if e.request.role == "author"), None)
@@ -386,13 +388,6 @@ class RewritePlanner(PlanningModel):
             return Decided("finish", f"neither planner nor author answers: {found.why}")
         reason = f"{found.what} ({found.why}); the author chooses"
         return Decided("refactor", reason, (), own, what=OWN_CHOICE)
-
-    def _told(self, state: State, base: Candidate | None) -> list[PromptPart]:
-        return [
-            *self._text(state, base),
-            *([material.candidates_part(self.problem, state)] if state.candidates else []),
-            *material.round_parts(self.problem, state),
-        ]
 
 
 def to_measure(state: State) -> Decided | None:
